@@ -21,8 +21,9 @@ import ray
 from actors.fork_server import ForkServer
 from actors.log.update_log import UpdateLog
 from actors.processes import end_processes, start_keeper
+from actors.query_keeper import QueryKeeper
+from actors.ray_at_rest import GRPC_THREADS, make_timers_late
 from actors.ray_private import calm_connections, default_temp_dir, print_no_deaths, start_head_node
-from actors.readers.store_reader import StoreReader
 from actors.service_files import ServiceFiles
 from graphdb.config import Settings
 from graphdb.errors import ConfigError, LogUnavailable, UnavailableError
@@ -34,21 +35,19 @@ __all__ = [
     "OwnRuntime",
     "SharedRuntime",
     "bounded",
-    "close_column_view",
-    "close_store_reader",
+    "close_query_keeper",
     "close_update_log",
-    "column_view_endpoint",
+    "columns_endpoint",
     "connect",
     "flush_search",
     "on_this_node",
     "port_state",
+    "readers_endpoint",
     "service_name",
-    "start_column_view",
     "start_log",
     "start_port",
-    "start_store_reader",
+    "start_query_keeper",
     "stop_ports",
-    "store_reader_endpoint",
     "update_log_endpoint",
 ]
 
@@ -57,10 +56,9 @@ logger = logging.getLogger(__name__)
 GRAPH_PORT = "graph_port"  # the names of actors
 SEARCH_PORT = "search_port"
 _UPDATE_LOG = "update_log"
-_STORE_READER = "store_reader"
-_COLUMN_VIEW = "column_view"
-# how many workers Ray keeps ready: UpdateLog, StoreReader, ColumnView, and the ports GraphPort and SearchPort
-_WORKERS = 5
+_QUERY_KEEPER = "query_keeper"
+# how many workers Ray keeps ready: UpdateLog, QueryKeeper, and the ports GraphPort and SearchPort
+_WORKERS = 4
 _OBJECT_STORE_BYTES = 128 << 20  # results on their way to notebooks pass through it; mapped, filled as used
 _CALL_TIMEOUT_S = 30
 _CALLS, _PORT_CALLS = 16, 64  # at a time, of an actor; those of a port are of notebooks
@@ -73,6 +71,9 @@ _AGENT_PORTS = (
     "dashboard_agent_listen_port",
     "runtime_env_agent_port",
 )
+
+
+_SERVERS = ("gcs_server", "raylet")  # Ray's own, in C++
 
 
 class OwnRuntime:
@@ -129,6 +130,17 @@ class OwnRuntime:
         with calm_connections():
             connect(self.address, self._files.name, str(self._files.runtime_dir))
 
+    def rest(self) -> None:
+        """What Ray has to do at a start is done: let its threads sleep longer from now on.
+
+        Not before, for its processes sleep for milliseconds at their start, again and again.
+        """
+        make_timers_late(os.getpid(), GRPC_THREADS)
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                if child.name() in _SERVERS:
+                    make_timers_late(child.pid)
+
     def failure(self) -> str | None:
         """Which of Ray's processes has died, if any has."""
         if (node := self._node) is None:
@@ -178,9 +190,12 @@ class SharedRuntime:
             self._raylet = os.pidfd_open(_raylet_pid(ray.get_runtime_context().get_node_id()))
         except Exception as error:
             raise UnavailableError(f"there is no Ray to be reached at {self.address}: {error}") from error
-        for name in (GRAPH_PORT, SEARCH_PORT, _UPDATE_LOG, _STORE_READER, _COLUMN_VIEW):
+        for name in (GRAPH_PORT, SEARCH_PORT, _UPDATE_LOG, _QUERY_KEEPER):
             with contextlib.suppress(ValueError):  # there is none
                 ray.kill(ray.get_actor(name, namespace=service_name()))
+
+    def rest(self) -> None:
+        """Its processes are not this service's to change."""
 
     def failure(self) -> str | None:
         """Whether this machine's Ray node is gone, which Ray itself does not tell."""
@@ -249,18 +264,10 @@ def start_log(settings: Settings) -> Any:
     return _start(UpdateLog, _UPDATE_LOG, directory, views=views, keep_bytes=keep_bytes)
 
 
-def start_store_reader(settings: Settings) -> Any:
-    """The service's StoreReader as an actor; see `_start`."""
-    return _start(StoreReader, _STORE_READER, settings)
-
-
-def start_column_view(settings: Settings) -> Any:
-    """The service's ColumnView as an actor; see `_start`."""
-    # at the top, each process of a node would load DuckDB and the compiler as well
-    from actors.columns.column_view import ColumnView
-
+def start_query_keeper(settings: Settings) -> Any:
+    """The service's QueryKeeper as an actor; see `_start`."""
     find_log = functools.partial(update_log_endpoint, service_name())
-    return _start(ColumnView, _COLUMN_VIEW, settings, find_log)
+    return _start(QueryKeeper, _QUERY_KEEPER, settings, find_log)
 
 
 def start_port(kind: type[Any], name: str, *arguments: Any) -> Any:
@@ -313,31 +320,26 @@ async def update_log_endpoint(namespace: str) -> str:
         raise LogUnavailable("the update log is starting") from error
 
 
-async def store_reader_endpoint(namespace: str) -> str:
-    """Where the service's StoreReader listens; what its `ReaderClient` asks when it connects.
+async def readers_endpoint(namespace: str) -> str:
+    """Where the service's readers listen; what its `ReaderClient` asks when it connects.
 
     Raises UnavailableError while the actor is being started again.
     """
     try:
-        return await _endpoint(_STORE_READER, namespace)
+        return await _endpoint(_QUERY_KEEPER, namespace, "readers_endpoint")
     except (ray.exceptions.RayError, ValueError) as error:
         raise UnavailableError("the readers are starting") from error
 
 
-async def column_view_endpoint(namespace: str) -> str:
-    """Where the service's ColumnView listens; what its `ColumnClient` asks when it connects.
+async def columns_endpoint(namespace: str) -> str:
+    """Where the service's column view listens; what its `ColumnClient` asks when it connects.
 
     Raises UnavailableError while the actor is being started again.
     """
     try:
-        return await _endpoint(_COLUMN_VIEW, namespace)
+        return await _endpoint(_QUERY_KEEPER, namespace, "columns_endpoint")
     except (ray.exceptions.RayError, ValueError) as error:
         raise UnavailableError("the column view is starting") from error
-
-
-def close_column_view(actor: Any) -> None:
-    """Have the column view close its files in order; it is killed anyway if it does not."""
-    _close(actor)
 
 
 def close_update_log(actor: Any) -> None:
@@ -345,8 +347,8 @@ def close_update_log(actor: Any) -> None:
     _close(actor)
 
 
-def close_store_reader(actor: Any) -> None:
-    """Have the readers end in order; they are killed anyway if they do not."""
+def close_query_keeper(actor: Any) -> None:
+    """Have the readers end, and the column view close its files; they are killed anyway if they do not."""
     _close(actor)
 
 
@@ -362,9 +364,9 @@ def _start(
     return ray.remote(kind).options(**place, **options).remote(*arguments, **keywords)
 
 
-async def _endpoint(name: str, namespace: str) -> str:
+async def _endpoint(name: str, namespace: str, method: str = "endpoint") -> str:
     actor = ray.get_actor(name, namespace=namespace)
-    endpoint: str = await actor.endpoint.remote()
+    endpoint: str = await getattr(actor, method).remote()
     return endpoint
 
 

@@ -15,8 +15,10 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from graphdb.config.service import Server
+if TYPE_CHECKING:  # the column view's process, and those of readers, do without settings
+    from graphdb.config.service import Server
 
 __all__ = ["MARGIN_BYTES", "DiskRoom"]
 
@@ -47,7 +49,7 @@ class DiskRoom:
         self._last_look = (0.0, 0)  # when, and what was free beyond the margin and a whole reserve
 
     @classmethod
-    def of(cls, server: Server, margin_bytes: int = MARGIN_BYTES) -> "DiskRoom":
+    def of(cls, server: "Server", margin_bytes: int = MARGIN_BYTES) -> "DiskRoom":
         """That of a node."""
         return cls(server.data_dir, server.disk_reserve_mb << 20, margin_bytes)
 

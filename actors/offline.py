@@ -14,7 +14,7 @@ from pyoxigraph import Quad, Store
 from actors.raft.raft_directory import fresh_incarnation, raft_directory
 from actors.service_files import ServiceFiles
 from actors.shard.incoming import adopt, incoming_state
-from actors.shard.search_state import copy_search
+from actors.shard.search_state import copy_search, has_search
 from actors.shard.store_directory import KeptBeside, StoreDirectory, StoreLost
 from graphdb.errors import UnavailableError
 from graphdb.log.file_log import FileLog, begin_log
@@ -187,12 +187,12 @@ def _recovered(data_dir: Path) -> tuple[QuadStore, int, KeptBeside]:
 
 def _recover_search(data_dir: Path, log: FileLog) -> None:
     """Put on disk what the log holds for the search indexes, as its owner would: the log may begin anew."""
+    if not has_search(data_dir) and not _has_documents(log):
+        return
     # at the top, whoever runs or reaches a service would load NumPy and what builds on it, for this alone
     from actors.search.recovery import SearchDirectory
 
     directory = SearchDirectory(data_dir)
-    if not directory.path.exists() and not _has_documents(log):
-        return
     view = directory.open()
     if directory.adopt_incoming(view.saved_index):
         view = directory.open()

@@ -1,7 +1,8 @@
 """Lets Ray's threads sleep where nothing happens. Ray has no settings for this, Linux has.
 
 The main thread of each worker looks for signals a hundred times a second (`look_less_often`), and each
-connection of gRPC wakes four times a second to see that nothing has come (`late_timers`).
+connection of gRPC wakes four times a second to see that nothing has come (`late_timers`, and for threads that
+are there already `make_timers_late`).
 """
 
 import ctypes
@@ -10,14 +11,16 @@ import select
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["late_timers", "look_less_often", "slow_down"]
+__all__ = ["GRPC_THREADS", "late_timers", "look_less_often", "make_timers_late", "slow_down"]
 
 _PR_SET_TIMERSLACK = 29
 _LATE_S, _PUNCTUAL_S = 1.0, 50e-6  # the latter is what Linux begins with
-_PERIOD_S = 0.25  # between two looks for signals
+# how the names of threads begin that gRPC starts, and Ray for gRPC
+GRPC_THREADS = ("client.poll", "server.poll", "nexting_", "timer_manager", "grpc_global_tim", "event_engine")
+_PERIOD_S = 1.0  # between two looks for signals
 _AGAIN_S, _ATTEMPTS = 0.5, 240  # until the worker waits for its first task
 _CTL_ADD, _CTL_DEL = 1, 2  # of epoll_ctl
 
@@ -47,8 +50,20 @@ def _set_slack(seconds: float) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(round(seconds * 1e9)), 0, 0, 0)
 
 
+def make_timers_late(pid: int, names: tuple[str, ...] = ("",)) -> None:
+    """The same, for threads that a process has, if their names begin so; later ones have it from these.
+
+    For another thread than the own, Linux allows it with CAP_SYS_NICE only, which root has; else all stays.
+    """
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):  # also of a thread that ends meanwhile
+                if (thread / "comm").read_text().startswith(names):
+                    Path(f"/proc/{thread.name}/timerslack_ns").write_text(f"{_LATE_S * 1e9:.0f}")
+
+
 def look_less_often() -> None:
-    """Have the main thread of this worker, once it waits for tasks, look for signals four times a second.
+    """Have the main thread of this worker, once it waits for tasks, look for signals once a second.
 
     It waits in `epoll_wait` for tasks, and for a timer that its loop (Boost.Asio) sets after each look. That
     timer is taken out, and a counter (eventfd) put in its place, under the same mark, to which a thread here
@@ -66,6 +81,7 @@ def _tick() -> None:
             break
     else:
         return
+    make_timers_late(os.getpid(), GRPC_THREADS)
     while True:
         time.sleep(_PERIOD_S)
         os.eventfd_write(counter, 1)

@@ -2,10 +2,11 @@
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from benchmarks import (
     acl,
@@ -84,7 +85,7 @@ BENCHMARKS = {
     "shacl": Benchmark(shacl.run, RATIO),
     "geo": Benchmark(geo.run, RATIO),
     "graphql": Benchmark(graphql.run, RATIO),
-    "text_in_sparql": Benchmark(text_in_sparql.run, RATIO),
+    "text_in_sparql": Benchmark(text_in_sparql.run, (*RATIO, PEER)),
     "live": Benchmark(live.run, RATIO),
     "acl": Benchmark(acl.run, RATIO),
     "hostile": Benchmark(
@@ -139,6 +140,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if all(line.passes for line in lines) else 1
 
 
+def _end(_number: int, _frame: object) -> NoReturn:
+    """End as at an interrupt: everything that runs is stopped, and its data removed. A second signal is not
+    to interrupt that.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + signal.SIGTERM)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
@@ -158,4 +167,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _end)  # else services and directories would be left behind
     sys.exit(main())

@@ -13,6 +13,7 @@ from pyoxigraph import RdfFormat, Store
 
 from actors.columns.client import ColumnClient
 from actors.columns.database import ViewFiles
+from actors.columns.protocol import ViewSettings
 from actors.wire.server import private_directory
 from benchmarks.durable_update import update_load
 from benchmarks.report import Row, interleave
@@ -63,7 +64,7 @@ def _made(directory: Path, quads: int) -> float:
     store.flush()
     count = len(store)
     del store
-    files = ViewFiles(directory / "columns", Columns())
+    files = ViewFiles(directory / "columns", ViewSettings.of(Columns()))
     began = time.perf_counter()
     files.load(path, 1).close()
     return count / (time.perf_counter() - began)

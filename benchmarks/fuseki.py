@@ -40,14 +40,19 @@ class RunningFuseki:
 
 
 @contextmanager
-def running_fuseki(directory: Path, *, indexed: Mapping[str, str] | None = None) -> Iterator[RunningFuseki]:
+def running_fuseki(
+    directory: Path, *, indexed: Mapping[str, str] | None = None, query_timeout_s: float | None = None
+) -> Iterator[RunningFuseki]:
     """An empty dataset below directory. indexed are the properties that jena-text indexes, by the names of
-    their fields, the default field first. Raises BenchmarkError.
+    their fields, the default field first. A query ends itself after query_timeout_s; without it, one whose
+    client has left goes on. Raises BenchmarkError.
     """
     jar, port = _jar(), free_port()
     database = directory / "fuseki"
     database.mkdir()
     command = ["java", "-Xmx2G", "-jar", str(jar), "--localhost", f"--port={port}"]
+    if query_timeout_s is not None:
+        command.append(f"--timeout={query_timeout_s * 1000:.0f}")
     if indexed is None:
         command += ["--tdb2", f"--loc={database}", "--update", "/ds"]
     else:

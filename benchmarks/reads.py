@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from statistics import median
+from typing import Literal
 from urllib.parse import urlsplit
 
 import httpx
@@ -16,7 +17,7 @@ from benchmarks.generator import Load, Request, generate
 from benchmarks.report import Figure
 from benchmarks.service import flight_triples, running_service, work_dir
 
-__all__ = ["run"]
+__all__ = ["Measured", "ReadFigure", "Target", "processor_ms", "run"]
 
 TRIPLES = 648_564  # the flight data
 SECONDS = 3.0
@@ -57,14 +58,16 @@ class ReadFigure(Figure):
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class Target:
     """What is asked: its query endpoint, and the process whose children it is made of too."""
 
     url: str
     process: psutil.Process
 
-    def load(self, request: Request, connections: int, seconds: float, first: int) -> "_Measured":
-        """Send requests, the first with this number; each its own."""
+    def load(
+        self, requests: Sequence[Request], connections: int, seconds: float, first: int = 0
+    ) -> "Measured":
+        """Send requests in turn, the first with this number; each its own. Their paths are the endpoint's."""
         address = urlsplit(self.url)
         assert address.hostname is not None
         assert address.port is not None
@@ -72,16 +75,18 @@ class _Target:
         load = generate(
             address.hostname,
             address.port,
-            [Request(address.path, request.content_type, request.accept, request.body)],
+            [replace(request, path=address.path) for request in requests],
             connections=connections,
             seconds=seconds,
             first_number=first,
         )
-        return _Measured(load, _processor_s(self.process) - before)
+        return Measured(load, _processor_s(self.process) - before)
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
+class Measured:
+    """What came of a load, and the processor time of the service meanwhile."""
+
     load: Load
     service_s: float
 
@@ -95,7 +100,7 @@ def run(rounds: int, scale: float, peer: str) -> list[ReadFigure]:
         triples = flight_triples(directory, max(1_000, int(TRIPLES * scale)))
         with _service(directory, triples) as ours:
             found = _measure(ours, rounds, scale, rows)
-        beside: dict[str, list[_Measured]] = {}
+        beside: dict[str, list[Measured]] = {}
         if peer == "yes" and fuseki.is_installed():
             with _fuseki(directory, triples) as other:
                 beside = _measure(other, rounds, scale, rows)
@@ -116,60 +121,61 @@ def _figure(
     key: str,
     unit: str,
     asked: float,
-    found: Mapping[str, Sequence[_Measured]],
-    beside: Mapping[str, Sequence[_Measured]],
+    found: Mapping[str, Sequence[Measured]],
+    beside: Mapping[str, Sequence[Measured]],
     work: str | None = None,
 ) -> ReadFigure:
     is_rate = unit != "s"
 
-    def value(measured: Sequence[_Measured]) -> float:
+    def value(measured: Sequence[Measured]) -> float:
         return median(each.load.requests_per_second if is_rate else each.load.latency_s for each in measured)
 
     ours = found[key]
-    return ReadFigure(
-        work or key,
-        unit,
-        value(ours),
-        "at least" if is_rate else "at most",
-        asked,
-        value(beside[key]) if key in beside else None,
-        median(1e3 * each.service_s / each.load.requests for each in ours),
-        median(1e3 * each.load.processor_s / each.load.requests for each in ours),
+    peer = value(beside[key]) if key in beside else None
+    bound: Literal["at least", "at most"] = "at least" if is_rate else "at most"
+    return ReadFigure(work or key, unit, value(ours), bound, asked, peer, *processor_ms(ours))
+
+
+def processor_ms(measured: Sequence[Measured]) -> tuple[float, float]:
+    """Of a request: the service's, and the load generator's."""
+    return (
+        median(1e3 * each.service_s / each.load.requests for each in measured),
+        median(1e3 * each.load.processor_s / each.load.requests for each in measured),
     )
 
 
-def _measure(target: _Target, rounds: int, scale: float, rows: int) -> dict[str, list[_Measured]]:
+def _measure(target: Target, rounds: int, scale: float, rows: int) -> dict[str, list[Measured]]:
     """By the name of each work. The first round only warms."""
-    found: dict[str, list[_Measured]] = {}
+    found: dict[str, list[Measured]] = {}
     seconds = max(0.3, SECONDS * scale)
     numbers = count(0, _ROUTES // 16)  # far enough apart that what is kept of texts is gone
     for number in range(rounds + 1):
         for work, connections, _ in _ASKED:
             request = Request("", "application/sparql-query", _JSON, _TEXTS[work])
-            taken = target.load(request, connections, seconds, next(numbers) % _ROUTES)
+            taken = target.load([request], connections, seconds, next(numbers) % _ROUTES)
             found.setdefault(_name(work, connections), []).extend([taken] if number else [])
         query = f"SELECT ?s ?p ?o WHERE {{ ?s ?p ?o }} LIMIT {rows + number}"
-        taken = target.load(Request("", "application/sparql-query", _TSV, query), 1, seconds, 0)
+        taken = target.load([Request("", "application/sparql-query", _TSV, query)], 1, seconds)
         found.setdefault(_TSV, []).extend([taken] if number else [])
     return found
 
 
 @contextmanager
-def _service(directory: Path, triples: Path) -> Iterator[_Target]:
+def _service(directory: Path, triples: Path) -> Iterator[Target]:
     with ExitStack() as stack:
         service = stack.enter_context(running_service(directory, load=triples))
-        yield _Target(f"{service.url}/sparql", psutil.Process())
+        yield Target(f"{service.url}/sparql", psutil.Process())
 
 
 @contextmanager
-def _fuseki(directory: Path, triples: Path) -> Iterator[_Target]:
+def _fuseki(directory: Path, triples: Path) -> Iterator[Target]:
     with fuseki.running_fuseki(directory) as running:
         with triples.open("rb") as content:
             headers = {"Content-Type": "application/n-triples"}
             httpx.post(
                 f"{running.url}/data?default", content=content, headers=headers, timeout=600, trust_env=False
             ).raise_for_status()
-        yield _Target(f"{running.url}/query", psutil.Process(running.pid))
+        yield Target(f"{running.url}/query", psutil.Process(running.pid))
 
 
 def _processor_s(process: psutil.Process) -> float:

@@ -286,7 +286,7 @@ def _peers(directory: Path, triples: Path, stack: ExitStack) -> Iterator[_Target
 def _fuseki(directory: Path, triples: Path, stack: ExitStack) -> str | None:
     if not fuseki.is_installed():
         return None
-    running = stack.enter_context(fuseki.running_fuseki(directory))
+    running = stack.enter_context(fuseki.running_fuseki(directory, query_timeout_s=_TIMEOUT_S))
     with triples.open("rb") as content:
         headers = {"Content-Type": "application/n-triples"}
         httpx.post(

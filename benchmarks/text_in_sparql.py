@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
-from urllib.parse import urlsplit
+from time import monotonic
 
 import httpx
+import psutil  # type: ignore[import-untyped]
 
 from benchmarks import fuseki
-from benchmarks.generator import Request, generate
-from benchmarks.report import Row
+from benchmarks.generator import Request
+from benchmarks.reads import Measured, ReadFigure, Target, processor_ms
 from benchmarks.service import BenchmarkError, running_service, work_dir
 
 __all__ = ["run"]
@@ -29,8 +30,10 @@ HITS = 20  # of a search that is cut
 ALL_MAX = 10_000  # hits that Fuseki returns without a limit
 QUERIES = 4_000  # of one measurement; more than are asked in its time
 CONNECTIONS = 4
-SECONDS = 2.5
-TARGET = 10.0
+SECONDS, WARMING_S = 2.5, 15.0
+INDEXED_S = 300.0  # in which all literals are, on a busy machine
+TARGET = 10.0  # times Fuseki
+ASKED, ASKED_ALL = 2_000.0, 400.0  # where Fuseki is not beside: what that was on two quiet cores
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 _QUERY, _JSON = "application/sparql-query", "application/sparql-results+json"
 _TEXT = """PREFIX text: <http://jena.apache.org/text#>
@@ -42,23 +45,31 @@ SELECT ?s ?score ?year ?author {{
 }}"""
 
 
-def run(rounds: int, scale: float) -> list[Row]:
-    """Queries per second, with 1, 2 and 3 words. scale shortens the data and each measurement.
-
-    Raises BenchmarkError without Java.
+def run(rounds: int, scale: float, peer: str) -> list[ReadFigure]:
+    """Queries per second, with 1, 2 and 3 words. scale shortens the data and each measurement; peer "yes":
+    Fuseki beside, where there are Java and Maven.
     """
-    if not fuseki.is_installed():
-        raise BenchmarkError("Fuseki cannot be run: Java and Maven are not there")
     with work_dir() as directory:
         books = _Books(directory / "books.nt", max(1_000, int(LITERALS * scale)))
-        with _service(directory, books) as url:
-            ours = _measure(url, books, rounds, scale)
-        with _fuseki(directory, books) as url:
-            floors = _measure(url, books, rounds, scale)
-    return [
-        Row(work, "queries/s", floors[work], found, "at least", TARGET if work.endswith("hits") else None)
-        for work, found in ours.items()
-    ]
+        with _service(directory, books) as target:
+            ours = _measure(target, books, rounds, scale)
+        beside: dict[str, list[Measured]] = {}
+        if peer == "yes" and fuseki.is_installed():
+            with _fuseki(directory, books) as target:
+                beside = _measure(target, books, rounds, scale)
+    return [_figure(work, limit, ours[work], beside.get(work)) for work, _, limit in _works()]
+
+
+def _figure(
+    work: str, limit: int | None, ours: Sequence[Measured], beside: Sequence[Measured] | None
+) -> ReadFigure:
+    peer = None if beside is None else _rate(beside)
+    asked = (ASKED_ALL if limit is None else ASKED) if peer is None else TARGET * peer
+    return ReadFigure(work, "queries/s", _rate(ours), "at least", asked, peer, *processor_ms(ours))
+
+
+def _rate(measured: Sequence[Measured]) -> float:
+    return median(each.load.requests_per_second for each in measured)
 
 
 class _Books:
@@ -83,7 +94,7 @@ class _Books:
                 author = f"<http://books.example/author/{number % 5000}>"
                 file.write(f"{subject} <http://books.example/author> {author} .\n")
 
-    def requests(self, words: int, limit: int | None, seed: int, path: str) -> list[Request]:
+    def requests(self, words: int, limit: int | None, seed: int) -> list[Request]:
         """Queries with so many words; without a limit, of words that Fuseki returns all hits of."""
         chance = random.Random(seed)
         made: dict[str, None] = {}
@@ -92,7 +103,7 @@ class _Books:
             if limit is not None or sum(self.frequencies[word] for word in text) <= ALL_MAX:
                 cut = "" if limit is None else f" {limit}"
                 made[_TEXT.format(words=" ".join(text), limit=cut)] = None
-        return [Request(path, _QUERY, _JSON, text) for text in made]
+        return [Request("", _QUERY, _JSON, text) for text in made]
 
 
 def _works() -> Iterator[tuple[str, int, int | None]]:
@@ -105,34 +116,29 @@ def _works() -> Iterator[tuple[str, int, int | None]]:
     yield "1 word, all its hits (up to 10,000)", 1, None
 
 
-def _measure(url: str, books: _Books, rounds: int, scale: float) -> dict[str, float]:
-    """Medians over the rounds; the first round only warms."""
-    address = urlsplit(url)
-    assert address.hostname is not None
-    assert address.port is not None
-    found: dict[str, list[float]] = {}
+def _measure(target: Target, books: _Books, rounds: int, scale: float) -> dict[str, list[Measured]]:
+    """By the name of each work. The first round only warms: what hits are joined with is read meanwhile."""
+    found: dict[str, list[Measured]] = {}
     for number in range(rounds + 1):
+        seconds = max(0.3, (SECONDS if number else WARMING_S) * scale)
         for work, words, limit in _works():
-            requests = books.requests(words, limit, 100 * number + words + (limit or 0), address.path)
-            seconds = max(0.3, SECONDS * scale)
-            load = generate(
-                address.hostname, address.port, requests, connections=CONNECTIONS, seconds=seconds
-            )
-            found.setdefault(work, []).extend([load.requests_per_second] if number else [])
-    return {work: median(rates) for work, rates in found.items()}
+            requests = books.requests(words, limit, 100 * number + words + (limit or 0))
+            taken = target.load(requests, CONNECTIONS, seconds)
+            found.setdefault(work, []).extend([taken] if number else [])
+    return found
 
 
 @contextmanager
-def _service(directory: Path, books: _Books) -> Iterator[str]:
+def _service(directory: Path, books: _Books) -> Iterator[Target]:
     settings = {"GRAPHDB_TEXT__PREDICATES": f'["{LABEL}"]'}
     with running_service(directory, load=books.path, environment=settings) as service:
         url = f"{service.url}/sparql"
         _check(url, books)
-        yield url
+        yield Target(url, psutil.Process())
 
 
 @contextmanager
-def _fuseki(directory: Path, books: _Books) -> Iterator[str]:
+def _fuseki(directory: Path, books: _Books) -> Iterator[Target]:
     with fuseki.running_fuseki(directory, indexed={"label": LABEL}) as running:
         with books.path.open("rb") as content:
             headers = {"Content-Type": "application/n-triples"}
@@ -140,7 +146,7 @@ def _fuseki(directory: Path, books: _Books) -> Iterator[str]:
                 f"{running.url}/data?default", content=content, headers=headers, timeout=600, trust_env=False
             ).raise_for_status()
         _check(f"{running.url}/query", books)
-        yield f"{running.url}/query"
+        yield Target(f"{running.url}/query", psutil.Process(running.pid))
 
 
 def _check(url: str, books: _Books) -> None:
@@ -148,7 +154,11 @@ def _check(url: str, books: _Books) -> None:
     word, times = min(books.frequencies.items(), key=lambda each: abs(each[1] - 500))
     query = _TEXT.format(words=word, limit="")
     headers = {"Content-Type": _QUERY, "Accept": _JSON}
-    answer = httpx.post(url, content=query, headers=headers, timeout=120, trust_env=False)
+    until = monotonic() + INDEXED_S
+    while True:
+        answer = httpx.post(url, content=query, headers=headers, timeout=120, trust_env=False)
+        if answer.status_code != 503 or monotonic() > until:
+            break
     if answer.status_code != 200:
         raise BenchmarkError(f"{url} answers {answer.status_code}: {answer.text[:200]}")
     rows: Sequence[object] = answer.json()["results"]["bindings"]

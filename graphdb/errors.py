@@ -107,11 +107,14 @@ class RequestError(GraphDBError):
 
 
 class QuerySyntaxError(RequestError):
-    """SPARQL text that does not parse. line and column count from 1."""
+    """SPARQL text that does not parse. line and column count from 1.
 
-    def __init__(self, reason: str, line: int, column: int) -> None:
-        super().__init__(reason, line, column)
-        self.reason, self.line, self.column = reason, line, column
+    undeclared is the prefixed name whose prefix is not declared, if this is the fault.
+    """
+
+    def __init__(self, reason: str, line: int, column: int, undeclared: str | None = None) -> None:
+        super().__init__(reason, line, column, undeclared)
+        self.reason, self.line, self.column, self.undeclared = reason, line, column, undeclared
 
     def __str__(self) -> str:
         return f"syntax error at line {self.line}, column {self.column}: {self.reason}"

@@ -1,17 +1,19 @@
 """What a node answers and says of itself, as every edge and every kind of node understands it."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyoxigraph import NamedNode, QueryBoolean, QuerySolutions, QueryTriples
 
 from graphdb.access.principal import Principal
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
+from graphdb.sparql.text_tables import TextTable
 from graphdb.store.search_tables import Table
 
 __all__ = [
@@ -19,11 +21,13 @@ __all__ = [
     "ClusterReport",
     "Consistency",
     "EmbeddedStore",
+    "Entities",
     "Evaluated",
     "FunctionCall",
     "LiveReport",
     "MergedGraphs",
     "NodeStatus",
+    "OwnNames",
     "PeerReport",
     "QueryRequest",
     "RunningQuery",
@@ -33,8 +37,14 @@ __all__ = [
     "worse_status",
 ]
 
-Searching: TypeAlias = Callable[[int], Awaitable[Mapping[str, Table]]]
-"""Finds what the searches of a query find in the state of a log index, by their names."""
+Entities: TypeAlias = Callable[[TextSearch, Table | None, int], Awaitable[list[Any]]]
+"""Returns so many of the entities of the pattern that a search is within, as terms of the engine; among those
+of a table of one column, where there is one.
+"""
+Searching: TypeAlias = Callable[[int, Entities], Awaitable[Mapping[str, Table]]]
+"""Finds what the searches of a query find in the state of a log index, by their names. Entities are those
+of the same state. Raises Stale for a state that is too old.
+"""
 
 _STATUSES = ("healthy", "degraded", "starting", "error")  # each says more than those before
 
@@ -65,6 +75,26 @@ class QueryRequest:
     query_id: str | None = None  # the client's choice for the list of running queries; None: any
     caller: Principal | None = None  # who asks, for searches of the search port; None: these are refused
     searching: Searching | None = None  # what its searches find; set by the node
+    own: "OwnNames | None" = None  # and literals, where those in query are another text's
+
+    @property
+    def text(self) -> str:
+        """As the client has sent it."""
+        return self.query.text if self.own is None else self.own.text
+
+    def with_own_names(self) -> "QueryRequest":
+        """The same with the tree of its own text, which is parsed only now."""
+        return self if self.own is None else replace(self, query=self.own.read(), own=None)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNames:
+    """A text that differs from one that is known in names of variables and values of literals alone."""
+
+    text: str
+    columns: tuple[str, ...]  # of a SELECT, in order
+    literals: tuple[tuple[int, int, str], ...]  # from where to where in the known text, and the value
+    read: Callable[[], Query]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +174,11 @@ class RunningQuery:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A query's answer as the engine gives it, lazily, and the log index that it was read at or after."""
+    """A query's answer as the engine gives it, lazily, or in whole; and the log index that it was read at or
+    after.
+    """
 
-    answer: QuerySolutions | QueryTriples | QueryBoolean
+    answer: QuerySolutions | QueryTriples | QueryBoolean | TextTable
     snapshot_index: int
 
 

@@ -479,7 +479,7 @@ class Transaction(Protocol):
 
 
 class Transactions(Protocol):
-    """The transactions that are open on this node; others do not know them."""
+    """The transactions that are open on this node; others of a cluster pass on what is asked about them."""
 
     @property
     def open_count(self) -> int:
@@ -499,6 +499,15 @@ class Transactions(Protocol):
 
         Raises NotFound.
         """
+
+    def home_of(self, transaction_id: str) -> int | None:
+        """The other node of the cluster on which it lives or lived; None for one of this node."""
+
+    async def ask_other(self, node_id: int, request: bytes) -> bytes:
+        """What serve_others has another node answer. Raises UnavailableError."""
+
+    def serve_others(self, perform: Callable[[bytes], Awaitable[bytes]]) -> None:
+        """Have the requests of other nodes performed, from now on."""
 
 
 class Progress(Protocol):

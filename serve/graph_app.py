@@ -41,6 +41,7 @@ from serve.graph.geospatial import GeospatialEndpoint
 from serve.graph.graph_store import GraphStoreEndpoint
 from serve.graph.graphql.graphql_endpoint import RowReader
 from serve.graph.graphql.graphql_routes import graphql_routes
+from serve.graph.hints import Hints
 from serve.graph.holonic.holonic_routes import holonic_routes
 from serve.graph.holonic.holonic_service import HolonicService
 from serve.graph.holonic.holons import MembraneEndpoint
@@ -49,6 +50,7 @@ from serve.graph.linked_data.resources import ResourceEndpoint
 from serve.graph.linked_data.void import VoidEndpoint
 from serve.graph.live_outbox import SocketCounts
 from serve.graph.live_socket import LiveSocketEndpoint
+from serve.graph.local_search import LocalSearch
 from serve.graph.mcp_endpoint import McpEndpoint
 from serve.graph.metrics import (
     AccessMetrics,
@@ -63,6 +65,7 @@ from serve.graph.query_answers import QueryAnswers
 from serve.graph.query_check import QueryCheckEndpoint
 from serve.graph.quick_answers import QUERY_PATH, QuickAnswers
 from serve.graph.quick_updates import UPDATE_PATH, QuickUpdates
+from serve.graph.rdf4j.peer_requests import PeerRequests
 from serve.graph.rdf4j.rdf4j_routes import rdf4j_routes
 from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
@@ -123,15 +126,17 @@ def build_app(
     settings: Settings,
     access: AccessBackend | None = None,
     search_word: Callable[[], str] | None = None,
+    search: LocalSearch | None = None,
 ) -> PortApplication:
     """The application. It owns threads and gives them back when the server shuts it down (lifespan).
 
-    access: the components of authentication, for this application only; search_word: see `HealthEndpoint`.
+    access: the components of authentication, for this application only; search_word: see `HealthEndpoint`;
+    search: None without a search port.
     """
     workers = Workers(WORKER_THREADS, settings.server.query_timeout_seconds)
     slow_queries = SlowQueryLog(settings.server.data_dir / SLOW_QUERIES)
     tasks = Tasks()
-    mcp = McpEndpoint(settings.server.cors, _search_url(settings), may_update=settings.mcp.updates)
+    mcp = McpEndpoint(settings.server.cors, search, may_update=settings.mcp.updates)
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
@@ -153,6 +158,8 @@ def build_app(
 
     def around(app: ASGIApp) -> ASGIApp:
         mcp.application = app
+        scheme = "http" if settings.server.tls_cert_file is None else "https"
+        node.transactions.serve_others(PeerRequests(app, scheme).perform)
         app = _with_authentication(app, settings, access, workbench)
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "graph", access.audit)
@@ -205,11 +212,30 @@ def _routes(
     cache, tags = ResultCache(settings.readers.result_cache_mb << 20), EntityTags()
     metrics = Metrics(node.running, node.admin, cache)
     accounts = QueryAccounts(metrics, slow_queries, server.slow_query_seconds)
-    reader = QueryReader(limits, server.query_timeout_seconds)
-    explainer = Explainer(limits, keeps_answers=cache.answer_bytes_max > 0)
+    hints = Hints(node.namespaces, node.progress)
+    by_names = settings.columns.plans_kept
+    reader = QueryReader(limits, server.query_timeout_seconds, hints.worded, by_names=by_names)
+    explainer = Explainer(limits, hints.of_patterns, keeps_answers=cache.answer_bytes_max > 0)
     answers = QueryAnswers(node.queries, node.progress, cache, tags, explainer, metrics, accounts)
-    update = UpdateEndpoint(node.writing, accounts, server.max_body_bytes, limits)
-    sparql = SparqlEndpoint(reader, answers, accounts, update, server.max_body_bytes, limits.max_query_bytes)
+    hints.rows = rows = RowReader(reader, answers)
+    update = UpdateEndpoint(node.writing, accounts, server.max_body_bytes, limits, hints.worded)
+    void = VoidEndpoint(
+        node.queries,
+        node.changes,
+        node.progress,
+        rows,
+        union_default_graph=server.union_default_graph,
+    )
+    sparql = SparqlEndpoint(
+        reader,
+        answers,
+        accounts,
+        update,
+        void.within_service_description,
+        node.namespaces,
+        server.max_body_bytes,
+        limits.max_query_bytes,
+    )
     check = QueryCheckEndpoint(node.queries, reader, explainer, server.max_body_bytes, limits)
     data = GraphStoreEndpoint(node.queries, node.progress, node.writing, workers, tags, server.max_body_bytes)
     validations = ValidationReader(
@@ -234,8 +260,6 @@ def _routes(
     cluster = ClusterEndpoint(node.admin)
     backups = Backups(server.data_dir / BACKUPS)
     fuseki = FusekiAdministration(server.dataset_name, node.queries, node.admin, metrics, backups, tasks)
-
-    void = VoidEndpoint(node.progress, RowReader(reader, answers))
 
     def index() -> dict[str, str]:
         return _index_header(node.progress)
@@ -291,15 +315,6 @@ def _index_header(progress: Progress) -> dict[str, str]:
         return {"X-Snapshot-Index": str(progress.snapshot_index())}
     except UnavailableError:
         return {}
-
-
-def _search_url(settings: Settings) -> str | None:
-    """Where this process reaches the search port; None if it is closed or has TLS."""
-    server, search = settings.server, settings.search
-    if not search.enabled or server.tls_cert_file is not None:
-        return None
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{search.port}"
 
 
 def _enabled(settings: Settings) -> dict[str, bool]:

@@ -22,12 +22,12 @@ def node_status(own: NodeStatus, view: ClusterView | None) -> NodeStatus:
     lag = max(0, view.committed_index - own.snapshot_index) if view.role != "leader" else None
     return replace(
         own,
-        status=_status_word(own.status, view),
+        status=_status_word(own, view),
         role=_interface_role(view.role),
         current_term=view.term,
         cluster_members=tuple(_health_member(member, own.node_id, view) for member in view.members),
         replication_lag=lag,
-        reason=own.reason or _reason(view),
+        reason=own.reason or _reason(own, view),
     )
 
 
@@ -57,19 +57,20 @@ def cluster_report(own: NodeStatus, view: ClusterView | None) -> ClusterReport:
     )
 
 
-def _status_word(own: str, view: ClusterView) -> str:
+def _status_word(own: NodeStatus, view: ClusterView) -> str:
     if view.failure is not None:
         return "error"
-    if view.leader_id is None or not all(member.reachable for member in view.members):
-        return worse_status(own, "degraded")
-    return own
+    return own.status if _reason(own, view) is None else worse_status(own.status, "degraded")
 
 
-def _reason(view: ClusterView) -> str | None:
+def _reason(own: NodeStatus, view: ClusterView) -> str | None:
+    """What is wrong, of several the worst; None where nothing is."""
     if view.failure is not None:
         return "the node's part in the cluster has failed: its log files say why"
     if view.leader_id is None:
         return "no leader of the cluster is known"
+    if view.awaits_snapshot or (view.received is not None and view.received.index > own.snapshot_index):
+        return "this node waits for a snapshot: the others no longer have all entries that it lacks"
     away = [str(member.node_id) for member in view.members if not member.reachable]
     return f"members that are not reached: {', '.join(away)}" if away else None
 

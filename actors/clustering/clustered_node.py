@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from actors.alerts.alert_service import AlertService
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
-from actors.clustering.forwarded_work import APPLIED_INDEX, ForwardedWork
+from actors.clustering.forwarded_work import APPLIED_INDEX, TRANSACTION_REQUEST, ForwardedWork
 from actors.clustering.forwarded_writes import AlertChange, ForwardedWrite, NamespaceChange, SavedQueryChange
 from actors.clustering.maintenance import Maintenance
 from actors.clustering.routed_writes import RoutedWrites, RoutedWriting, WriteRouter
@@ -112,10 +112,18 @@ class _Peers:
             parts.own_namespaces,
             settings.security,
             SearchCopies(settings, log),
+            parts.transactions.answer_other,
         )
+        parts.transactions.ask_by(self._ask_about_transaction)
         self._maintenance: Maintenance | None = None
         self._on_view: Callable[[], None] = lambda: None
         self._version = 0  # of the last view that on_view has heard of
+
+    async def _ask_about_transaction(self, node_id: int, request: bytes) -> bytes:
+        timeout_s = self._parts.settings.server.query_timeout_seconds + _WRITE_GRACE_S
+        return await self._log.forward(
+            node_id, ForwardedRequest(0, TRANSACTION_REQUEST, "", request), timeout_s
+        )
 
     def watch(self, lifecycle: StoreLifecycle, on_view: Callable[[], None]) -> None:
         """Do what the cluster asks of this store from now on; on_view hears of each view, while it is open,

@@ -1,9 +1,9 @@
 """`ForwardedWork`: what other nodes ask of this one, taken from its log and performed: their clients' writes
-where it leads, and copies of its search indexes.
+where it leads, requests about transactions that live here, and copies of its search indexes.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.forwarded_writes import (
@@ -36,10 +36,11 @@ from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_plain_update, read
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Update
 
-__all__ = ["APPLIED_INDEX", "ForwardedWork"]
+__all__ = ["APPLIED_INDEX", "TRANSACTION_REQUEST", "ForwardedWork"]
 
 _SHORT_BYTES = 64 << 10  # of a write; decoding a longer one could make the loop stand still
 APPLIED_INDEX = "applied_index"  # the operation that asks a leader how far its store is
+TRANSACTION_REQUEST = "transaction_request"  # that asks a node about a transaction which lives there
 
 
 class ForwardedWork:
@@ -56,11 +57,13 @@ class ForwardedWork:
         namespaces: OwnNamespaces,
         limits: GateLimits,
         copies: SearchCopies,
+        answer_about_transaction: Callable[[bytes], Awaitable[bytes]],
     ) -> None:
         """applied_index raises LogUnavailable; writing, alerts, saved_queries and namespaces are those of
-        this node, for where it leads. copies belongs to this from here on.
+        this node, for where it leads. copies belongs to this from here on. answer_about_transaction answers
+        for the transactions that live here.
         """
-        self._copies = copies
+        self._copies, self._answer_about_transaction = copies, answer_about_transaction
         self._cluster = cluster
         self._applied_index, self._writing, self._alerts = applied_index, writing, alerts
         self._saved_queries, self._namespaces, self._limits = saved_queries, namespaces, limits
@@ -78,6 +81,8 @@ class ForwardedWork:
     async def _answer(self, request: ForwardedRequest) -> bytes:
         if self._copies.is_asked(request.operation):
             return await self._copies.answer(request.operation, request.body)
+        if request.operation == TRANSACTION_REQUEST:
+            return await self._answer_about_transaction(request.body)
         if not self._cluster.leads:
             view = self._cluster.view
             raise NotLeader("another node leads", 1, view.leader_id if view is not None else None)

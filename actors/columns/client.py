@@ -5,7 +5,7 @@ of a query through it.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeAlias
 
 from actors.columns.protocol import (
     COLUMN_MESSAGES,
@@ -29,6 +29,7 @@ from graphdb.node import QueryRequest
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.public_text import public_text
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.packing import packed
 from graphdb.sparql.translation import searches_of
 
 __all__ = ["ColumnAnswer", "ColumnClient", "ColumnRunner", "ColumnStream", "column_task", "may_use_columns"]
@@ -135,28 +136,34 @@ _UNSUITED_S = 10.0  # the view may take its statistics meanwhile, and decide oth
 _UNSUITED_MAX = 1024  # short queries that are remembered
 
 
-def may_use_columns(request: QueryRequest, *, union_default_graph: bool) -> bool:
+def may_use_columns(request: QueryRequest) -> bool:
     """Whether a query may be answered from the columns at all, whatever it says: the one place for this.
 
     The columns hold everything: who may see only a part of the data reads it through their own view.
     """
-    return not (
-        request.explain or union_default_graph or request.query.service_hosts or searches_of(request.query)
-    )
+    return not (request.explain or request.query.service_hosts or searches_of(request.query))
 
 
-def column_task(request: QueryRequest, min_index: int) -> ColumnTask:
-    """What to send the view."""
-    query, dataset = request.query, request.dataset
+def column_task(request: QueryRequest, min_index: int, *, unites_graphs: bool = False) -> ColumnTask:
+    """What to send the view. unites_graphs: the default graph of queries is the union of all graphs.
+
+    Raises RecursionError where the query nests too deeply for it.
+    """
+    dataset = request.dataset
     return ColumnTask(
-        query.text,
-        query.base_iri,
+        packed(request.query),
+        None if request.own is None else request.own.columns,
+        () if request.own is None else request.own.literals,
         [graph.value for graph in dataset.default_graphs],
         [graph.value for graph in dataset.named_graphs],
         request.format.value,
         min_index,
         request.timeout_s,
+        unites_graphs,
     )
+
+
+_Asked: TypeAlias = tuple[str, str | None, Dataset, bool]  # text, base, dataset, whether graphs are united
 
 
 class ColumnRunner:
@@ -166,20 +173,23 @@ class ColumnRunner:
 
     def __init__(self, columns: ColumnClient) -> None:
         self._columns = columns
-        self._unsuited: dict[tuple[str, str | None, Dataset], tuple[int, float]] = {}
+        self._unsuited: dict[_Asked, tuple[int, float]] = {}
 
-    async def start(self, run: QueryRun, request: QueryRequest, min_index: int) -> "ColumnStream | None":
-        """The answer, of min_index or later, once it begins; None where a reader has to give it.
+    async def start(
+        self, run: QueryRun, request: QueryRequest, min_index: int, *, unites_graphs: bool
+    ) -> "ColumnStream | None":
+        """The answer, of min_index or later, once it begins; None where a reader has to give it. See
+        `column_task` for unites_graphs.
 
         Raises QueryTimeout, QueryCancelled.
         """
-        key = request.query.text, request.query.base_iri, request.dataset
+        key = request.text, request.query.base_iri, request.dataset, unites_graphs
         known_index, until = self._unsuited.get(key, (0, 0.0))
         if known_index == min_index and run.loop.time() < until:
             return None
         with ExitStack() as held:
             try:
-                task = column_task(request, min_index)
+                task = column_task(request, min_index, unites_graphs=unites_graphs)
                 answer = self._columns.ask_at_once(task)
                 if answer is None:
                     answer = await run.unless_cancelled(self._columns.ask(task), ColumnAnswer.close)
@@ -191,23 +201,25 @@ class ColumnRunner:
                     return None
             except (QueryTimeout, QueryCancelled):
                 raise
-            except UnavailableError:
+            except (UnavailableError, RecursionError):
                 return None
             run.where = answer.taken.where
             return ColumnStream(run, answer, held.pop_all())
 
-    def _remember(self, key: tuple[str, str | None, Dataset], found: tuple[int, float]) -> None:
+    def _remember(self, key: "_Asked", found: tuple[int, float]) -> None:
         if len(self._unsuited) >= _UNSUITED_MAX:
             self._unsuited.clear()
         if len(key[0]) <= SHORT_TEXT_CHARACTERS:
             self._unsuited[key] = found
 
-    async def explain(self, request: QueryRequest, min_index: int) -> dict[str, Any]:
+    async def explain(self, request: QueryRequest, min_index: int, *, unites_graphs: bool) -> dict[str, Any]:
         """Which way the query would take, and why."""
         try:
-            return await self._columns.explain(column_task(request, min_index))
+            return await self._columns.explain(column_task(request, min_index, unites_graphs=unites_graphs))
         except UnavailableError as error:
             return {"path": "reader", "reason": public_text(error), "plan": None}
+        except RecursionError:
+            return {"path": "reader", "reason": "the query nests too deeply", "plan": None}
 
 
 class ColumnStream:

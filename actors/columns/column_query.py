@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -11,22 +12,22 @@ import duckdb
 from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
-from actors.columns.database import OpenView
-from actors.columns.protocol import ColumnTask
-from graphdb.columns.catalog import NotKnown
+from actors.columns.database import Cursors, OpenView
+from actors.columns.protocol import ColumnTask, ViewSettings
+from graphdb.columns.catalog import Catalog, NotKnown
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
 from graphdb.columns.counting import Counted, counted
 from graphdb.columns.estimate import Estimate, estimate
-from graphdb.columns.results import ManyTriples, answer_of
-from graphdb.columns.row_writing import may_write_rows, write_rows
-from graphdb.config.limits import GateLimits
+from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
+from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
-from graphdb.planning.gate import read_query
 from graphdb.public_text import without_paths
+from graphdb.rdf.pieces import Sink
 from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.dataset import Dataset
-from graphdb.sparql.results import ResultFormat, write_answer
-from graphdb.sparql.translation import abstract_query
+from graphdb.sparql.packing import unpacked, with_literals
+from graphdb.sparql.results import ResultFormat, is_of_lines, write_answer
+from graphdb.sparql.terms import Span
 
 __all__ = ["WHERE", "ColumnQuery", "NotTaken", "Unsuited"]
 
@@ -34,6 +35,10 @@ WHERE = f"columns (process {os.getpid()})"
 # what may end a query at any row: what the compiler could not know beforehand, a cast of what is no constant
 # number, but for one to text
 _MAY_FAIL = re.compile(r"\berror\(|(?:\)|[^0-9]')::(?!VARCHAR)")
+_ROWS_AT_ONCE = 10_000  # fewer than what readers of an answer ask for at a time
+_QUADS_AT_ONCE = 500_000  # of the patterns that are counted in: a microsecond has some 500
+_PLANS_MAX = 256
+_unpacked = lru_cache(maxsize=256)(unpacked)
 _FORMATS = {fmt.value: fmt for fmt in ResultFormat}
 
 
@@ -48,14 +53,13 @@ class Unsuited(NotTaken):
 class ColumnQuery:
     """Run it on any thread; interrupt it from any other. It sees one state of the view."""
 
-    def __init__(self, view: OpenView, task: ColumnTask, limits: GateLimits, *, counts: bool) -> None:
-        """counts: whether counts are found without rows where they can be (`columns.counts_without_rows`)."""
+    def __init__(self, view: OpenView, task: ColumnTask, settings: ViewSettings) -> None:
         self._view = view
-        self._task, self._limits, self._counts = task, limits, counts
+        self._task, self._counts, self._keeps = task, settings.counts_without_rows, settings.plans_kept
         self._is_interrupted = self._is_over = False
         self._has_table = False
         self._ending = Lock()
-        self._cursors: list[DuckDBPyConnection] = []  # while it runs
+        self._cursors: Cursors | None = None  # while it runs
         self.log_index = 0
 
     def interrupt(self) -> None:
@@ -64,8 +68,31 @@ class ColumnQuery:
             if self._is_over:
                 return
             self._is_interrupted = True
-            for cursor in self._cursors:
-                cursor.interrupt()
+            if self._cursors is not None:
+                self._cursors.interrupt()
+
+    def at_once(self) -> tuple[int, list[bytes]] | None:
+        """The log index and the answer, of a query that is counted in a millisecond or two from what others
+        have read of the present state; None of any other query, which run() answers on a thread.
+        """
+        known = self._view.known()
+        if known is None or not self._counts or self._has_dataset or self._key in known[1].plans:
+            return None
+        index, catalog = known
+        if self._is_united(catalog):
+            return None
+        try:
+            query = self._query()
+            if sum(each.scanned for each in estimate(query, catalog).patterns) > _QUADS_AT_ONCE:
+                return None
+            found = counted(query, catalog)
+        except NotKnown:
+            return None
+        if found is None or not found.is_short:
+            return None
+        pieces: list[bytes] = []
+        self._write(*found.answer(), self._view.texts, pieces.append)
+        return index, pieces
 
     def run(self, begun: Callable[[int], None], sink: Callable[[bytes], None]) -> None:
         """Hand the answer on, piece by piece; begun is told the log index before the first.
@@ -86,24 +113,19 @@ class ColumnQuery:
             sink(piece)
 
         try:
-            compiled, fmt = self._counted() or self._compiled(), _FORMATS[self._task.format]
+            compiled = self._compiled()
             if isinstance(compiled, Counted):
-                texts = self._view.texts
-                compiled, fetch = compiled.answer()
+                self._write(*compiled.answer(), self._view.texts, hand_on)
             else:
-                # a cursor has one result at a time, and terms are looked up while rows are fetched
-                texts = self._view.texts.within(self._cursors[1])
-                fetch = self._executed(compiled.sql)
-            if may_write_rows(compiled, fmt):
-                write_rows(compiled, fetch, texts, fmt, hand_on)
-            else:
-                write_answer(answer_of(compiled, fetch, texts), fmt, hand_on)
+                assert self._cursors is not None
+                texts = self._view.texts.within(self._cursors.terms)
+                self._write(compiled, self._executed(compiled), texts, hand_on)
             begin()
         except NotTaken:
             self._give_back()
             raise
         except ManyTriples:
-            self._give_back()
+            self._close()
             raise Unsuited("it makes more triples than the column view collects") from None
         except Exception as error:
             self._close()
@@ -113,9 +135,9 @@ class ColumnQuery:
     def explained(self) -> dict[str, Any]:
         """How the query would be answered: path, construct, estimate, plan."""
         try:
-            compiled = self._compiled()
+            compiled = self._planned(self._begun())
             if isinstance(compiled, Counted):
-                plan = "counted from the number of matches of each term, without rows"
+                plan = "computed from arrays of the quads of each predicate, without rows"
             else:
                 self._execute(f"EXPLAIN {compiled.sql}")
                 plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())
@@ -127,21 +149,32 @@ class ColumnQuery:
         finally:
             self._close()
 
-    def _counted(self) -> Counted | None:
-        """The counts that the query asks for, without a transaction, which takes longer than to count: where
-        others have read all that it needs of this state.
-        """
-        known = self._view.known()
-        if known is None or not self._counts or self._has_dataset:
-            return None
-        self.log_index, catalog = known
-        try:
-            return counted(self._query(), catalog)
-        except NotKnown:
-            return None
+    def _write(self, compiled: CompiledQuery, fetch: Fetch, texts: TermTexts, sink: Sink) -> None:
+        fmt, columns = _FORMATS[self._task.format], self._task.columns
+        if columns is not None:
+            compiled = replace(compiled, variables=tuple(columns))
+        if compiled.form == "CONSTRUCT" and is_of_lines(fmt):
+            write_triples(compiled, fetch, texts, sink)
+        elif may_write_rows(compiled, fmt):
+            write_rows(compiled, fetch, texts, fmt, sink)
+        else:
+            write_answer(answer_of(compiled, fetch, texts), fmt, sink)
+
+    @property
+    def _key(self) -> Hashable:
+        task = self._task
+        graphs = tuple(task.default_graphs), tuple(task.named_graphs)
+        return task.query, tuple(task.literals), graphs, is_of_lines(_FORMATS[task.format])
 
     def _query(self) -> AbstractQuery:
-        return _read(self._task.text, self._task.base_iri, self._limits)
+        query, literals = _unpacked(self._task.query), self._task.literals
+        if not literals:
+            return query
+        return with_literals(query, {Span(start, end): value for start, end, value in literals})
+
+    def _is_united(self, catalog: Catalog) -> bool:
+        """Whether the default graph holds quads of several graphs."""
+        return self._task.unites_graphs and catalog.named_graphs > 0
 
     @property
     def _has_dataset(self) -> bool:
@@ -149,11 +182,31 @@ class ColumnQuery:
 
     def _compiled(self) -> CompiledQuery | Counted:
         self._check()
-        self._cursors += (self._view.take_cursor(), self._view.take_cursor())
-        self.log_index, catalog = self._view.begin(self._cursor)
+        catalog = self._begun()
+        known: CompiledQuery | None = catalog.plans.get(self._key)
+        if known is not None:
+            return known
+        found = self._planned(catalog)
+        if self._keeps and isinstance(found, CompiledQuery):
+            if len(catalog.plans) >= _PLANS_MAX:
+                catalog.plans.clear()
+            catalog.plans[self._key] = found
+        return found
+
+    def _begun(self) -> Catalog:
+        """What there is in the state that the query reads. Raises Unsuited."""
+        self._cursors = self._view.take()
+        self.log_index, catalog = self._view.begin(self._cursors)
+        if self._is_united(catalog):
+            raise Unsuited("the default graph is the union of all graphs, and there are named graphs")
+        return catalog
+
+    def _planned(self, catalog: Catalog) -> CompiledQuery | Counted:
+        """Raises Unsuited."""
         query = self._query()
         dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
-        self._found: Estimate = estimate(query, catalog)
+        by_lines = is_of_lines(_FORMATS[self._task.format])
+        self._found: Estimate = estimate(query, catalog, by_lines=by_lines)
         if self._found.reader_because is not None:
             raise Unsuited(self._found.reader_because)
         if self._counts and not self._has_dataset and (found := counted(query, catalog)) is not None:
@@ -165,24 +218,30 @@ class ColumnQuery:
 
     @property
     def _cursor(self) -> DuckDBPyConnection:
-        return self._cursors[0]
+        assert self._cursors is not None
+        return self._cursors.rows
 
-    def _executed(self, sql: str) -> Callable[[int], Sequence[Sequence[str | int | None]]]:
+    def _executed(self, compiled: CompiledQuery) -> Fetch:
         """What fetches the rows, as they are found; where one may fail, all of them are found before the
         first is handed on, so that a reader can still answer.
         """
-        if _MAY_FAIL.search(sql):
+        sql, rows_max = compiled.sql, compiled.rows_max
+        may_fail = _MAY_FAIL.search(sql) is not None
+        if may_fail and (rows_max is None or rows_max >= _ROWS_AT_ONCE):
             self._execute(f"CREATE TEMP TABLE found AS {sql}")
-            sql = "FROM found"
+            sql, may_fail = "FROM found", False
             self._has_table = True
         self._execute(sql)
-        return self._fetched
+        if not may_fail:
+            return self._fetched
+        rows = self._fetched(_ROWS_AT_ONCE)
+        return lambda _count: rows
 
     def _execute(self, sql: str) -> None:
         self._check()
         self._cursor.execute(sql)
 
-    def _fetched(self, rows: int) -> Sequence[Sequence[str | int | None]]:
+    def _fetched(self, rows: int) -> Sequence[Row]:
         self._check()
         return self._cursor.fetchmany(rows)
 
@@ -208,16 +267,14 @@ class ColumnQuery:
         if self._has_table or self._is_interrupted:
             self._close()
             return
-        if self._cursors:
-            self._cursor.execute("ROLLBACK")
-        for cursor in self._cursors:
-            self._view.give_back(cursor)
+        if self._cursors is not None:
+            self._view.give_back(self._cursors)
 
     def _close(self) -> None:
         with self._ending:
             self._is_over = True
-        for cursor in self._cursors:
-            cursor.close()
+        if self._cursors is not None:
+            self._cursors.close()
 
 
 def _first_line(error: Exception) -> str:
@@ -226,11 +283,6 @@ def _first_line(error: Exception) -> str:
 
 def _is_damage(error: Exception) -> bool:
     return isinstance(error, duckdb.FatalException | duckdb.InternalException | duckdb.IOException)
-
-
-@lru_cache(maxsize=256)
-def _read(text: str, base_iri: str | None, limits: GateLimits) -> AbstractQuery:
-    return abstract_query(read_query(text, base_iri, limits))
 
 
 def _nodes(iris: Sequence[str]) -> tuple[NamedNode, ...]:

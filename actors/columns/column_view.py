@@ -16,7 +16,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from actors.bounded_process import BoundedProcess, spawn
-from actors.columns.protocol import ENGINE_MESSAGES, Alive, AskSetup, EngineSetup, LogAt
+from actors.columns.protocol import (
+    ALIVE_S,
+    ENGINE_MESSAGES,
+    Alive,
+    AskSetup,
+    EngineSetup,
+    LogAt,
+    ViewSettings,
+)
 from actors.loop_thread import LoopThread
 from actors.wire.messages import Done
 from actors.wire.server import Call, ServerConnection, WireServer, private_directory
@@ -31,17 +39,16 @@ _CLOSING_S = 5.0
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What an engine is given: what it opens, where the log is, and who hears that it is alive."""
+    """What an engine is given: what it opens, and where the log is."""
 
     setup: EngineSetup
     find_log: Callable[[], Awaitable[str]]
-    listening: Callable[[], None]
 
 
 class EngineProcess(BoundedProcess):
     """Start it, and have `serve` run; it returns when the process is gone."""
 
-    look_s = 0.5  # it is watched at rest too, and DuckDB keeps to a limit of its own
+    look_s = ALIVE_S  # it is watched at rest too; DuckDB keeps to a limit of its own, and the kernel to one
 
     def __init__(
         self,
@@ -115,7 +122,6 @@ class EngineProcess(BoundedProcess):
         if self._silence is not None:
             self._silence.cancel()
         self._silence = self._loop.call_later(_SILENCE_S, self._give_up)
-        self._options.listening()
 
     def _give_up(self) -> None:
         logger.warning("%s has said nothing for %g s and is killed", self.where, _SILENCE_S)
@@ -125,7 +131,6 @@ class EngineProcess(BoundedProcess):
 _BESIDE_MB = (
     512  # what the process may have beside DuckDB's memory: Python, answers on their way, large strings
 )
-_PATIENCE_S = 30.0  # for the first start; one that is late comes later
 _AGAIN_S, _AGAIN_S_MAX = 0.1, 10.0  # between a process's end and the next one's start
 _LASTING_S = 10.0  # a process that lives for less has failed, and the next pause is longer
 
@@ -140,7 +145,7 @@ class ColumnView:
         *,
         socket_directory: str | None = None,
     ) -> None:
-        """Begin to listen; the view is opened, or waits for a copy of the store, in the background.
+        """Have an engine started, which listens soon and opens the view, or waits for a copy of the store.
 
         find_log is `LogClient`'s. socket_directory is for tests; by default a private one is made under the
         system's directory for temporary files.
@@ -151,8 +156,7 @@ class ColumnView:
             str(data_dir / "columns"),
             settings.server.disk_reserve_mb,
             self._path,
-            settings.columns.model_dump(mode="json"),
-            settings.security.figures(),
+            ViewSettings.of(settings.columns),
         )
         self._memory_limit_mb = settings.columns.memory_limit_mb + _BESIDE_MB
         self._find_log = find_log
@@ -170,16 +174,12 @@ class ColumnView:
         self._thread.close()
 
     async def _start(self) -> None:
-        self._is_listening = asyncio.Event()
         self._keeping = asyncio.create_task(self._keep())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE_S):
-                await self._is_listening.wait()
 
     async def _keep(self) -> None:
         """Keep an engine running."""
         loop, failures = asyncio.get_running_loop(), 0
-        options = EngineOptions(self._setup, self._find_log, self._is_listening.set)
+        options = EngineOptions(self._setup, self._find_log)
         while True:
             began = loop.time()
             try:

@@ -14,14 +14,15 @@ from typing import IO
 import duckdb
 from duckdb import DuckDBPyConnection
 
+from actors.columns.protocol import ViewSettings
 from graphdb.columns import schema
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.loading import load_names, load_rows, settle
+from graphdb.columns.quad_arrays import QuadArrays
 from graphdb.columns.results import TermTexts
-from graphdb.config.service import Columns
 from graphdb.errors import CorruptionError, UnavailableError
 
-__all__ = ["OpenView", "ViewFiles"]
+__all__ = ["Cursors", "OpenView", "ViewFiles"]
 
 _ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
 
@@ -29,12 +30,12 @@ _ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also whe
 class ViewFiles:
     """One thread at a time. What is in the directory belongs to the view: it may all be deleted."""
 
-    def __init__(self, directory: Path, settings: Columns) -> None:
+    def __init__(self, directory: Path, settings: ViewSettings) -> None:
         self._directory, self._settings = directory, settings
         self._database = directory / "view.duckdb"
         self.scratch = directory / "scratch"
         self.query_memory_mb = settings.query_memory_mb
-        self._spill = settings.spill_dir or directory / "spill"
+        self._spill = Path(settings.spill_dir) if settings.spill_dir else directory / "spill"
 
     def open(self) -> tuple[DuckDBPyConnection, int, int]:
         """The view as it was left, whole, with its log index and where to read on.
@@ -137,6 +138,34 @@ class _State:
     catalog: Catalog
 
 
+@dataclass(slots=True)
+class Cursors:
+    """Those of one query: a cursor has one result at a time, and terms are looked up while rows are fetched.
+
+    version is that of the state which a transaction that is open on `rows` sees; None where none is open, or
+    where one is that no other query can use.
+    """
+
+    rows: DuckDBPyConnection
+    terms: DuckDBPyConnection
+    version: object | None = None
+    is_open: bool = False
+
+    def end(self) -> None:
+        """The transaction, if there is one."""
+        if self.is_open:
+            self.rows.execute("ROLLBACK")
+        self.version, self.is_open = None, False
+
+    def interrupt(self) -> None:
+        self.rows.interrupt()
+        self.terms.interrupt()
+
+    def close(self) -> None:
+        self.rows.close()
+        self.terms.close()
+
+
 class OpenView:
     """For queries on any threads, and the one writer, which says when it changes something."""
 
@@ -146,23 +175,32 @@ class OpenView:
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
+        self._arrays = QuadArrays()  # of the present version, another one after each change
         self._query_memory_mb = query_memory_mb
         # parsed once
         (self._begin,) = connection.extract_statements("BEGIN")
         (self._look,) = connection.extract_statements(_LOOK)
-        self._idle = deque[DuckDBPyConnection]()
+        self._idle = deque[Cursors]()
 
-    def take_cursor(self) -> DuckDBPyConnection:
-        """One for a query, which gives it back outside a transaction, or closes it."""
+    def take(self) -> "Cursors":
+        """Those of a query, which gives them back, or closes them."""
         try:
             return self._idle.pop()
         except IndexError:
-            cursor = self.connection.cursor()
-            cursor.execute(f"SET operator_memory_limit = '{self._query_memory_mb}MB'")
-            return cursor
+            return Cursors(self._cursor(), self._cursor())
 
-    def give_back(self, cursor: DuckDBPyConnection) -> None:
-        self._idle.append(cursor)
+    def _cursor(self) -> DuckDBPyConnection:
+        cursor = self.connection.cursor()
+        cursor.execute(f"SET operator_memory_limit = '{self._query_memory_mb}MB'")
+        return cursor
+
+    def give_back(self, cursors: "Cursors") -> None:
+        """For another query. Its transaction stays open while nothing changes: to begin one takes as long as
+        a small query.
+        """
+        if cursors.version is None or cursors.version is not self._version:
+            cursors.end()
+        self._idle.append(cursors)
 
     def close(self) -> None:
         """No query runs any more."""
@@ -170,13 +208,28 @@ class OpenView:
             self._idle.pop().close()
         self.connection.close()
 
+    def _end_idle(self) -> None:
+        """Transactions that no query is in: an open one keeps what changes remove from being freed."""
+        for _ in range(len(self._idle)):
+            with suppress(IndexError):  # a query was faster
+                cursors = self._idle.popleft()
+                cursors.end()
+                self._idle.append(cursors)
+
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Around what the writer does."""
+    def changing(self) -> Iterator[set[int]]:
+        """Around what the writer does, who puts the predicates whose quads change into the set: what was made
+        of the quads of the others stays.
+        """
         self._version = None
+        changed = set[int]()
+        arrays = QuadArrays()  # after a failure it is not known what has changed
+        self._end_idle()
         try:
-            yield
+            yield changed
+            arrays = self._arrays.without(changed)
         finally:
+            self._arrays = arrays
             self._version = object()
 
     def known(self) -> tuple[int, Catalog] | None:
@@ -188,19 +241,26 @@ class OpenView:
             return None
         return state.log_index, state.catalog.on(None)
 
-    def begin(self, cursor: DuckDBPyConnection) -> tuple[int, Catalog]:
-        """Begin a transaction on a cursor: the log index whose state it sees, and the catalog of that.
+    def begin(self, cursors: "Cursors") -> tuple[int, Catalog]:
+        """Have a transaction open on the cursor of the rows: the log index whose state it sees, and the
+        catalog of that.
 
         What a query before has read of the same state is not read again.
         """
-        version, state = self._version, self._state
-        cursor.execute(self._begin)
-        cursor.execute(self._look)
-        is_known = version is not None and version is self._version
-        if is_known and state is not None and state.version is version:
+        version, state, arrays = self._version, self._state, self._arrays
+        cursor = cursors.rows
+        if version is None or cursors.version is not version:
+            cursors.end()
+            cursor.execute(self._begin)
+            cursors.is_open = True
+            cursor.execute(self._look)
+            if version is not None and version is self._version:
+                cursors.version = version
+        if cursors.version is not None and state is not None and state.version is cursors.version:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
-        catalog = Catalog(cursor)
-        if is_known:
-            self._state = _State(version, log_index, catalog)
+        is_present = version is not None and version is self._version  # and so were they
+        catalog = Catalog(cursor, arrays if is_present else None)
+        if cursors.version is not None:
+            self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog

@@ -33,8 +33,6 @@ from actors.log.view_reports import report_views
 from actors.process_bounds import settle
 from actors.wire.client import WireClient
 from actors.wire.messages import Done
-from graphdb.config.limits import GateLimits
-from graphdb.config.service import Columns
 from graphdb.errors import LogUnavailable, OutcomeUnknown, UnavailableError
 
 __all__: list[str] = []
@@ -69,12 +67,11 @@ async def _run(connection: socket.socket) -> None:
         except OutcomeUnknown as error:
             raise LogUnavailable(error.reason) from error
 
-    settings = Columns.model_validate(setup.columns)
     log = LogClient(find_log)
     directory = Path(setup.directory)
     room = DiskRoom(directory.parent, setup.disk_reserve_mb << 20)
-    keeper = ViewKeeper(ViewFiles(directory, settings), log, room)
-    server = ColumnServer(keeper, settings, GateLimits(**setup.limits), setup.socket_path)
+    keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room)
+    server = ColumnServer(keeper, setup.columns, setup.socket_path)
     await server.start()
     working = keeper.run(), _say_alive(parent), report_views(log, keeper.view_status)
     tasks = [asyncio.create_task(work) for work in working]

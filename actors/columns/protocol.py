@@ -25,9 +25,12 @@ A client that goes away cancels its query.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.wire.messages import Messages
+
+if TYPE_CHECKING:  # see ViewSettings
+    from graphdb.config.service import Columns
 
 __all__ = [
     "ALIVE_S",
@@ -47,10 +50,39 @@ __all__ = [
     "LogAt",
     "NotTaken",
     "Taken",
+    "ViewSettings",
     "Wanted",
 ]
 
 ALIVE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSettings:
+    """What an engine needs of `Columns`, whose library, pydantic, would take 8 MB there."""
+
+    memory_limit_mb: int
+    query_memory_mb: int
+    spill_dir: str | None
+    spill_limit_mb: int
+    queries_max: int
+    wait_seconds: float
+    counts_without_rows: bool
+    plans_kept: bool
+
+    @classmethod
+    def of(cls, columns: "Columns") -> "ViewSettings":
+        """Those of a node."""
+        return cls(
+            columns.memory_limit_mb,
+            columns.query_memory_mb,
+            None if columns.spill_dir is None else str(columns.spill_dir),
+            columns.spill_limit_mb,
+            columns.queries_max,
+            columns.wait_seconds,
+            columns.counts_without_rows,
+            columns.plans_kept,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +92,7 @@ class EngineSetup:
     directory: str  # of the view, in that of the data
     disk_reserve_mb: int
     socket_path: str
-    columns: dict[str, Any]  # the section of the settings
-    limits: dict[str, int]  # those of the gate
+    columns: ViewSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +124,15 @@ ENGINE_MESSAGES = Messages(AskSetup, EngineSetup, Alive, FindLog, LogAt)
 class ColumnTask:
     """A query, and what it is to see."""
 
-    text: str
-    base_iri: str | None
+    query: bytes  # `graphdb.sparql.packing`
+    columns: Sequence[str] | None  # the names of a SELECT's columns, where they are not those of the query
+    literals: Sequence[tuple[int, int, str]]  # values in the place of the query's own; see `OwnNames`
     default_graphs: Sequence[str]  # of the protocol's dataset, IRIs; both empty: as the query says
     named_graphs: Sequence[str]
     format: str  # the value of a ResultFormat
     min_index: int  # the view has to have this entry of the log
     timeout_s: float  # from now to the last byte
+    unites_graphs: bool = False  # the default graph is the union of all, unless the query names others
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import duckdb
@@ -22,6 +22,7 @@ from actors.columns.protocol import (
     Feed,
     Load,
     Taken,
+    ViewSettings,
     Wanted,
 )
 from actors.columns.protocol import NotTaken as NotTakenMessage
@@ -29,8 +30,6 @@ from actors.columns.view_keeper import ViewKeeper
 from actors.freed_memory import give_back
 from actors.wire.messages import Done, Piece, expect
 from actors.wire.server import Call, WireServer
-from graphdb.config.limits import GateLimits
-from graphdb.config.service import Columns
 from graphdb.errors import QueryTimeout
 
 __all__ = ["ColumnServer"]
@@ -45,11 +44,13 @@ _GRACE_S = 2.0  # for a query to end once it is interrupted; then its process en
 class ColumnServer:
     """Answers queries on a view, on the event loop that its keeper lives on."""
 
-    def __init__(self, keeper: ViewKeeper, settings: Columns, limits: GateLimits, path: str) -> None:
-        self.keeper, self.settings, self.limits = keeper, settings, limits
+    def __init__(self, keeper: ViewKeeper, settings: ViewSettings, path: str) -> None:
+        self.keeper, self.settings = keeper, settings
         self.threads = ThreadPoolExecutor(settings.queries_max, "column-query")
         self._wire = WireServer(COLUMN_MESSAGES, "the column view", path, self._serve)
         self._tidying: asyncio.TimerHandle | None = None
+        self._places = asyncio.Semaphore(settings.queries_max)
+        self._newest = 0.0  # when the last query got a place, of the loop's time
 
     async def start(self) -> None:
         """Listen."""
@@ -62,17 +63,37 @@ class ColumnServer:
             self._tidying.cancel()
         self.threads.shutdown()
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Meanwhile a query runs. When none has run for a second, what they had is given back."""
-        self.keeper.running += 1
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Meanwhile a query runs. When none has run for a second, what they had is given back.
+
+        Raises NotTaken where no place becomes free while the newest of the queries that have one is young:
+        queries mostly take milliseconds here, and ten times as long elsewhere.
+        """
+        view, loop = self.keeper.view, asyncio.get_running_loop()
+        if self._places.locked():
+            patience_s = self._newest + self.settings.wait_seconds - loop.time()
+            try:
+                async with asyncio.timeout(patience_s):
+                    await self._places.acquire()
+            except TimeoutError:
+                raise NotTaken("the column view has no place free") from None
+        else:
+            await self._places.acquire()  # at once
         try:
-            yield
+            if self.keeper.view is not view or self.keeper.state != "following":
+                raise NotTaken(f"the column view is {self.keeper.state}")
+            self._newest = loop.time()
+            self.keeper.running += 1
+            try:
+                yield
+            finally:
+                self.keeper.running -= 1
+                if self._tidying is not None:
+                    self._tidying.cancel()
+                self._tidying = loop.call_later(_QUIET_S, self._tidy)
         finally:
-            self.keeper.running -= 1
-            if self._tidying is not None:
-                self._tidying.cancel()
-            self._tidying = asyncio.get_running_loop().call_later(_QUIET_S, self._tidy)
+            self._places.release()
 
     def _serve(self, call: Call) -> None:
         call.run(_Request(self, call).perform())
@@ -96,6 +117,7 @@ class _Request:
         self._loop = asyncio.get_running_loop()
         self._query: ColumnQuery | None = None
         self._held: list[object] = []  # of the answer, not sent yet: Taken, and the last Piece
+        self._began = self._loop.time()
         self._ends_by: float | None = None  # of the loop's time; once the query is interrupted
 
     async def perform(self) -> None:
@@ -119,38 +141,44 @@ class _Request:
 
     async def _explained(self, task: ColumnTask) -> dict[str, Any]:
         try:
-            return await self._performed(task, ColumnQuery.explained)
+            query = await self._admitted(task)
+            return await self._performed(task, query, ColumnQuery.explained)
         except NotTaken as reason:
             return {"path": "reader", "reason": str(reason), "plan": None}
 
     async def _answer(self, task: ColumnTask) -> None:
         """Raises QueryTimeout, QueryMemoryExceeded, EvaluationFailed, UnavailableError."""
         try:
-            await self._performed(task, lambda query: query.run(self._begin, self._hand_on))
+            query = await self._admitted(task)
+            found = query.at_once()  # two hand-overs between threads take as long as a count
+            if found is not None:
+                index, pieces = found
+                self._call.answer(Taken(index, WHERE), *map(Piece, pieces), Done())
+                return
+            await self._performed(task, query, lambda query: query.run(self._begin, self._hand_on))
         except NotTaken as reason:
             self._call.answer(NotTakenMessage(str(reason), isinstance(reason, Unsuited)))
         else:
             self._call.answer(*self._held, Done())
 
-    async def _performed(self, task: ColumnTask, work: Callable[[ColumnQuery], T]) -> T:
+    async def _performed(self, task: ColumnTask, query: ColumnQuery, work: Callable[[ColumnQuery], T]) -> T:
         """What work, on a thread, makes of the task's query. It ends when its time or its client is gone."""
-        until = self._loop.time() + task.timeout_s
-        query = self._query = await self._admitted(task)
-        self._call.on_gone = self._end_query
-        deadline = self._loop.call_at(until, self._end_query)
-        try:
-            with self._server.running():
+        async with self._server.place():
+            self._query = query
+            self._call.on_gone = self._end_query
+            deadline = self._loop.call_at(self._began + task.timeout_s, self._end_query)
+            try:
                 return await self._loop.run_in_executor(self._server.threads, work, query)
-        except QueryTimeout:
-            raise QueryTimeout(f"the query took longer than {round(task.timeout_s, 2):g} s") from None
-        except duckdb.Error as error:
-            # what only a damaged database says, or one that refuses all work since an assertion failed in it;
-            # a new process looks whether it is whole when it opens it
-            self._server.give_up(f"a query met: {error}")
-            raise
-        finally:
-            self._query = None
-            deadline.cancel()
+            except QueryTimeout:
+                raise QueryTimeout(f"the query took longer than {round(task.timeout_s, 2):g} s") from None
+            except duckdb.Error as error:
+                # what only a damaged database says, or one that refuses all work since an assertion failed in
+                # it; a new process looks whether it is whole when it opens it
+                self._server.give_up(f"a query met: {error}")
+                raise
+            finally:
+                self._query = None
+                deadline.cancel()
 
     def _end_query(self) -> None:
         """Interrupt it, again and again until it ends; then its process is ended."""
@@ -166,16 +194,13 @@ class _Request:
         self._loop.call_later(_INTERRUPT_S, self._end_query)
 
     async def _admitted(self, task: ColumnTask) -> ColumnQuery:
-        server, settings = self._server, self._server.settings
-        if server.keeper.running >= settings.queries_max:
-            raise NotTaken("the column view has no place free")
-        wait_s = min(settings.wait_seconds, task.timeout_s)
-        if not await server.keeper.wait_for(task.min_index, wait_s):
-            at = server.keeper.applied.current
-            raise NotTaken(f"the column view is {server.keeper.state}, at {at}, not yet at {task.min_index}")
-        view = server.keeper.view
-        assert view is not None
-        return ColumnQuery(view, task, server.limits, counts=settings.counts_without_rows)
+        """The query, once the view has reached its index. Raises NotTaken."""
+        keeper, settings = self._server.keeper, self._server.settings
+        if not await keeper.wait_for(task.min_index, min(settings.wait_seconds, task.timeout_s)):
+            at = keeper.applied.current
+            raise NotTaken(f"the column view is {keeper.state}, at {at}, not yet at {task.min_index}")
+        assert keeper.view is not None
+        return ColumnQuery(keeper.view, task, settings)
 
     def _begin(self, log_index: int) -> None:
         """On the query's thread."""

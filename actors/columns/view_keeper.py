@@ -78,8 +78,8 @@ class _ColumnState:
         assert self.opened is not None
         self._entries.feed_all(entry for entry in entries if entry.log_index > self._entries.read_index)
         try:
-            with self.opened.changing():
-                apply_changes(self.opened.connection, self._entries, self._files.scratch)
+            with self.opened.changing() as changed:
+                changed |= apply_changes(self.opened.connection, self._entries, self._files.scratch)
         except (duckdb.IOException, OSError) as error:
             if self._room.admits():
                 raise

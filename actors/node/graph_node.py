@@ -181,7 +181,12 @@ class NodeParts:
         )
         updates = UpdateRunner(settings, readers, self.running)
         self.transactions = Transactions(
-            self.current, self.paths, updates, readers.release_checkpoint, settings.repository
+            self.current,
+            self.paths,
+            updates,
+            readers.release_checkpoint,
+            settings.repository,
+            settings.cluster.node_id if settings.cluster.enabled else None,
         )
         self.own_writing = StoreWriting(
             WriteMeans(

@@ -4,6 +4,7 @@ the graph as one visibility shows it. `QueryPaths`: whether the column view or a
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -13,10 +14,10 @@ from pyoxigraph import NamedNode, Quad
 from actors.columns.client import ColumnRunner, ColumnStream, may_use_columns
 from actors.egress.rules import HostRules
 from actors.node.open_store import CurrentStore
-from actors.node.searching import Indexes, QuerySearches
+from actors.node.searching import Indexes, JoinedAnswer, QuerySearches
 from actors.readers.checkpoints import Checkpoints
 from actors.readers.query_runner import QueryRunner, ReaderAnswer
-from actors.readers.running_queries import RunningQueries
+from actors.readers.running_queries import QueryRun, RunningQueries
 from actors.views.views import VisibleStore
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
@@ -29,7 +30,7 @@ from graphdb.sparql.parser import Query
 from graphdb.sparql.translation import searches_of
 from graphdb.store.join_walk import OverBudget
 from graphdb.store.quad_store import Answer, QuadStore
-from graphdb.store.small_joins import ENTRIES_AT_ONCE, LargePatterns, SmallJoin
+from graphdb.store.small_joins import ENTRIES_AT_ONCE, SmallJoin, small_join
 from graphdb.store.view import Subject, Term
 
 __all__ = ["GraphReads", "Progress", "Queries", "QueryPaths"]
@@ -61,6 +62,11 @@ class QueryPaths:
         gate.check(query, self._limits)
         gate.check_services(query, self._service_allowed)
 
+    def listed(self, request: QueryRequest) -> AbstractContextManager[QueryRun]:
+        """On the list of running queries for the time of a block."""
+        query = request.query
+        return self._running.listed(query.text, query.form, request.principal, request.query_id)
+
     async def start(
         self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore, applied_index: int | None
     ) -> ReaderAnswer | ColumnStream:
@@ -68,11 +74,11 @@ class QueryPaths:
         applied_index or later. None: of what the columns hold, something is not to be seen.
         """
         query = request.query
-        run = self._running.begin(query.text, query.form, request.principal, request.query_id)
-        if self._columns is not None and applied_index is not None and self._may_use_columns(request, quads):
-            began = run.loop.time()
+        run = self._running.begin(request.text, query.form, request.principal, request.query_id)
+        if self._columns is not None and applied_index is not None and may_use_columns(request):
+            began, unites = run.loop.time(), quads.unites_graphs
             try:
-                answer = await self._columns.start(run, request, applied_index)
+                answer = await self._columns.start(run, request, applied_index, unites_graphs=unites)
             except BaseException:
                 run.end()
                 raise
@@ -80,10 +86,7 @@ class QueryPaths:
                 return answer
             left_s = request.timeout_s - (run.loop.time() - began)
             request = replace(request, timeout_s=max(0.0, left_s))
-        return await self._readers.start(run, request, checkpoints, quads)
-
-    def _may_use_columns(self, request: QueryRequest, quads: QuadStore) -> bool:
-        return may_use_columns(request, union_default_graph=quads.unites_graphs)
+        return await self._readers.start(run, request.with_own_names(), checkpoints, quads)
 
     async def explain_columns(
         self, request: QueryRequest, quads: QuadStore, applied_index: int
@@ -92,9 +95,9 @@ class QueryPaths:
         if self._columns is None:
             return {"path": "reader", "reason": "there is no column view (columns.enabled)", "plan": None}
         whole = replace(request, explain=False)
-        if not self._may_use_columns(whole, quads):
+        if not may_use_columns(whole):
             return {"path": "reader", "reason": "such queries do not use the columns", "plan": None}
-        return await self._columns.explain(whole, applied_index)
+        return await self._columns.explain(whole, applied_index, unites_graphs=quads.unites_graphs)
 
     async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> ReaderAnswer:
         """See `serve.backend.GraphReads.start_validation`."""
@@ -105,7 +108,7 @@ _WHOLE = Dataset()
 _UNITED = "united "  # before the key of a view: answers differ
 
 T = TypeVar("T")
-A = TypeVar("A", ReaderAnswer, ReaderAnswer | ColumnStream)
+A = TypeVar("A", ReaderAnswer, ReaderAnswer | ColumnStream | JoinedAnswer)
 
 
 class GraphReads:
@@ -125,7 +128,6 @@ class GraphReads:
         """
         self.view_key = view_key
         self._store, self._paths, self._again, self._is_whole = store, paths, again, is_whole
-        self._large = LargePatterns()
 
     def uniting_graphs(self) -> "GraphReads":
         """See `serve.backend.GraphReads.uniting_graphs`."""
@@ -170,6 +172,11 @@ class GraphReads:
         index = store.applied.exact
         if index is None:
             return None
+        star = join.star
+        if star is not None and not store.quads.unites_graphs:
+            table = store.literals.joined_at_once(star, index)
+            if table is not None and store.applied.exact == index:
+                return Evaluated(_held(store, table), index)
         tables = store.literals.tables_at_once(join.searches, _WHOLE, index)
         if tables is None:
             return None
@@ -186,20 +193,25 @@ class GraphReads:
     def is_small_join(self, join: SmallJoin) -> bool:
         """See `serve.backend.GraphReads.is_small_join`."""
         store = self._store()
-        return join.fits(store.quads, ENTRIES_AT_ONCE, self._large.at(store.applied.current))
+        return join.fits(store.quads, ENTRIES_AT_ONCE, store.large.at(store.applied.current))
 
-    async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream:
+    async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream | JoinedAnswer:
         """See `serve.backend.GraphReads.start_query`."""
         self._paths.check(request.query)
         store = self._store()
         answer = await _held_answer(store, self._started(request, store))
         return answer or _of_another(await (await self._again()).start_query(request))
 
-    async def _started(self, request: QueryRequest, store: VisibleStore) -> ReaderAnswer | ColumnStream:
+    async def _started(
+        self, request: QueryRequest, store: VisibleStore
+    ) -> ReaderAnswer | ColumnStream | JoinedAnswer:
         """The columns hold everything, and may be ahead of the store: with what has just been annotated."""
         start = self._paths.start
         searches = searches_of(request.query)
         if searches:
+            joined = await self._joined(request, store)
+            if joined is not None:
+                return joined
             dataset = request.dataset or own_dataset(request.query)
             found = QuerySearches(searches, dataset, store.literals, self._paths.indexes, request.caller)
             await _within(found.prepare(), request.timeout_s)
@@ -215,6 +227,16 @@ class GraphReads:
                 return answer
             answer.close()
         return await start(request, store.checkpoints, store.quads, None)
+
+    async def _joined(self, request: QueryRequest, store: VisibleStore) -> JoinedAnswer | None:
+        """The answer to a search with patterns about its hits that is too long for the event loop."""
+        join = None if request.explain or request.dataset else small_join(request.query)
+        star = None if join is None or store.quads.unites_graphs else join.star
+        if star is None:
+            return None
+        with self._paths.listed(request) as run:
+            made = await run.unless_cancelled(store.literals.joined(star, request.format))
+        return None if made is None else JoinedAnswer(*made, request.query_id)
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         """See `serve.backend.GraphReads.explain_columns`."""

@@ -7,6 +7,7 @@ the checkpoint, with what it wants laid into it. See `actors/node/DESIGN.md`.
 
 import asyncio
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -50,6 +51,7 @@ from graphdb.transactions.read_set import ReadPattern, ReadSet
 __all__ = ["Transaction", "Transactions"]
 
 _RETRY_S = 1
+_PLACED = re.compile(r"([0-9]{1,9})-[0-9a-f]+")
 
 
 class Transactions:
@@ -62,8 +64,12 @@ class Transactions:
         updates: UpdateRunner,
         release: Callable[[str], Awaitable[None]],
         limits: Repository,
+        node_id: int | None,
     ) -> None:
-        """release: as for `Checkpoints`."""
+        """release: as for `Checkpoints`. node_id: of a node of a cluster, in which each knows its own."""
+        self._node_id = node_id
+        self._ask: Callable[[int, bytes], Awaitable[bytes]] | None = None
+        self._perform: Callable[[bytes], Awaitable[bytes]] | None = None
         self._current, self._paths, self._updates, self._release = current, paths, updates, release
         self._limits = limits
         self._open: dict[str, Transaction] = {}
@@ -127,12 +133,43 @@ class Transactions:
             raise NotFound("transaction", f"{transaction_id[:64]}; it has ended, or was never begun here")
         return found
 
+    def home_of(self, transaction_id: str) -> int | None:
+        """See `serve.backend.Transactions.home_of`."""
+        found = _PLACED.fullmatch(transaction_id)
+        if self._node_id is None or found is None or int(found[1]) == self._node_id:
+            return None
+        return int(found[1])
+
+    def ask_by(self, ask: Callable[[int, bytes], Awaitable[bytes]]) -> None:
+        """How to reach other nodes."""
+        self._ask = ask
+
+    def serve_others(self, perform: Callable[[bytes], Awaitable[bytes]]) -> None:
+        """See `serve.backend.Transactions.serve_others`."""
+        self._perform = perform
+
+    async def ask_other(self, node_id: int, request: bytes) -> bytes:
+        """See `serve.backend.Transactions.ask_other`."""
+        if self._ask is None:
+            raise LogUnavailable("this node stands alone")
+        return await self._ask(node_id, request)
+
+    async def answer_other(self, request: bytes) -> bytes:
+        """What this node answers another. Raises LogUnavailable while there is nothing that answers."""
+        if self._perform is None:
+            raise LogUnavailable("the node is starting or stopping")
+        return await self._perform(request)
+
     def end_all(self) -> None:
         """Roll back all that are open: the store closes."""
         for transaction in list(self._open.values()):
             transaction.end()
 
     # of one transaction
+
+    def new_id(self) -> str:
+        """In a cluster, with the node on which it lives."""
+        return token_hex(16) if self._node_id is None else f"{self._node_id}-{token_hex(16)}"
 
     def forget(self, transaction: "Transaction") -> None:
         """It has ended."""
@@ -255,7 +292,7 @@ class Transaction:
     """See `serve.backend.Transaction`. One request at a time; others wait for it."""
 
     def __init__(self, transactions: Transactions, base: _Base, principal: Principal) -> None:
-        self.id = token_hex(16)
+        self.id = transactions.new_id()
         self.owner = principal.qualified_name
         self._transactions, self._base = transactions, base
         self._visibility: Visibility = principal.visibility

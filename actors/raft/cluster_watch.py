@@ -109,6 +109,7 @@ class ClusterWatch:
             messages_dropped=facts.dropped(),
             snapshot_wanted=facts.snapshot_wanted(),
             search_flush_index=facts.search_flush_index(),
+            awaits_snapshot=status.awaits_snapshot,
             received=facts.received(),
             failure=failure,
             members=self._look_at_members(status, failure is None),
@@ -134,7 +135,9 @@ class ClusterWatch:
 
 def _retired(status: RaftStatus) -> RaftStatus:
     """The last status of a node that takes no part any more: whatever it was, it is that no longer."""
-    return replace(status, role="follower", leader=None, reachable=frozenset(), matched={})
+    return replace(
+        status, role="follower", leader=None, reachable=frozenset(), matched={}, awaits_snapshot=False
+    )
 
 
 def _is_same(one: ClusterView, other: ClusterView) -> bool:

@@ -100,7 +100,8 @@ class ClusterView:
     messages_dropped: int = 0
     snapshot_wanted: bool = False  # some peer needs one that is newer than any there is
     search_flush_index: int = 0  # the log index as of which some peer needs the search indexes on disk
-    received: ReceivedSnapshot | None = None
+    awaits_snapshot: bool = False  # this node lacks entries that the leader has dropped
+    received: ReceivedSnapshot | None = None  # a snapshot that the store is to become
     failure: str | None = None  # why this node takes no part any more
     members: tuple[ViewedMember, ...] = ()
 

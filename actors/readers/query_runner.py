@@ -1,13 +1,15 @@
 """`QueryRunner`: what readers do for a node, queries and validations: a reader, a checkpoint, an answer."""
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
+from typing import Any, cast
 
-from pyoxigraph import NamedNode
+from pyoxigraph import NamedNode, QueryResultsFormat, QuerySolutions, parse_query_results
 
 from actors.readers.checkpoints import Checkpoint, Checkpoints
 from actors.readers.client import Lease, ReaderClient
@@ -16,6 +18,7 @@ from actors.readers.running_queries import QueryRun, RunningQueries
 from actors.worker_thread import on_thread
 from graphdb.config.limits import GateLimits
 from graphdb.errors import EvaluationFailed, QueryTimeout
+from graphdb.geo.function_calls import calls_functions
 from graphdb.geo.lookups import EngineText
 from graphdb.geo.narrowing import Narrowed
 from graphdb.node import (
@@ -26,12 +29,14 @@ from graphdb.node import (
     ShapesDocument,
     ValidationRequest,
 )
-from graphdb.planning.engine_text import engine_text_and_services
+from graphdb.planning.engine_text import engine_text_and_services, entities_text
 from graphdb.planning.sources import scans_of
+from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.results import ResultFormat
+from graphdb.sparql.translation import abstract_query
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.search_tables import Table, patterns_of
+from graphdb.store.search_tables import Stale, Table, patterns_of
 
 __all__ = ["QueryRunner", "ReaderAnswer", "query_task"]
 
@@ -74,9 +79,9 @@ class QueryRunner:
             ended.callback(run.end)
             try:
                 async with asyncio.timeout_at(deadline):
-                    checkpoint = await run.unless_cancelled(checkpoints.take_exact(), checkpoints.give_back)
-                    held.callback(checkpoints.give_back, checkpoint)
-                    tables = await run.unless_cancelled(searching(checkpoint.index))
+                    find = partial(self._entities, run, request, deadline, quads)
+                    checkpoint, tables = await _searched(run, searching, checkpoints, find)
+                held.callback(checkpoints.give_back, checkpoint)
             except TimeoutError:
                 raise QueryTimeout(f"searching took longer than {round(request.timeout_s, 2):g} s") from None
             ended.pop_all()  # from here on the answer ends it
@@ -87,6 +92,38 @@ class QueryRunner:
 
             make_task = partial(self._query_task, request, checkpoints, quads, tables)
             return await self._start(run, deadline - loop.time(), checkpoints, make_task, take)
+
+    async def _entities(
+        self,
+        run: QueryRun,
+        request: QueryRequest,
+        deadline: float,
+        quads: QuadStore,
+        checkpoint: Checkpoint,
+        search: TextSearch,
+        candidates: Table | None,
+        count: int,
+    ) -> list[Any]:
+        """See `Entities`."""
+        query, table = request.query, None if candidates is None else candidates.pattern
+        text = entities_text(abstract_query(query), search, table, count)
+        task = query_task(
+            text,
+            query.base_iri,
+            request.dataset or own_dataset(query),
+            str(checkpoint.path),
+            format=ResultFormat.TSV,
+            services={},
+            union_default_graph=quads.unites_graphs,
+            calls_geometry=calls_functions(query),
+        )
+        with ExitStack() as held:
+            left_s = deadline - asyncio.get_running_loop().time()
+            lease = await self._readers.lease(run.id, left_s)
+            held.callback(lease.close)
+            lease.evaluate(task)
+            body = await _all_of(lease)
+        return await on_thread(partial(_column, body))
 
     async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> "ReaderAnswer":
         """See `GraphReads.start_validation`."""
@@ -102,10 +139,7 @@ class QueryRunner:
             held.callback(lease.close)
             run.where = lease.where
             lease.evaluate(FunctionTask(call.function, call.args))
-            pieces = []
-            while (piece := await run.unless_cancelled(lease.read())) is not None:
-                pieces.append(piece)
-            return b"".join(pieces)
+            return await run.unless_cancelled(_all_of(lease))
 
     async def _start(
         self,
@@ -206,6 +240,27 @@ def query_task(
     )
 
 
+async def _searched(
+    run: QueryRun,
+    searching: Searching,
+    checkpoints: Checkpoints,
+    find: Callable[[Checkpoint, TextSearch, Table | None, int], Awaitable[list[Any]]],
+) -> tuple[Checkpoint, Mapping[str, Table]]:
+    """An exact checkpoint, and what the searches find in its state; whoever gets it gives it back. find is
+    `Entities` in the state of a checkpoint.
+
+    The graph may change so much meanwhile that the state is not known any more: then a later one is searched.
+    """
+    while True:
+        checkpoint = await run.unless_cancelled(checkpoints.take_exact(), checkpoints.give_back)
+        with ExitStack() as held:
+            held.callback(checkpoints.give_back, checkpoint)
+            with contextlib.suppress(Stale):
+                tables = await run.unless_cancelled(searching(checkpoint.index, partial(find, checkpoint)))
+                held.pop_all()
+                return checkpoint, tables
+
+
 async def _narrowed(
     made: EngineText, checkpoints: Checkpoints, quads: QuadStore, checkpoint: Checkpoint
 ) -> Narrowed:
@@ -217,6 +272,19 @@ async def _narrowed(
         if not is_present or checkpoints.is_present(checkpoint):
             break
     return asked
+
+
+async def _all_of(lease: Lease) -> bytes:
+    pieces = []
+    while (piece := await lease.read()) is not None:
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _column(table: bytes) -> list[Any]:
+    """The terms of a table of one column in TSV."""
+    found = cast(QuerySolutions, parse_query_results(table, format=QueryResultsFormat.TSV))
+    return [row[0] for row in found]
 
 
 def _graph_names(graph: str | NamedNode | MergedGraphs) -> str | list[str]:

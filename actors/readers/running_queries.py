@@ -106,9 +106,11 @@ class RunningQueries:
         return run
 
     @contextmanager
-    def listed(self, text: str, form: str, principal: str | None = None) -> Iterator[QueryRun]:
+    def listed(
+        self, text: str, form: str, principal: str | None = None, query_id: str | None = None
+    ) -> Iterator[QueryRun]:
         """On the list for the time of a block."""
-        run = self.begin(text, form, principal)
+        run = self.begin(text, form, principal, query_id)
         try:
             yield run
         finally:

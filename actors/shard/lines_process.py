@@ -2,7 +2,7 @@
 
 `convert` and `compare` run it, `python -m actors.shard.lines_process`: its task on standard input, its
 answer on standard output, both JSON. It gives way to others, and may crash, fill its memory or hang: then it
-has no answer.
+has no answer. A comparison holds the writer's turn, so one that stands still is ended soon.
 """
 
 import json
@@ -10,12 +10,14 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]
 from pyoxigraph import Store
 
 from actors.process_bounds import settle
@@ -34,6 +36,9 @@ _ON_DISK_MEMORY_MB = 4096  # the engine sorts a million quads at a time on each 
 # Until it is given up. A machine that is idle does some MB in a second; where others keep the processors
 # busy, the process gets a tenth of them.
 _LIMIT_S, _LIMIT_BYTES_A_SECOND = 120.0, 100_000
+# Before that, where it does nothing: one that computes or reads has used the processor between some two of
+# the looks. Looks are counted, not seconds, for this process may stand still together with that one.
+_LOOK_S, _STILL_LOOKS = 0.5, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,6 @@ _NO_ROOM: dict[str, Any] = {"ended": "by a signal"}
 
 def _ask(task: _Conversion | _Comparison, memory_mb: int) -> dict[str, Any] | None:
     """The answer; None where there is an error or it takes too long, _NO_ROOM where the process was ended."""
-    limit_s = _LIMIT_S + task.size_bytes() / _LIMIT_BYTES_A_SECOND
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", __spec__.name, type(task).__name__, str(memory_mb)],
@@ -136,16 +140,43 @@ def _ask(task: _Conversion | _Comparison, memory_mb: int) -> dict[str, Any] | No
     with suppress(ProcessLookupError):
         os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
     try:
-        answer, _ = process.communicate(json.dumps(asdict(task)).encode(), limit_s)
-    except subprocess.TimeoutExpired:
+        answer = _answer(process, task)
+    except TimeoutError as error:
         process.kill()
         process.communicate()
-        logger.warning("a large document is read slowly: its process had no answer after %.0f s", limit_s)
+        logger.warning("a large document is read slowly: its process %s", error)
         return None
     if process.returncode:
         return _NO_ROOM if process.returncode < 0 else None
     found: dict[str, Any] = json.loads(answer)
     return found
+
+
+def _answer(process: "subprocess.Popen[bytes]", task: _Conversion | _Comparison) -> bytes:
+    """What it writes until it ends. Raises TimeoutError where it stands still, or works for too long."""
+    limit_s = _LIMIT_S + task.size_bytes() / _LIMIT_BYTES_A_SECOND
+    gives_up_at = time.monotonic() + limit_s
+    given: bytes | None = json.dumps(asdict(task)).encode()
+    used_s, still = 0.0, 0
+    while True:
+        try:
+            return process.communicate(given, _LOOK_S)[0]
+        except subprocess.TimeoutExpired:
+            given = None  # it is kept where not all of it is sent yet
+        used_before_s, used_s = used_s, _processor_s(process.pid)
+        still = 0 if used_s > used_before_s else still + 1
+        if still == _STILL_LOOKS:
+            raise TimeoutError(f"did nothing for {still * _LOOK_S:g} s")
+        if time.monotonic() > gives_up_at:
+            raise TimeoutError(f"had no answer after {limit_s:.0f} s")
+
+
+def _processor_s(pid: int) -> float:
+    """Processor time of a child, all its threads'; 0 where it has ended."""
+    with suppress(psutil.Error):
+        times = psutil.Process(pid).cpu_times()
+        return float(times.user + times.system)
+    return 0.0
 
 
 def _text(graph: NamedGraph | None) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from actors.shard.incoming import sync_tree
 from graphdb.log.file_system import FileSystem
 
-__all__ = ["STARTING", "copy_search", "receive_search", "saved_search_index"]
+__all__ = ["STARTING", "copy_search", "has_search", "receive_search", "saved_search_index"]
 
 STARTING = "search.starting"  # a file that says that the indexes are about to pass over entries of the log
 
@@ -22,6 +22,11 @@ _REPLACED = "search.incoming.replaced"
 
 # Here the search rooms are imported where they are used: at the top, each process that holds quads would load
 # NumPy and what builds on it, for what it does once in a while.
+
+
+def has_search(data_dir: Path) -> bool:
+    """Whether there are indexes on disk."""
+    return (data_dir / _SEARCH).exists()
 
 
 def saved_search_index(data_dir: Path) -> int | None:
@@ -40,6 +45,8 @@ def copy_search(data_dir: Path, target: Path, log_index: int | None = None) -> i
 
     log_index: what the copy shall be of, whatever the indexes are. Raises CorruptionError, UnavailableError.
     """
+    if not has_search(data_dir):
+        return None
     from graphdb.search.catalog.files import copy_state
 
     return copy_state(str(data_dir / _SEARCH), str(target / _SEARCH), log_index)

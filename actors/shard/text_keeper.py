@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,18 +11,26 @@ from actors.log.applied_index import AppliedIndex
 from actors.shard.index_keeper import IndexKeeper
 from actors.worker_thread import on_thread
 from graphdb.config.service import Text
-from graphdb.errors import EvaluationFailed, Overloaded
+from graphdb.errors import EvaluationFailed
 from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.results import ResultFormat, write_answer
+from graphdb.sparql.text_tables import TextTable
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.search_tables import Table
+from graphdb.store.small_joins import SearchedStar
 
 if TYPE_CHECKING:  # only a node with an index loads what it is made with
+    from graphdb.text.hit_joins import HitJoiner
     from graphdb.text.literal_index import LiteralIndex, State
     from graphdb.text.literal_search import LiteralSearcher
 
 __all__ = ["TextKeeper"]
 
+_WHOLE = Dataset()
+_ROWS_AT_ONCE = 1_000  # of an answer on the event loop, which takes some 2 ms
+_ROWS_MAX = 100_000  # of an answer that is made in whole
+_POSTINGS_AT_ONCE = 100_000  # of a search that takes half a millisecond
 _PAST_S = 2.0  # without a change, until older states are forgotten
 
 
@@ -47,6 +55,7 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
         self._waiting = 0  # searches for the index
         self._index: LiteralIndex | None = None
         self._searcher: LiteralSearcher | None = None
+        self._joiner: HitJoiner | None = None
         if begins_at_once and settings.predicates:
             self._begin()
 
@@ -69,7 +78,7 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
     async def tables(self, searches: Iterable[TextSearch], dataset: Dataset, index: int) -> dict[str, Table]:
         """What searches find in the state of a log index, by their names.
 
-        Raises InvalidParameter, LimitExceeded, Overloaded (that state is not known any more).
+        Raises InvalidParameter, LimitExceeded, Stale (that state is not known any more).
         """
         await self.wait_ready()
         await self._until_taken_in(index)
@@ -85,12 +94,7 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
             return replace(table, report=replace(table.report, seconds=time.perf_counter() - began))
 
         def find() -> dict[str, Table]:
-            from graphdb.text.literal_index import Stale
-
-            try:
-                state = literals.state(index)
-            except Stale:
-                raise Overloaded("the graph has just changed: ask again") from None
+            state = literals.state(index)
             return {each.name: timed(each, state) for each in searches}
 
         return await on_thread(find)
@@ -114,6 +118,61 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
             return None
         return {each.search.name: searcher.table(each, index) for each in planned}
 
+    def joined_at_once(self, star: SearchedStar, index: int) -> TextTable | None:
+        """The answer to a search with patterns about its hits, of the present state, on the event loop; None
+        if it may take long or has to wait.
+
+        Raises InvalidParameter, LimitExceeded.
+        """
+        most = _ROWS_AT_ONCE if star.search.request.limit is None else _POSTINGS_AT_ONCE
+        find = self._joining(star, index, most, _ROWS_AT_ONCE)
+        return None if find is None else find()
+
+    async def joined(self, star: SearchedStar, format: ResultFormat) -> tuple[list[bytes], int] | None:
+        """The same on a thread: the answer in a format, in pieces, and its log index; None where it has to
+        wait, or is long, or the graph changes meanwhile.
+        """
+        index = self._applied.exact
+        find = None if index is None else self._joining(star, index, None, _ROWS_MAX)
+        if find is None or index is None:
+            return None
+
+        def written() -> list[bytes] | None:
+            table, pieces = find(), list[bytes]()
+            if table is None:
+                return None
+            write_answer(table, format, pieces.append)
+            return pieces
+
+        pieces = await on_thread(written)
+        return None if pieces is None or self._applied.exact != index else (pieces, index)
+
+    def _joining(
+        self, star: SearchedStar, index: int, postings_max: int | None, rows_max: int
+    ) -> Callable[[], TextTable | None] | None:
+        """What joins on any thread, in the present state, with this log index. postings_max: of a search;
+        None for any, also where it is not known how many there are.
+        """
+        literals, searcher, joiner = self._index, self._searcher, self._joiner
+        if literals is None or searcher is None or joiner is None or not literals.has_all_before(index):
+            return None
+        columns = joiner.columns(star)
+        if columns is None:
+            return None
+        planned = searcher.planned(star.search, literals.state(index), _WHOLE, union_default_graph=False)
+        if planned.unites:
+            return None
+        if postings_max is not None:
+            postings = planned.postings
+            if postings is None or postings > postings_max:
+                return None
+
+        def find() -> TextTable | None:
+            docs, scores, _ = searcher.hits(planned, counts=False)
+            return joiner.joined(star, columns, planned.searcher, docs, scores, self._quads, rows_max)
+
+        return find
+
     async def _until_taken_in(self, index: int) -> None:
         self._waiting += 1
         try:
@@ -133,17 +192,26 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
 
     def _made(self) -> "LiteralIndex":
         # at the top, every node would load what searches are made with
+        from graphdb.text.hit_columns import HitColumns
+        from graphdb.text.hit_joins import HitJoiner
         from graphdb.text.literal_index import LiteralIndex
         from graphdb.text.literal_search import LiteralSearcher
 
-        settings = self._settings
+        settings, quads = self._settings, self._quads
+        columns = HitColumns(
+            lambda predicate, graph: quads.quads_matching(None, predicate, None, graph),
+            settings.join_subjects_max,
+            self._has_work,
+        )
         index = LiteralIndex(
-            self._quads.quads_of,
+            quads.quads_of,
             settings.predicates,
             lambda: self._applied.current,
             self._directory,
             self._has_work,
+            columns,
         )
+        self._joiner = HitJoiner(columns)
         self._searcher = LiteralSearcher(index.analyzers, settings.predicates, settings.max_hits)
         return index
 

@@ -32,6 +32,7 @@ from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
+from graphdb.store.small_joins import LargePatterns
 
 __all__ = ["Listener", "Main", "View"]
 
@@ -99,6 +100,7 @@ class View:
             main.directory.path, quads, self.applied, release, still=partial(_while_held, going)
         )
         self._spatial = SpatialKeeper(quads, self.applied, main.directory.path)
+        self.large = LargePatterns()
         self.text = TextKeeper(quads, self.applied, main.directory.path, main.text, begins_at_once=False)
         # one thread: the engine's iterators end the process when used on another than their own
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="view")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from graphdb.errors import EvaluationFailed, LogUnavailable, Overloaded
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.log.views import ViewStatus
 from graphdb.store.quad_store import QuadStore
+from graphdb.store.small_joins import LargePatterns
 
 __all__ = ["Views", "VisibleStore"]
 
@@ -46,6 +47,7 @@ class VisibleStore:
     holds: Callable[[], bool]
     view: View | None  # None: it is the whole store
     text: TextKeeper | None  # None: it is apart
+    large: LargePatterns = field(default_factory=LargePatterns)  # kept for as long as the store is open
     is_apart: bool = False  # it has changes of its own, which nobody else sees
 
     @property
@@ -93,6 +95,7 @@ class Views:
         self._main = Main(quads, writer, checkpoints, ViewDirectory(directory), text_settings)
         self._text = text
         self._schema, self._annotations = watches
+        self._large = LargePatterns()
         self._follow, self._release = follow, release
         self._views_max, self._union_default_graph = views_max, union_default_graph
         self._views: dict[str, View] = {}  # the one that was asked for last is the last
@@ -137,7 +140,15 @@ class Views:
             if view.serves(visibility, since):
                 holds = partial(view.serves, visibility, since)
                 return VisibleStore(
-                    view.key, view.quads, view.schema, view.applied, view.checkpoints, holds, view, view.text
+                    view.key,
+                    view.quads,
+                    view.schema,
+                    view.applied,
+                    view.checkpoints,
+                    holds,
+                    view,
+                    view.text,
+                    view.large,
                 )
         raise Overloaded("what may be seen of the graph is changing: ask again")
 
@@ -161,7 +172,15 @@ class Views:
             return annotations.count == annotated
 
         return VisibleStore(
-            None, main.quads, self._schema, main.writer.applied, main.checkpoints, holds, None, self._text
+            None,
+            main.quads,
+            self._schema,
+            main.writer.applied,
+            main.checkpoints,
+            holds,
+            None,
+            self._text,
+            self._large,
         )
 
     def _reduced(self, visibility: Visibility) -> Visibility:

@@ -32,17 +32,19 @@ DELETE FROM triple_terms WHERE id NOT IN (SELECT id FROM live)
 AND id NOT IN (SELECT s FROM triple_terms UNION SELECT o FROM triple_terms)"""
 
 
-def apply_changes(connection: DuckDBPyConnection, entries: EntryLines, scratch: Path) -> None:
-    """Bring the view to where entries has come.
+def apply_changes(connection: DuckDBPyConnection, entries: EntryLines, scratch: Path) -> set[int]:
+    """Bring the view to where entries has come; the predicates whose quads have changed.
 
     Afterwards the connection is outside a transaction. Raises CorruptionError where the view does not have
     what is removed, or the errors of DuckDB; then nothing has changed.
     """
+    changed = set[int]()
     with transaction(connection):
         for net in entries.lines():
-            _apply(connection, net, scratch)
+            changed |= _apply(connection, net, scratch)
         _set_meta(connection, "log_index", entries.applied_index)
         _set_meta(connection, "resume_index", entries.resume_index)
+    return changed
 
 
 def take_statistics(connection: DuckDBPyConnection, predicates_max: int = 1) -> bool:
@@ -79,7 +81,9 @@ def _count_whole(connection: DuckDBPyConnection, key: str, column: str) -> bool:
     return True
 
 
-def _apply(connection: DuckDBPyConnection, net: NetLines, scratch: Path) -> None:
+def _apply(connection: DuckDBPyConnection, net: NetLines, scratch: Path) -> set[int]:
+    """The predicates whose quads have changed."""
+    changed = set[int]()
     # created before quads come, dropped after they have gone
     add_graphs(connection, net.created_graphs, scratch)
     if net.has_quads:
@@ -92,8 +96,10 @@ def _apply(connection: DuckDBPyConnection, net: NetLines, scratch: Path) -> None
         _note_sums(connection)
         for predicate, more, less in _per_predicate(connection):
             _change_predicate(connection, predicate, more, less)
+            changed.add(predicate)
         connection.execute(f"DROP TABLE {DELTA}")
     drop_graphs(connection, net.dropped_graphs)
+    return changed
 
 
 def _per_predicate(connection: DuckDBPyConnection) -> Sequence[tuple[int, int, int]]:

@@ -1,24 +1,23 @@
 """What the compiler asks of the view: where quads are, which terms there are, and of which kinds."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import numpy as np
 from duckdb import DuckDBPyConnection
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
-from graphdb.columns.quad_arrays import KEPT_BYTES, Ends, QuadArrays, read_ends
+from graphdb.columns.quad_arrays import Ids, QuadArrays
 from graphdb.columns.schema import STALE
 from graphdb.columns.term_ids import PAYLOAD_BITS, XSD, Tag, inline_id, tag_of_term, text_of
-from graphdb.columns.values import DICTIONARY, Tags
+from graphdb.columns.values import Tags
 
 __all__ = ["Catalog", "NotKnown", "PredicateTable"]
 
 _IDS_MAX: Final = 10_000  # terms of queries that are handed on
-_ARRAY_QUADS_MAX: Final = (
-    KEPT_BYTES // 32
-)  # of a predicate, so that both its ends are kept, and their weights
 
 
 class NotKnown(Exception):
@@ -45,6 +44,7 @@ class _Found:
     languages: frozenset[str] | None = None
     has_other_xsd: bool | None = None
     distinct: dict[str, int] = field(default_factory=dict)
+    quads_of_tags: dict[str, dict[Tag, int]] = field(default_factory=dict)
 
 
 class Catalog:
@@ -53,9 +53,11 @@ class Catalog:
     arrays is what was made of the quads of this state.
     """
 
-    def __init__(self, connection: DuckDBPyConnection) -> None:
+    def __init__(self, connection: DuckDBPyConnection, arrays: QuadArrays | None = None) -> None:
+        """arrays are of the same state; None where none were made."""
         self._connection: DuckDBPyConnection | None = connection
-        self.arrays = QuadArrays()
+        self.arrays = arrays or QuadArrays()
+        self.plans: dict[Hashable, Any] = {}  # what was compiled in this state, by whoever compiles
         self._found = _Found()
         rows = self._rows("SELECT p, tbl, quads, subjects, objects, is_stale FROM predicates ORDER BY tbl, p")
         self.predicates: dict[int, PredicateTable] = {row[0]: PredicateTable(*row[1:]) for row in rows}
@@ -67,6 +69,11 @@ class Catalog:
         if self._connection is None:
             raise NotKnown
         return self._connection
+
+    def check_patient(self) -> None:
+        """Raises NotKnown without a connection: who has none does not wait for what takes long either."""
+        if self._connection is None:
+            raise NotKnown
 
     def on(self, connection: DuckDBPyConnection | None) -> "Catalog":
         """The same, where the connection is in a transaction that sees the same state. What one of the two
@@ -100,8 +107,7 @@ class Catalog:
             return frozenset()
         key = (entry.table, predicate, column)
         if key not in self._found.tags:
-            where = f" WHERE p = {predicate}" if entry.table == "rest" else ""
-            source = f"FROM {entry.table}{where}"
+            source = self.source(predicate)
             low, high = self._rows(f"SELECT min({column}), max({column}) {source}")[0]
             if low is None:
                 tags: Iterable[int] = ()
@@ -113,21 +119,15 @@ class Catalog:
             self._found.tags[key] = frozenset(map(Tag, tags))
         return self._found.tags[key]
 
-    def ends(self, predicate: int, column: str) -> Ends | None:
-        """The subjects or objects (column s or o) of the quads of a predicate, in one order; None where they
-        are not all terms of the dictionary, or many.
-        """
-        entry = self.predicates[predicate]
-        if entry.quads > _ARRAY_QUADS_MAX or not self.tags(predicate, column) <= DICTIONARY:
-            return None
-        has_both = self.tags(predicate, "s") | self.tags(predicate, "o") <= DICTIONARY
-        columns = "so" if has_both else column
-        where = f" WHERE p = {predicate}" if entry.table == "rest" else ""
-        read = self.arrays.get(
-            (predicate, columns),
-            lambda: read_ends(self.connection, f"FROM {entry.table}{where}", columns),
-        )
-        return read.ends[columns.index(column)]
+    def source(self, predicate: int) -> str:
+        """FROM and WHERE of the quads of a predicate that has some."""
+        table = self.predicates[predicate].table
+        return f"FROM {table} WHERE p = {predicate}" if table == "rest" else f"FROM {table}"
+
+    def ends_of(self, predicate: int, column: str) -> Ids:
+        """The terms that the subjects or objects (column s or o) of a predicate are, in ascending order."""
+        found = self.connection.execute(f"SELECT DISTINCT {column} {self.source(predicate)}").fetchnumpy()
+        return np.sort(found[column])
 
     def languages(self) -> frozenset[str]:
         """The languages of all strings that have one, those that no quad has any more among them."""
@@ -150,6 +150,22 @@ class Catalog:
             rows = self._rows("SELECT value FROM meta WHERE key = ? AND value <> ?", [key, STALE])
             found.update((key, int(row[0])) for row in rows)  # counted later without a change of the log
         return found.get(key)
+
+    def quads_of_tags(self, column: str) -> Mapping[Tag, int]:
+        """How many quads have a subject or object (column s or o) of each tag."""
+        found = self._found.quads_of_tags.get(column)
+        if found is None:
+            counts = Counter[Tag]()
+            for predicate, entry in self.predicates.items():
+                tags = self.tags(predicate, column)
+                if len(tags) == 1:
+                    counts[next(iter(tags))] += entry.quads
+                elif tags:
+                    tag = f"{column} >> {PAYLOAD_BITS}"
+                    rows = self._rows(f"SELECT {tag}, count(*) {self.source(predicate)} GROUP BY {tag}")
+                    counts.update({Tag(row[0]): row[1] for row in rows})
+            found = self._found.quads_of_tags[column] = dict(counts)
+        return found
 
     def holds(self, sql: str) -> bool:
         """Whether a SELECT has a row."""

@@ -37,7 +37,8 @@ class CompiledQuery:
     form is SELECT, ASK or CONSTRUCT. The rows have a column for each of variables, as `results` reads them;
     those of ASK say only that there is one. absent are the numbers that stand in them for terms that the view
     does not hold, and the terms in N-Triples. template is CONSTRUCT's. The SQL may fail with what the
-    engine would have to compute: any error but an interrupt sends the query to a reader.
+    engine would have to compute: any error but an interrupt sends the query to a reader. There are at most
+    rows_max rows; None where the data decides. is_set: the SQL gives no row twice.
     """
 
     form: str
@@ -45,6 +46,8 @@ class CompiledQuery:
     sql: str
     absent: Mapping[int, str] = field(default_factory=dict)
     template: Template = ()
+    rows_max: int | None = None
+    is_set: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def _compiled(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> Compi
     if query.form == "SELECT":
         solved = groups.select(query.pattern)
         sql = _rendered(names, solved, solved.columns)
-        return CompiledQuery("SELECT", solved.columns, sql, names.absent())
+        return CompiledQuery("SELECT", solved.columns, sql, names.absent(), rows_max=query.select.rows_max)
     if query.form == "DESCRIBE":
         raise NotExact("DESCRIBE")
     select = query.select
@@ -83,12 +86,15 @@ def _compiled(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> Compi
     solved = groups.select(query.pattern, has_columns=False)
     if query.form == "ASK":
         sql = f"{names.with_clause()}SELECT 1{solved.block.rest()}{solved.suffix or ' LIMIT 1'}"
-        return CompiledQuery("ASK", (), sql)
+        return CompiledQuery("ASK", (), sql, rows_max=1)
     template = tuple((each.subject, each.predicate, each.object) for each in query.template)
     wanted = dict.fromkeys(name for triple in template for term in triple for name in _names(term))
     columns = tuple(name for name in wanted if name in solved.block.columns)
-    sql = _rendered(names, solved, columns)
-    return CompiledQuery("CONSTRUCT", columns, sql, names.absent(), template)  # type: ignore[arg-type]
+    has_blanks = any(isinstance(term, BlankNodeLabel) for triple in template for term in triple)
+    # equal rows make equal triples; where some rows are left out, it matters how many equal ones there are
+    is_set = not (has_blanks or solved.keys or solved.suffix)
+    sql = _rendered(names, solved, columns, is_set=is_set)
+    return CompiledQuery("CONSTRUCT", columns, sql, names.absent(), template, is_set=is_set)  # type: ignore[arg-type]
 
 
 def _graphs(names: Names, dataset: Dataset) -> Graphs:
@@ -121,8 +127,8 @@ def _names(term: object) -> list[str]:
     raise NotExact("a path in a template")
 
 
-def _rendered(names: Names, solved: Solutions, columns: Sequence[str]) -> str:
-    """The SQL of a whole query with these columns."""
+def _rendered(names: Names, solved: Solutions, columns: Sequence[str], *, is_set: bool = False) -> str:
+    """The SQL of a whole query with these columns. is_set: of equal rows only one is needed."""
     if not columns:
         raise NotExact("a result without columns")
     cells = []
@@ -132,7 +138,10 @@ def _rendered(names: Names, solved: Solutions, columns: Sequence[str]) -> str:
             raise NotExact("a result that may hold triple terms")
         cells.append(f"{'NULL::VARCHAR' if value is None else _cell(value)} AS v{number}")
     order = f" ORDER BY {', '.join(solved.keys)}" if solved.keys else ""
-    return f"{names.with_clause()}SELECT {', '.join(cells)}{solved.block.rest()}{order}{solved.suffix}"
+    distinct = "DISTINCT " if is_set else ""
+    return (
+        f"{names.with_clause()}SELECT {distinct}{', '.join(cells)}{solved.block.rest()}{order}{solved.suffix}"
+    )
 
 
 def _cell(value: Value) -> str:

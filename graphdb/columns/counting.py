@@ -1,356 +1,366 @@
-"""Counts of solutions that are found without making the solutions: `counted`.
+"""Aggregates of solutions that are found without making the solutions: `counted`.
 
-Triple patterns whose variables form a tree are counted from the numbers of matches of each term. The
-solutions with some value of a variable are the product of what each branch at this variable has for it, and
-what a branch has is summed over the quads in between (the semi-joins of M. Yannakakis, Algorithms for acyclic
-database schemes, VLDB 1981, with counts in place of sets). An OPTIONAL, MINUS, EXISTS, UNION or group that
-has one variable in common with the tree is a weight of the terms of that variable.
+`pattern_counts` says how many solutions there are for each term of a variable. The aggregates of an
+expression of one variable are computed of its terms, each as often as it has solutions, and the groups of
+GROUP BY are the terms of its variable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Final, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from pyoxigraph import NamedNode
 
-from graphdb.columns.catalog import Catalog, PredicateTable
-from graphdb.columns.compiler import CompiledQuery
-from graphdb.columns.expressions import conjuncts
-from graphdb.columns.quad_arrays import Ends, Weights
-from graphdb.columns.results import Fetch
-from graphdb.columns.term_ids import XSD
-from graphdb.sparql.algebra import (
-    AbstractQuery,
-    Algebra,
-    Bgp,
-    Exists,
-    Filter,
-    Join,
-    LeftJoin,
-    Minus,
-    Union,
-    spine_of,
-)
-from graphdb.sparql.patterns import Aggregate, TriplePattern
-from graphdb.sparql.terms import BlankNodeLabel, Iri, Variable
+from graphdb.columns.catalog import Catalog
+from graphdb.columns.compiler import MARK, CompiledQuery
+from graphdb.columns.exact_numbers import DECIMALS, INTEGERS
+from graphdb.columns.pattern_counts import EXACT, Edge, Part, Tree, part_of, whole
+from graphdb.columns.quad_arrays import Ends, Ids, NotCounted
+from graphdb.columns.results import Fetch, Row
+from graphdb.columns.term_ids import XSD, Tag
+from graphdb.columns.term_vectors import Column, Unread, Vector, computed, number_of, variables_of
+from graphdb.columns.values import DATES, Rep
+from graphdb.sparql.algebra import AbstractQuery, Algebra, Bgp, Expression, Filter, Select
+from graphdb.sparql.patterns import Aggregate, BuiltInCall, TriplePattern
+from graphdb.sparql.terms import Variable
 
 __all__ = ["Counted", "counted"]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-_EXACT: Final = 2.0**53  # whole numbers below it are exact as doubles
-_SPAN_MAX: Final = 1 << 20  # of the numbers of one end's terms, however few there are
-_SPAN_A_QUAD: Final = 8
+Cell: TypeAlias = str | int | None
+_ORDERED: Final = DATES | {Tag.INTEGER, Tag.DECIMAL, Tag.DOUBLE, Tag.FLOAT}  # by their numbers
+_OF_TEXT: Final = frozenset((Tag.STRING, Tag.IRI))
+_DECIMAL_PLACES: Final = 18
+_INTEGER_MAX: Final = (1 << 63) - 1
+_ENDS: Final = ("subjects", "predicates", "objects")
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The one solution of a query: a count for each of its columns."""
+    """The solutions of a query: cells as `results` reads them, terms by number and computed ones as text."""
 
     variables: tuple[str, ...]
-    counts: tuple[int, ...]
+    rows: Sequence[Row]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is one row, without terms whose texts would have to be looked up."""
+        return len(self.rows) == 1 and all(isinstance(cell, str) for cell in self.rows[0])
 
     def answer(self) -> tuple[CompiledQuery, Fetch]:
-        """As `results` reads it: a query without SQL, and its row."""
-        row = tuple(f'"{count}"^^<{XSD}integer>' for count in self.counts)
-        return CompiledQuery("SELECT", self.variables, ""), lambda _count: [row]
+        """A query without SQL, and its rows."""
+        left = iter(self.rows)
 
+        def fetch(count: int) -> Sequence[Row]:
+            return [row for row, _ in zip(left, range(count), strict=False)]
 
-class _UncountedError(Exception):
-    """What SQL has to count."""
+        return CompiledQuery("SELECT", self.variables, ""), fetch
 
 
 def counted(query: AbstractQuery, catalog: Catalog) -> Counted | None:
-    """The counts that a query asks for over the default graph; None of what has to be counted in SQL."""
+    """The aggregates that a query asks for over the default graph; None of what is left to SQL."""
     select = query.select
-    if query.form != "SELECT" or not select.aggregates or select.keys or select.variables is None:
+    if query.form != "SELECT" or not select.aggregates or select.variables is None or len(select.keys) > 1:
         return None
-    if select.modifier or select.having or select.values or select.order or select.start is not None:
+    if select.modifier or select.having or select.values or query.dataset or catalog.named_graphs:
         return None
-    if select.length is not None or query.dataset or catalog.named_graphs:
+    if not select.keys and (select.order or select.start is not None or select.length is not None):
         return None
-    named: dict[Variable, Any] = dict(select.extends)
     try:
-        part = _part(select.where, catalog)
-        counts = {variable: _count(part, aggregate) for variable, aggregate in select.aggregates}
-        columns = tuple(counts[named[variable]] for variable in select.variables)
-    except (_UncountedError, KeyError, RecursionError):  # the last of a chain of hundreds of patterns
+        rows = _grouped(select, catalog) if select.keys else [_aggregated(select, catalog)]
+    except (NotCounted, KeyError, RecursionError):  # the last of a chain of hundreds of patterns
         return None
-    return Counted(tuple(variable.name for variable in select.variables), columns)
+    return Counted(tuple(variable.name for variable in select.variables), rows)
 
 
-def _count(part: "_Part", aggregate: Aggregate) -> int:
-    if aggregate.name != "COUNT":
-        raise _UncountedError
-    match aggregate.expression:
-        case None if not aggregate.distinct:
-            return part.total()
-        case Variable(name=name) if name in part.certain:
-            return part.distinct(name) if aggregate.distinct else part.total()
-    raise _UncountedError
+def _aggregated(select: Select, catalog: Catalog) -> Row:
+    """The one solution of a query without GROUP BY."""
+    value = _of_all_quads(select, catalog)
+    if value is None:
+        used = [aggregate.expression for _, aggregate in select.aggregates]
+        values = frozenset(
+            name for expression in used if expression is not None for name in variables_of(expression)
+        )
+        part = part_of(select.where, catalog, values if _needs_ids(select) else frozenset())
+        value = partial(_of_part, part)
+    found = {variable: value(aggregate) for variable, aggregate in select.aggregates}
+    named: Mapping[Variable, Any] = dict(select.extends)
+    assert select.variables is not None
+    return [found[named[variable]] for variable in select.variables]
 
 
-class _Part(Protocol):
-    """A group or a UNION. certain are the variables that all its solutions bind, names all that it has."""
+def _needs_ids(select: Select) -> bool:
+    return any(aggregate.name != "COUNT" for _, aggregate in select.aggregates)
 
-    certain: frozenset[str]
-    names: frozenset[str]
 
-    def total(self) -> int:
-        """How many solutions there are."""
+def _of_part(part: Part, aggregate: Aggregate) -> Cell:
+    """An aggregate of all solutions. Raises NotCounted."""
+    expression = aggregate.expression
+    if aggregate.name == "COUNT":
+        if expression is None and not aggregate.distinct:
+            return _integer(part.total())
+        if not isinstance(expression, Variable) or expression.name not in part.certain:
+            raise NotCounted
+        return _integer(part.distinct(expression.name) if aggregate.distinct else part.total())
+    if aggregate.distinct or expression is None:
+        raise NotCounted
+    names = variables_of(expression)
+    if len(names) != 1 or not names <= part.certain:
+        raise NotCounted
+    (name,) = names
+    column, weights = part.column(name), part.weights(name)
+    if weights.terms.ids is not column.ids:
+        raise NotCounted
+    occurs = weights.values > 0.0
+    if not occurs.any():
+        raise NotCounted  # what is made of nothing depends on the aggregate
+    match aggregate.name:
+        case "SUM" | "AVG":
+            return _total(aggregate.name, _number(expression, column), weights.values)
+        case "MIN" | "MAX":
+            return _extreme(aggregate.name, expression, column, occurs)
+    raise NotCounted
 
-    def weights(self, name: str) -> Weights:
-        """How many there are with each term as the value of a variable, one that is certain."""
 
-    def distinct(self, name: str) -> int:
-        """How many values a variable has, one that is certain."""
+def _number(expression: Expression, column: Column) -> Vector:
+    """An integer or a decimal for each term. Raises NotCounted."""
+    return number_of(computed(expression, column), column)
+
+
+def _total(name: str, number: Vector, weights: npt.NDArray[np.float64]) -> Cell:
+    """SUM or AVG."""
+    count = whole(weights)
+    if int(np.abs(number.values).max()) * count > _INTEGER_MAX:
+        raise NotCounted
+    total = int(np.dot(np.broadcast_to(number.values, weights.shape), weights.astype(np.int64)))
+    return _sum(total, number) if name == "SUM" else _average(total, count, number)
+
+
+def _sum(total: int, number: Vector) -> str:
+    return _integer(total) if number.rep is Rep.INTEGER else _decimal(total, number.scale)
+
+
+def _average(total: int, count: int, number: Vector) -> str:
+    """A decimal, cut off after its last place."""
+    scaled = abs(total) * 10 ** (_DECIMAL_PLACES - number.scale) // count
+    return _decimal(scaled if total >= 0 else -scaled, _DECIMAL_PLACES)
+
+
+def _extreme(name: str, expression: Expression, column: Column, occurs: npt.NDArray[np.bool_]) -> Cell:
+    is_least = name == "MIN"
+    if isinstance(expression, Variable):
+        ranks = _ranks_of(column)
+        best = np.where(occurs, ranks, np.iinfo(np.int64).max if is_least else -1)
+        return int(column.ids[best.argmin() if is_least else best.argmax()])
+    number = _number(expression, column)
+    values = np.broadcast_to(number.values, occurs.shape)[occurs]
+    found = int(values.min() if is_least else values.max())
+    return _sum(found, number)
+
+
+def _ranks_of(column: Column) -> Ids:
+    """The places of the terms in the order of their values. Raises NotCounted of terms of several kinds."""
+    if len(column.tags) == 1 and column.tags <= _ORDERED:
+        return np.arange(len(column.ids))
+    if column.tags <= INTEGERS or column.tags <= DECIMALS:
+        return np.argsort(np.argsort(column.read.numbers().values))
+    if len(column.tags) == 1:
+        return column.texts(_OF_TEXT).ranks()
+    raise NotCounted
+
+
+def _integer(value: int) -> str:
+    return f'"{value}"^^<{XSD}integer>'
+
+
+def _decimal(value: int, scale: int) -> str:
+    return f"{MARK}D{value * 10 ** (_DECIMAL_PLACES - scale)}"
+
+
+def _of_all_quads(select: Select, catalog: Catalog) -> Callable[[Aggregate], Cell] | None:
+    """What gives the counts of a pattern that all quads match, whose variables are three; one of them may be
+    filtered by the kind of its terms. None of other patterns. Raises NotCounted.
+    """
+    where: Algebra = select.where
+    test: Expression | None = None
+    if isinstance(where, Filter):
+        test, where = where.expression, where.pattern
+    match where:
+        case Bgp(triples=(TriplePattern(Variable() as s, Variable() as p, Variable() as o),)):
+            names = (s.name, p.name, o.name)
+        case _:
+            return None
+    if len(set(names)) < 3:
+        raise NotCounted
+
+    def value(aggregate: Aggregate) -> Cell:
+        if aggregate.name != "COUNT":
+            raise NotCounted
+        match aggregate.expression:
+            case Variable(name=name) if aggregate.distinct and test is None and name in names:
+                return _integer(_distinct(catalog, _ENDS[names.index(name)]))
+            case None if not aggregate.distinct:
+                pass
+            case Variable(name=name) if not aggregate.distinct and name in names:
+                pass
+            case _:
+                raise NotCounted
+        if test is None:
+            return _integer(sum(entry.quads for entry in catalog.predicates.values()))
+        tested = variables_of(test)
+        for column, name in (("s", names[0]), ("o", names[2])):
+            if tested == {name}:
+                return _integer(_of_kinds(catalog, column, name, test))
+        raise NotCounted
+
+    return value
+
+
+def _distinct(catalog: Catalog, what: str) -> int:
+    if what == "predicates":
+        return sum(entry.quads > 0 for entry in catalog.predicates.values())
+    found = catalog.distinct(what)
+    if found is None:
+        raise NotCounted
+    return found
+
+
+def _of_kinds(catalog: Catalog, column: str, name: str, test: Expression) -> int:
+    """The quads whose term at an end passes a test that looks at the kind alone: no texts are there."""
+    if not isinstance(test, BuiltInCall) or not test.name.startswith("IS"):
+        raise NotCounted
+    counts = catalog.quads_of_tags(column)
+    tags = np.array([int(tag) << 56 for tag in sorted(counts)], np.int64)
+    passes = computed(test, Column(name, tags, Unread())).values
+    return sum(counts[tag] for tag, has_passed in zip(sorted(counts), passes, strict=True) if has_passed)
+
+
+def _grouped(select: Select, catalog: Catalog) -> Sequence[Row]:
+    """The solutions of a query with one key: a variable of the pattern. Raises NotCounted."""
+    (key,) = select.keys
+    part = part_of(select.where, catalog, frozenset((key.name,)))
+    if key.name not in part.certain:
+        raise NotCounted
+    groups = _Groups(part, key.name)
+    columns: dict[Variable, _GroupColumn] = {
+        variable: groups.column(aggregate) for variable, aggregate in select.aggregates
+    }
+    columns[key] = _GroupColumn(None, lambda chosen: groups.ids[chosen].tolist())
+    for variable, source in select.extends:
+        if not isinstance(source, Variable):
+            raise NotCounted
+        columns[variable] = columns[source]
+    chosen = _ordered(select, columns, np.flatnonzero(groups.weights))
+    assert select.variables is not None
+    return list(zip(*(columns[variable].cells(chosen) for variable in select.variables), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class _Edge:
-    """A triple pattern: its variables, and the predicate that it is looked for in."""
+class _GroupColumn:
+    """order sorts the groups by it, (n,) float64; None where that is not known. cells are those of groups."""
 
-    subject: str
-    object: str
-    predicate: int
-    table: PredicateTable
-
-    def other(self, name: str) -> str:
-        return self.object if name == self.subject else self.subject
+    order: npt.NDArray[np.float64] | None
+    cells: Callable[[Ids], list[Cell]]
 
 
-def _part(node: Algebra, catalog: Catalog) -> _Part:
-    """Raises _UncountedError."""
-    if isinstance(node, Union):
-        return _Alternatives([_part(branch, catalog) for branch in node.branches])
-    if not isinstance(node, Bgp | Join | LeftJoin | Minus | Filter):
-        raise _UncountedError
-    first, steps = spine_of(node)
-    edges: list[_Edge] = []
-    beside: list[tuple[_Effect, _Part]] = []
+class _Groups:
+    """The terms of a key, by their numbers, and how many solutions each has."""
 
-    def joined(operand: Algebra) -> None:
-        if isinstance(operand, Bgp):
-            edges.extend(_edge(triple, catalog) for triple in operand.triples)
-        else:
-            beside.append((_Effect.FACTOR, _part(operand, catalog)))
+    def __init__(self, part: Part, key: str) -> None:
+        found = part.weights(key)
+        if found.terms.ids is None:
+            raise NotCounted
+        self._part, self._key = part, key
+        self.ids, self.weights = found.terms.ids, found.values
 
-    joined(first)
-    for step in steps:
-        match step:
-            case Join(right=right):
-                joined(right)
-            case LeftJoin(right=right, condition=None):
-                beside.append((_Effect.FACTOR_OR_ONE, _part(right, catalog)))
-            case Minus(right=right):
-                beside.append((_Effect.NONE, _part(right, catalog)))
-            case Filter(expression=expression):
-                for condition in conjuncts(expression):
-                    if not isinstance(condition, Exists):
-                        raise _UncountedError
-                    effect = _Effect.NONE if condition.negated else _Effect.SOME
-                    beside.append((effect, _part(condition.pattern, catalog)))
-            case _:
-                raise _UncountedError
-    return _Tree(edges, beside, catalog)
+    def column(self, aggregate: Aggregate) -> _GroupColumn:
+        """The values of an aggregate. Raises NotCounted."""
+        expression = aggregate.expression
+        if aggregate.name == "COUNT" and not aggregate.distinct:
+            if expression is not None:
+                self._check_bound(expression)
+            return _counts(self.weights)
+        names = frozenset() if expression is None else variables_of(expression)
+        if expression is None or len(names) != 1 or not isinstance(self._part, Tree):
+            raise NotCounted
+        edge = next(
+            (one for one in self._part.edges if {one.subject, one.object} == {self._key, *names}), None
+        )
+        if edge is None or names == {self._key}:
+            raise NotCounted
+        return self._of_edge(self._part, edge, aggregate, expression)
 
+    def _check_bound(self, expression: Expression) -> None:
+        if not isinstance(expression, Variable) or expression.name not in self._part.certain:
+            raise NotCounted
 
-def _edge(triple: TriplePattern, catalog: Catalog) -> _Edge:
-    subject, object_ = _name(triple.subject), _name(triple.object)
-    if subject == object_ or not isinstance(triple.predicate, Iri):
-        raise _UncountedError
-    number = catalog.id_of(NamedNode(triple.predicate.value))
-    table = None if number is None else catalog.predicates.get(number)
-    if number is None or table is None:
-        raise _UncountedError  # nothing matches: DuckDB knows that without reading anything
-    return _Edge(subject, object_, number, table)
+    def _of_edge(self, tree: Tree, edge: Edge, aggregate: Aggregate, expression: Expression) -> _GroupColumn:
+        """Of an expression of the variable at the other end of an edge from the key."""
+        other = edge.other(self._key)
+        far, column = edge.relation, edge.column(other)
+        ends = far.ends(column, by_ids=True)
+        values = far.column(column, other)
+        weights = tree.of_quads(edge)
+        which = np.flatnonzero(weights)
+        groups = self._places(tree.ends(edge, self._key))[which]
+        match aggregate.name, expression:
+            case "COUNT", Variable() if aggregate.distinct:
+                return _counts(np.bincount(groups, minlength=len(self.ids)).astype(np.float64))
+            case "SAMPLE" | "MIN" | "MAX" as name, Variable():
+                ranks = np.arange(len(values.ids)) if name == "SAMPLE" else _ranks_of(values)
+                best = np.full(len(self.ids), -1 if name == "MAX" else len(ranks))
+                extreme = np.maximum if name == "MAX" else np.minimum
+                extreme.at(best, groups, ranks[ends.codes[which]])
+                by_rank = np.empty_like(values.ids)
+                by_rank[ranks] = values.ids
+                return _GroupColumn(None, lambda chosen: by_rank[best[chosen]].tolist())
+            case "SUM" | "AVG" as name, _ if not aggregate.distinct:
+                number = _number(expression, values)
+                each = np.broadcast_to(number.values, values.ids.shape)[ends.codes[which]] * weights[which]
+                if np.abs(each).sum() >= EXACT:
+                    raise NotCounted
+                totals = np.bincount(groups, each, len(self.ids)).astype(np.float64)
+                return self._sums(name, totals, number)
+        raise NotCounted
 
+    def _sums(self, name: str, totals: npt.NDArray[np.float64], number: Vector) -> _GroupColumn:
+        if name == "SUM":
+            return _GroupColumn(totals, lambda chosen: [_sum(int(one), number) for one in totals[chosen]])
+        return _GroupColumn(
+            None,
+            lambda chosen: [
+                _average(int(total), int(count), number)
+                for total, count in zip(totals[chosen], self.weights[chosen], strict=True)
+            ],
+        )
 
-def _name(term: object) -> str:
-    match term:
-        case Variable(name=name):
-            return name
-        case BlankNodeLabel(label=label):
-            return f"_:{label}"
-    raise _UncountedError
-
-
-class _Effect(Enum):
-    """What a part beside a tree does to the number of solutions with a term, by its own number of them."""
-
-    FACTOR = "factor"  # a join
-    FACTOR_OR_ONE = "factor or one"  # OPTIONAL
-    SOME = "some"  # EXISTS
-    NONE = "none"  # NOT EXISTS, MINUS
-
-    def weigh(self, found: Floats, low: int, part: Weights) -> None:
-        """Apply it to the numbers of the terms from low on. Terms that the part does not name it has 0 of."""
-        first, last = (min(max(at - low, 0), len(found)) for at in (part.low, part.high))
-        here = part.values[low + first - part.low : low + last - part.low]
-        match self:
-            case _Effect.FACTOR:
-                found[first:last] *= here
-            case _Effect.FACTOR_OR_ONE:
-                found[first:last] *= np.maximum(here, 1.0)
-            case _Effect.SOME:
-                found[first:last] *= here > 0.0
-            case _Effect.NONE:
-                found[first:last] *= here == 0.0
-        if self in (_Effect.FACTOR, _Effect.SOME):
-            found[:first] = found[last:] = 0.0
-
-
-class _Tree:
-    """Triple patterns whose variables form a tree, and parts that each have one of these variables and
-    otherwise names of their own. A `_Part`.
-    """
-
-    def __init__(
-        self, edges: Sequence[_Edge], beside: Sequence[tuple[_Effect, _Part]], catalog: Catalog
-    ) -> None:
-        """Raises _UncountedError."""
-        self._catalog = catalog
-        self._at: dict[str, list[_Edge]] = {}
-        for edge in edges:
-            for name in (edge.subject, edge.object):
-                self._at.setdefault(name, []).append(edge)
-        self.certain = frozenset(self._at)
-        self._check_tree(edges)
-        self._beside: dict[str, list[tuple[_Effect, _Part]]] = {}
-        names = set(self.certain)
-        for effect, part in beside:
-            shared = list(part.names & names)
-            if len(shared) != 1 or shared[0] not in self.certain & part.certain:
-                raise _UncountedError
-            self._beside.setdefault(shared[0], []).append((effect, part))
-            names |= part.names
-        self.names = frozenset(names)
-        self._edges = edges
-
-    def _check_tree(self, edges: Sequence[_Edge]) -> None:
-        """So many edges join all variables only where there is no circle."""
-        if not edges or len(edges) != len(self._at) - 1:
-            raise _UncountedError
-        reached, waiting = set[str](), [edges[0].subject]
-        while waiting:
-            name = waiting.pop()
-            if name not in reached:
-                reached.add(name)
-                waiting += [edge.other(name) for edge in self._at[name]]
-        if reached != self.certain:
-            raise _UncountedError
-
-    def total(self) -> int:
-        """See `_Part.total`. Counted at the inner edge of the most quads, or at the one variable that all
-        edges have.
-        """
-        if len(self._edges) == 1 and not self._beside:
-            return self._edges[0].table.quads
-        inner = [edge for edge in self._edges if self._has_more(edge.subject, edge)]
-        inner = [edge for edge in inner if self._has_more(edge.object, edge)]
-        if not inner:
-            center = max(self._at, key=lambda name: len(self._at[name]) + len(self._beside.get(name, ())))
-            return _whole(self._weighed(center, None, *self._range(center)))
-        root = max(inner, key=lambda edge: edge.table.quads)
-        found = [self._of_quads(name, root) for name in (root.subject, root.object)]
-        return _whole(found[0] * found[1])
-
-    def weights(self, name: str) -> Weights:
-        """See `_Part.weights`."""
-        if len(self._edges) == 1 and not self._beside:
-            return self._message(self._edges[0], name)
-        low, high = self._range(name)
-        found = self._weighed(name, None, low, high)
-        _whole(found)
-        return Weights(low, found)
-
-    def distinct(self, name: str) -> int:
-        """See `_Part.distinct`."""
-        [edge, *others] = self._edges
-        if not (others or self._beside or edge.table.is_stale):
-            return edge.table.subjects if name == edge.subject else edge.table.objects
-        return int(np.count_nonzero(self.weights(name).values))
-
-    def _range(self, name: str) -> tuple[int, int]:
-        """Where all terms are that a variable can have."""
-        ends = self._ends(min(self._at[name], key=lambda edge: edge.table.quads), name)
-        return ends.low, ends.high
-
-    def _has_more(self, name: str, edge: _Edge) -> bool:
-        """Whether a variable is more than the end of this edge."""
-        return len(self._at[name]) > 1 or name in self._beside
-
-    def _weighed(self, name: str, source: _Edge | None, low: int, high: int) -> Floats:
-        """How many solutions there are with the terms of a range as a variable's value, but for the branch of
-        one edge. A product is inexact only where it passes 2^53, and then so does any sum with it.
-        """
-        branches = [self._message(edge, name) for edge in self._at[name] if edge is not source]
-        found = branches[0].within(low, high).copy() if branches else np.ones(high - low)
-        for branch in branches[1:]:
-            _Effect.FACTOR.weigh(found, low, branch)
-        for effect, part in self._beside.get(name, ()):
-            effect.weigh(found, low, part.weights(name))
-        return found
-
-    def _message(self, edge: _Edge, name: str) -> Weights:
-        """How many solutions the branch of an edge has for each term at this end of it."""
-        far = edge.other(name)
-        ends = self._ends(edge, name)
-        if not self._has_more(far, edge):
-            key = edge.predicate, name == edge.subject
-            return self._catalog.arrays.get(key, lambda: ends.gathered(None))
-        found = self._of_quads(far, edge)
-        _whole(found)
-        return ends.gathered(found)
-
-    def _of_quads(self, name: str, edge: _Edge) -> Floats:
-        """How many solutions the branches at a variable but for this edge have for each quad of it."""
-        ends = self._ends(edge, name)
-        return self._weighed(name, edge, ends.low, ends.high).take(ends.codes)
-
-    def _ends(self, edge: _Edge, name: str) -> Ends:
-        """Raises _UncountedError where they are not all terms of the dictionary, or too many."""
-        ends = self._catalog.ends(edge.predicate, "s" if name == edge.subject else "o")
-        if ends is None or ends.span > max(_SPAN_MAX, _SPAN_A_QUAD * edge.table.quads):
-            raise _UncountedError
-        return ends
+    def _places(self, ends: Ends) -> Ids:
+        """The group of each quad; that of a quad that no solution has does not matter."""
+        assert ends.terms.ids is not None
+        if ends.terms.ids is self.ids:
+            return ends.codes.astype(np.int64)
+        places = np.minimum(np.searchsorted(self.ids, ends.terms.ids), max(len(self.ids) - 1, 0))
+        return places[ends.codes]
 
 
-class _Alternatives:
-    """UNION. A `_Part`."""
-
-    def __init__(self, branches: Sequence[_Part]) -> None:
-        self._branches = branches
-        self.certain = frozenset.intersection(*(branch.certain for branch in branches))
-        self.names = frozenset[str]().union(*(branch.names for branch in branches))
-
-    def total(self) -> int:
-        """See `_Part.total`."""
-        return sum(branch.total() for branch in self._branches)
-
-    def weights(self, name: str) -> Weights:
-        """See `_Part.weights`."""
-        each = [branch.weights(name) for branch in self._branches]
-        low = min(one.low for one in each)
-        high = max(one.high for one in each)
-        found = np.zeros(high - low)
-        for one in each:
-            found[one.low - low : one.high - low] += one.values
-        _whole(found)
-        return Weights(low, found)
-
-    def distinct(self, name: str) -> int:
-        """See `_Part.distinct`."""
-        return int(np.count_nonzero(self.weights(name).values))
+def _counts(values: npt.NDArray[np.float64]) -> _GroupColumn:
+    return _GroupColumn(values, lambda chosen: [_integer(int(one)) for one in values[chosen]])
 
 
-def _whole(found: Floats) -> int:
-    """The sum. Raises _UncountedError where it is not exact, nor perhaps the weights: none is negative, so
-    that each is less than the sum.
-    """
-    total = float(found.sum())
-    if total >= _EXACT:
-        raise _UncountedError
-    return int(total)
+def _ordered(select: Select, columns: Mapping[Variable, _GroupColumn], places: Ids) -> Ids:
+    """The groups of an answer, in their order. Raises NotCounted."""
+    start = select.start or 0
+    end = None if select.length is None else start + select.length
+    for condition in reversed(select.order):
+        if not isinstance(condition.expression, Variable):
+            raise NotCounted
+        order = columns[condition.expression].order
+        if order is None:
+            raise NotCounted
+        values = -order[places] if condition.descending else order[places]
+        if len(select.order) == 1 and end is not None and 0 < end < len(places) // 4:
+            first = np.argpartition(values, end - 1)[:end]
+            places, values = places[first], values[first]
+        places = places[np.argsort(values, kind="stable")]
+    return places[start:end]

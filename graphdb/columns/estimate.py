@@ -9,13 +9,11 @@ from pyoxigraph import NamedNode
 from graphdb.columns.catalog import Catalog, PredicateTable
 from graphdb.columns.expressions import conjuncts, literal_of
 from graphdb.sparql.algebra import (
-    EMPTY,
     SELECT_NODES,
     AbstractQuery,
     Algebra,
     Bgp,
     Distinct,
-    Expression,
     Filter,
     Graph,
     Join,
@@ -28,7 +26,7 @@ from graphdb.sparql.algebra import (
     operands_of,
     spine_of,
 )
-from graphdb.sparql.patterns import Comparison, NegatedPropertySet, RepeatedPath, TriplePattern
+from graphdb.sparql.patterns import NegatedPropertySet, TriplePattern
 from graphdb.sparql.printing import written_term
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 from graphdb.sparql.tree_walk import nodes_below
@@ -38,15 +36,9 @@ __all__ = ["Estimate", "PatternEstimate", "estimate"]
 # Listing the matches of one pattern is only writing. The columns do that in a third of a reader's time, but a
 # slow client holds one of their places, of which there are few.
 LISTING_ROWS_MAX = 1_000_000
-# The columns collect the triples of CONSTRUCT, each once, before the first is sent; a reader sends them as it
-# finds them.
-CONSTRUCTED_MAX = 50_000
-# Each round of a path of any length takes the columns a share of a millisecond, however little there is:
-# among so few quads the engine has ended before.
-PATH_QUADS_MAX = 1_000
-# Planning and starting takes the columns some 5 ms, however little there is. A step of a join takes the
-# engine a third of a microsecond.
-READER_STEPS_MAX = 16_000
+# The same of the triples of a CONSTRUCT in a format that is written line by line. For any other format the
+# columns collect the triples before the first is sent; a reader sends them as it finds them.
+COLLECTED_MAX = 50_000
 _FILTERED = 0.1  # of the solutions, a filter leaves so many
 
 
@@ -83,8 +75,11 @@ class Estimate:
         }
 
 
-def estimate(query: AbstractQuery, catalog: Catalog) -> Estimate:
-    """Evaluates nothing: exact counts per predicate, and of distinct subjects and objects the mean."""
+def estimate(query: AbstractQuery, catalog: Catalog, *, by_lines: bool = True) -> Estimate:
+    """Evaluates nothing: exact counts per predicate, and of distinct subjects and objects the mean.
+
+    by_lines: whether the triples of a CONSTRUCT are written line by line.
+    """
     nodes = reversed(list(nodes_below(query.pattern)))  # in the order of the text
     triples = [triple for node in nodes if isinstance(node, Bgp | Path) for triple in _triples(node)]
     patterns = tuple([_pattern(triple, catalog) for triple in triples])
@@ -93,21 +88,9 @@ def estimate(query: AbstractQuery, catalog: Catalog) -> Estimate:
     if select.length is not None:
         listed = min(listed, _limited(select))
     because = f"it lists {listed} matches of one pattern" if listed > LISTING_ROWS_MAX else None
-    scanned = sum(each.scanned for each in patterns)
-    if scanned <= PATH_QUADS_MAX and any(_repeats(triple.predicate) for triple in triples):
-        because = f"it follows a path of any length among {scanned} quads only"
-    joined = _Joined.of(select.where)
-    if joined is not None and _is_filtered_star(joined):
-        steps = min(each.scanned for each in patterns) * len(patterns) * joined.rows
-        if steps <= READER_STEPS_MAX:
-            because = f"it joins and filters few quads, in about {steps} steps"
-    if joined is not None and joined.triples == triples:
-        anchored = _anchored_steps(triples, patterns, catalog)
-        if anchored is not None and anchored * joined.rows <= READER_STEPS_MAX:
-            because = f"it joins what a constant leads to, in about {anchored * joined.rows} steps"
     if query.form == "CONSTRUCT":
         constructed = _solutions(select, catalog) * len(query.template)
-        if constructed > CONSTRUCTED_MAX:
+        if constructed > (LISTING_ROWS_MAX if by_lines else COLLECTED_MAX):
             because = f"it makes about {constructed:.0f} triples, which a reader sends as it finds them"
     return Estimate(patterns, because)
 
@@ -206,78 +189,6 @@ def _variables(triple: Any) -> Set[Any]:
     return _ends(triple) | predicate
 
 
-@dataclass(frozen=True, slots=True)
-class _Joined:
-    """A group that has nothing but triple patterns, filters and VALUES of so many rows."""
-
-    triples: list[Any]
-    conditions: list[Expression]
-    rows: int = 1
-
-    @classmethod
-    def of(cls, where: Algebra) -> "_Joined | None":
-        """None of a group that has anything else."""
-        first, steps = spine_of(where)
-        triples: list[Any] = []
-        conditions: list[Expression] = []
-        rows = 1
-        for step in (Join(EMPTY, first), *steps):
-            match step:
-                case Join(right=Bgp() | Path() as right):
-                    triples += _triples(right)
-                case Join(right=Values(rows=given)):
-                    rows *= len(given)
-                case Filter(expression=expression):
-                    conditions += conjuncts(expression)
-                case _:
-                    return None
-        return cls(triples, conditions, rows)
-
-
-def _is_filtered_star(joined: _Joined) -> bool:
-    """Whether one variable has several properties, and few are left to be grouped or sorted: one of them is
-    beyond a bound.
-    """
-    triples = joined.triples
-    if len({triple.subject for triple in triples}) != 1 or not all(
-        isinstance(triple.subject, Variable) and isinstance(triple.predicate, Iri) for triple in triples
-    ):
-        return False
-    objects = {triple.object for triple in triples}
-    return any(_bounded(condition) in objects for condition in joined.conditions)
-
-
-def _anchored_steps(
-    triples: Sequence[Any], patterns: Sequence[PatternEstimate], catalog: Catalog
-) -> int | None:
-    """What the engine looks at that goes from the constant with the fewest quads from pattern to pattern,
-    each time by the one with the fewest matches on average; None where it cannot go so.
-    """
-    tables = [_tables(triple.predicate, catalog) for triple in triples]
-    if len(triples) < 2 or not all(
-        isinstance(triple.predicate, Iri) and len(found) == 1
-        for triple, found in zip(triples, tables, strict=True)
-    ):
-        return None
-    left = dict(enumerate(triples))
-    anchors = [n for n, each in left.items() if _is_constant(each.subject) or _is_constant(each.object)]
-    if not anchors:
-        return None
-    first = min(anchors, key=lambda n: patterns[n].rows)
-    bound = _ends(left.pop(first))
-    rows = steps = float(patterns[first].rows)
-    while left and steps <= READER_STEPS_MAX:
-        ways = {n: _matches(each, tables[n], patterns[n].rows, bound) for n, each in left.items()}
-        following = min(ways, key=lambda n: ways[n])
-        if not bound & _ends(left[following]):
-            return None
-        bound |= _ends(left.pop(following))
-        steps += max(1.0, rows)
-        rows *= ways[following]
-        steps += rows
-    return round(steps)
-
-
 def _matches(triple: Any, tables: Sequence[PredicateTable], rows: int, bound: Set[Any]) -> float:
     """How many matches a pattern has on average, where some variables have a value."""
     matches = float(rows)
@@ -293,21 +204,6 @@ def _matches(triple: Any, tables: Sequence[PredicateTable], rows: int, bound: Se
 def _ends(triple: Any) -> Set[Any]:
     """The subject and the object, where they are no constants."""
     return {end for end in (triple.subject, triple.object) if not _is_constant(end)}
-
-
-def _bounded(expression: Any) -> Variable | None:
-    """The variable that is compared with a constant."""
-    if isinstance(expression, Comparison) and expression.operator not in ("=", "!="):
-        for one, other in ((expression.left, expression.right), (expression.right, expression.left)):
-            if isinstance(one, Variable) and isinstance(other, RdfLiteral):
-                return one
-    return None
-
-
-def _repeats(predicate: Any) -> bool:
-    """Whether a path has steps again and again, and none of length zero, which joins all nodes."""
-    paths = [node for node in nodes_below(predicate) if isinstance(node, RepeatedPath)]
-    return bool(paths) and all(path.modifier == "+" for path in paths)
 
 
 def _is_listing(form: str, select: Select) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from io import BytesIO
-from itertools import count
 from typing import IO, Any, Final, TypeAlias, cast
 
 import numpy as np
@@ -30,7 +29,16 @@ from graphdb.columns.expressions import literal_of
 from graphdb.columns.term_ids import INLINE_TAGS, PAYLOAD_BITS, PAYLOAD_MASK, inline_literal
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 
-__all__ = ["CONSTRUCTED_TEXT_MAX", "Fetch", "ManyTriples", "Row", "TermTexts", "answer_of", "unmarked"]
+__all__ = [
+    "CONSTRUCTED_TEXT_MAX",
+    "Fetch",
+    "ManyTriples",
+    "Row",
+    "TermTexts",
+    "answer_of",
+    "lines_of_triples",
+    "unmarked",
+]
 
 Row: TypeAlias = Sequence[str | int | None]
 Fetch: TypeAlias = Callable[[int], Sequence[Row]]
@@ -128,11 +136,12 @@ def answer_of(
         return cast(QueryBoolean, boolean)
     if query.form == "CONSTRUCT":
         store, collected = Store(), 0
-        for lines in _triples(query, fetch, texts):
-            collected += len(lines)
+        for lines in lines_of_triples(query, fetch, texts):
+            text = "".join(lines)
+            collected += len(text)
             if collected > CONSTRUCTED_TEXT_MAX:
                 raise ManyTriples
-            store.extend(parse(lines, format=RdfFormat.N_TRIPLES))
+            store.extend(parse(text, format=RdfFormat.N_TRIPLES))
         return cast(QueryTriples, store.query("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"))
     source = cast(IO[bytes], _Table(query, fetch, texts))
     return cast(QuerySolutions, parse_query_results(source, format=QueryResultsFormat.TSV))
@@ -193,36 +202,41 @@ def unmarked(cell: str) -> str:
     return f'"{sign}{digits[:-18]}{"." if fraction else ""}{fraction}"^^<{_XSD}decimal>'
 
 
-def _triples(query: CompiledQuery, fetch: Fetch, texts: TermTexts) -> Iterator[str]:
-    """The triples of each batch of rows, in N-Triples; one that would have an unbound part or a literal where
-    none may stand is left out.
+def lines_of_triples(query: CompiledQuery, fetch: Fetch, texts: TermTexts) -> Iterator[list[str]]:
+    """The triples of each batch of rows, in N-Triples, each once in its batch; one that would have an unbound
+    part or a literal where none may stand is left out.
     """
     places = {name: place for place, name in enumerate(query.variables)}
-    numbers = count()
+    done = 0
     while rows := fetch(_BATCH_ROWS):
-        lines = []
-        for row in _written(rows, query, texts):
-            number = next(numbers)
-            for triple in query.template:
-                parts = [_part(term, row, places, number) for term in triple]
-                subject, predicate, object_ = parts
-                if subject and predicate and object_ and subject[0] != '"' and predicate[0] == "<":
-                    lines.append(f"{subject} {predicate} {object_} .\n")
-        yield "".join(lines)
+        cells = list(zip(*_written(rows, query, texts), strict=True))
+        lines: dict[str, None] = {}
+        for triple in query.template:
+            parts = [_parts(term, cells, places, range(done, done + len(rows))) for term in triple]
+            lines.update(
+                (f"{subject} {predicate} {object_} .\n", None)
+                for subject, predicate, object_ in zip(*parts, strict=True)
+                if subject and predicate and object_ and subject[0] != '"' and predicate[0] == "<"
+            )
+        done += len(rows)
+        yield list(lines)
         if len(rows) < _BATCH_ROWS:
             return
 
 
-def _part(term: Any, row: Sequence[str], places: dict[str, int], number: int) -> str:
+def _parts(term: Any, cells: Sequence[Sequence[str]], places: dict[str, int], rows: range) -> Sequence[str]:
+    """What stands for a term of the template in the triples of some rows, by their numbers."""
     match term:
-        case Variable(name=name):
-            return row[places[name]] if name in places else ""
+        case Variable(name=name) if name in places:
+            return cells[places[name]]
+        case Variable():
+            return [""] * len(rows)
         case Iri(value=iri):
-            return f"<{iri}>"
+            return [f"<{iri}>"] * len(rows)
         case BlankNodeLabel(label=label):
-            return f"_:c{number}-{label}"
+            return [f"_:c{number}-{label}" for number in rows]
         case RdfLiteral():
-            return str(literal_of(term))
+            return [str(literal_of(term))] * len(rows)
     raise AssertionError(term)
 
 

@@ -1,28 +1,31 @@
 """Rows from DuckDB as the bytes of an answer, in the formats that put cells side by side: TSV, CSV, JSON.
 
-The engine's own writer makes each cell, once for each term: the texts of many terms are read and written as
-a table of one column, which is cut again. What is left for each row is to join its cells. The bytes are those
-of `graphdb.sparql.results`, which reads and writes each cell of each row.
+A cell is made once for each term, as `graphdb.sparql.text_tables` does. What is left for each row is to join
+its cells.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final, cast
 
-from pyoxigraph import QueryResultsFormat, QuerySolutions, parse_query_results
-
 from graphdb.columns.compiler import CompiledQuery
-from graphdb.columns.results import Fetch, Row, TermTexts, unmarked
+from graphdb.columns.results import (
+    CONSTRUCTED_TEXT_MAX,
+    Fetch,
+    Row,
+    TermTexts,
+    lines_of_triples,
+    unmarked,
+)
 from graphdb.rdf.pieces import PieceWriter, Sink
 from graphdb.sparql.results import ResultFormat, csv_cells
+from graphdb.sparql.text_tables import CellFormat, cells_of, frame_of, joined_rows, table_of
 
-__all__ = ["may_write_rows", "write_rows"]
+__all__ = ["may_write_rows", "write_rows", "write_triples"]
 
 _BATCH_ROWS: Final = 20_480  # ten of DuckDB's vectors
 _PIECE_BYTES: Final = 262_144  # of a long answer; each takes a turn of two event loops
 _JSON: Final = (ResultFormat.JSON, ResultFormat.PLAIN_JSON)
-_NAME: Final = "c"  # of the one column
-_JSON_BETWEEN: Final = f'}},{{"{_NAME}":'  # in a string of JSON its quotes would be escaped
 
 
 def may_write_rows(query: CompiledQuery, fmt: ResultFormat) -> bool:
@@ -44,10 +47,30 @@ def write_rows(query: CompiledQuery, fetch: Fetch, texts: TermTexts, fmt: Result
     pieces.close()
 
 
+def write_triples(query: CompiledQuery, fetch: Fetch, texts: TermTexts, sink: Sink) -> None:
+    """Hand the triples of a CONSTRUCT on, as lines of N-Triples, batch by batch. Each is written once, but in
+    an answer of more than 16 MB, where one that came late may come again. Raises as `write_rows`.
+    """
+    pieces = PieceWriter(sink, _PIECE_BYTES)
+    written: dict[str, None] = {}
+    room = CONSTRUCTED_TEXT_MAX
+    may_repeat = len(query.template) > 1 or not query.is_set
+    for lines in lines_of_triples(query, fetch, texts):
+        if may_repeat:
+            lines = [line for line in lines if line not in written]
+            if room > 0:
+                written.update(dict.fromkeys(lines))
+                room -= sum(map(len, lines))
+        data = "".join(lines).encode()
+        for start in range(0, len(data), _PIECE_BYTES):
+            pieces.write(data[start : start + _PIECE_BYTES])
+    pieces.close()
+
+
 def _texts(query: CompiledQuery, fetch: Fetch, texts: TermTexts, fmt: ResultFormat) -> Iterator[str]:
     cells = _Cells(query, texts, fmt)
     begin, between, end = _frame(query.variables, fmt)
-    write = _LINES[fmt](query.variables)
+    write = _lines(query.variables, fmt)
     yield begin
     is_first = True
     while rows := fetch(_BATCH_ROWS):
@@ -59,38 +82,21 @@ def _texts(query: CompiledQuery, fetch: Fetch, texts: TermTexts, fmt: ResultForm
     yield end
 
 
+def _tsv_or_json(fmt: ResultFormat) -> CellFormat:
+    return CellFormat.JSON if fmt in _JSON else CellFormat.TSV
+
+
 def _frame(names: Sequence[str], fmt: ResultFormat) -> tuple[str, str, str]:
     """What is written before the rows, between two of them, and after all."""
-    if fmt is ResultFormat.TSV:
-        return "\t".join(f"?{name}" for name in names) + "\n", "", ""
     if fmt is ResultFormat.CSV:
         return ",".join(names) + "\r\n", "", ""
-    empty = _serialized("\t".join(f"?{name}" for name in names) + "\n", QueryResultsFormat.JSON)
-    begin, bracket, end = empty.rpartition("[")
-    return begin + bracket, ",", end
+    return frame_of(names, _tsv_or_json(fmt))
 
 
-def _tsv(_names: Sequence[str]) -> Callable[[Iterator[tuple[str, ...]]], str]:
-    return lambda rows: "".join([line + "\n" for line in map("\t".join, rows)])
-
-
-def _csv(_names: Sequence[str]) -> Callable[[Iterator[tuple[str, ...]]], str]:
-    return lambda rows: "".join([line + "\r\n" for line in map(",".join, rows)])
-
-
-def _json(names: Sequence[str]) -> Callable[[Iterator[tuple[str, ...]]], str]:
-    keys = [f'"{name}":' for name in names]
-    whole = "{" + ",".join(f"{key}%s" for key in keys) + "}"
-
-    def written(row: tuple[str, ...]) -> str:
-        if all(row):
-            return whole % row
-        return "{" + ",".join([key + cell for key, cell in zip(keys, row, strict=True) if cell]) + "}"
-
-    return lambda rows: ",".join(map(written, rows))
-
-
-_LINES: Final = {ResultFormat.TSV: _tsv, ResultFormat.CSV: _csv} | dict.fromkeys(_JSON, _json)
+def _lines(names: Sequence[str], fmt: ResultFormat) -> Callable[[Iterator[tuple[str, ...]]], str]:
+    if fmt is ResultFormat.CSV:
+        return lambda rows: "".join([line + "\r\n" for line in map(",".join, rows)])
+    return joined_rows(names, _tsv_or_json(fmt))
 
 
 class _Cells:
@@ -126,27 +132,8 @@ class _Cells:
         """The cells of some texts in N-Triples, by the same keys."""
         if not texts:
             return {}
-        table = f"?{_NAME}\n" + "\n".join(texts.values()) + "\n"
-        return dict(zip(texts, _cells_of(table, self._fmt), strict=True))
-
-
-def _cells_of(table: str, fmt: ResultFormat) -> list[str]:
-    """The cells of a table of one column, without empty ones, in the order of its lines."""
-    if fmt is ResultFormat.TSV:
-        return _serialized(table, QueryResultsFormat.TSV).split("\n")[1:-1]
-    if fmt is ResultFormat.CSV:
-        return csv_cells(_solutions(table))
-    document = _serialized(table, QueryResultsFormat.JSON)
-    first = f'[{{"{_NAME}":'
-    begin, end = document.index(first) + len(first), document.rindex("}]")
-    return document[begin:end].split(_JSON_BETWEEN)
-
-
-def _solutions(table: str) -> QuerySolutions:
-    return cast(QuerySolutions, parse_query_results(table.encode(), format=QueryResultsFormat.TSV))
-
-
-def _serialized(table: str, fmt: QueryResultsFormat) -> str:
-    document = _solutions(table).serialize(format=fmt)
-    assert document is not None
-    return document.decode()
+        if self._fmt is ResultFormat.CSV:
+            cells = csv_cells(table_of(["c"], ([text] for text in texts.values())))
+        else:
+            cells = cells_of(list(texts.values()), _tsv_or_json(self._fmt))
+        return dict(zip(texts, cells, strict=True))

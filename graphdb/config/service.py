@@ -217,6 +217,13 @@ class Text(Section):
     max_hits: int = Field(
         100_000, ge=1, description="Largest number of hits of one `text:query`; a query with more is refused."
     )
+    join_subjects_max: int = Field(
+        1_000_000,
+        ge=0,
+        description="Largest number of subjects of indexed literals for which it is kept in memory what "
+        "queries join with their hits: 250 bytes for a subject, and up to 250 for each of its objects; 0: "
+        "nothing is kept.",
+    )
 
     @field_validator("predicates")
     @classmethod
@@ -314,20 +321,25 @@ class Columns(Section):
     queries_max: int = Field(
         4,
         ge=1,
-        description="Queries that it answers at a time; a further one goes to a reader. Each query, and "
-        "the process that applies updates, may use an equal share of the memory before it "
-        "spills.",
+        description="Queries that it answers at a time; a further one waits, or goes to a reader where they "
+        "take long. Each query, and the process that applies updates, may use an equal share of the memory "
+        "before it spills.",
     )
     wait_seconds: float = Field(
         1,
         ge=0,
         description="Seconds that a query waits until the view has reached the index that its client may "
-        "have read; then it goes to a reader.",
+        "have read, and for the end of another one that began so recently; then it goes to a reader.",
+    )
+    plans_kept: bool = Field(
+        True,
+        description="Whether a query that differs from an earlier one in names of variables and in constants "
+        "alone is not parsed again, and one that differs in names alone not compiled again.",
     )
     counts_without_rows: bool = Field(
         True,
-        description="Whether counts of solutions are computed from the number of matches of each term, where "
-        "that is possible, instead of from a join.",
+        description="Whether counts and other aggregates of solutions are computed from arrays of the quads, "
+        "where that is possible, instead of from a join.",
     )
 
     @property

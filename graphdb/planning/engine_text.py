@@ -35,13 +35,16 @@ from graphdb.sparql.algebra import (
     AbstractQuery,
     Algebra,
     Bgp,
+    Distinct,
     Exists,
     Extend,
     Filter,
     Group,
     OrderBy,
     Path,
+    Project,
     Service,
+    Slice,
     TextSearch,
     Union,
     operands_of,
@@ -49,12 +52,20 @@ from graphdb.sparql.algebra import (
 from graphdb.sparql.patterns import RepeatedPath
 from graphdb.sparql.printing import written_expression, written_pieces
 from graphdb.sparql.rewriting import GroupPass
+from graphdb.sparql.search_requests import Part
 from graphdb.sparql.syntax import Prologue, Query
 from graphdb.sparql.terms import Iri, Variable
-from graphdb.sparql.translation import FreshNames, abstract_query, select_of
+from graphdb.sparql.translation import FreshNames, abstract_query, beside, select_of
 from graphdb.sparql.tree_walk import nodes_below, nodes_of, rewritten
 
-__all__ = ["engine_text", "engine_text_and_services", "engine_text_of", "is_silent", "where_text"]
+__all__ = [
+    "engine_text",
+    "engine_text_and_services",
+    "engine_text_of",
+    "entities_text",
+    "is_silent",
+    "where_text",
+]
 
 _PLACEHOLDER = "urn:graphdb:service:"
 _SILENT = "silent:"
@@ -90,6 +101,24 @@ def engine_text_and_services(query: Query, token: str) -> tuple[EngineText, dict
 def engine_text_of(asked: AbstractQuery) -> str:
     """The text of a query that was made of another's algebra, without slots."""
     return _pieces(asked)[0]
+
+
+def entities_text(asked: AbstractQuery, search: TextSearch, candidates: str | None, count: int) -> str:
+    """The text of a query for so many entities of the pattern that a search of `asked` is within; among
+    those that the pattern candidates binds, where it is given.
+    """
+    assert search.within is not None
+    assert search.entity is not None
+    pattern = search.within
+    tables = {}
+    if candidates is not None:
+        found = replace(search, columns=((Part.SUBJECT, search.entity),), fixed=(), within=None)
+        pattern, condition = beside(found, pattern)
+        pattern = pattern if condition is None else Filter(condition, pattern)
+        tables[search.name] = candidates
+    pattern = Slice(Distinct(Project(pattern, (search.entity,))), None, count)
+    made = AbstractQuery("SELECT", pattern, base=asked.base)
+    return EngineText(_pieces(made)).with_tables(tables).text
 
 
 def where_text(

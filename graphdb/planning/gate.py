@@ -7,9 +7,9 @@ tree reaches the store, `check` bounds what is evaluated, whichever way it came.
 import re
 from collections.abc import Callable, Iterator
 from operator import attrgetter, le
+from typing import TYPE_CHECKING
 
 from graphdb.bounded_cache import BoundedCache
-from graphdb.config.limits import GateLimits
 from graphdb.errors import HostNotAllowed, LimitExceeded, QuerySyntaxError
 from graphdb.geo.function_calls import check_calls
 from graphdb.planning.complexity import Complexity, measure
@@ -18,10 +18,12 @@ from graphdb.sparql.parser import LARGE_BLOCK_CHARS, parse_query, parse_update
 from graphdb.sparql.plain_data import plain_update
 from graphdb.sparql.syntax import DeleteData, InsertData, Query, Update, Variable
 
+if TYPE_CHECKING:  # the column view's process has the figures without the library of the settings
+    from graphdb.config.limits import GateLimits
+
 __all__ = [
     "BYTE_ORDER_MARK",
     "SHORT_TEXT_CHARACTERS",
-    "GateLimits",
     "check",
     "check_services",
     "read_plain_update",
@@ -52,7 +54,7 @@ _BEFORE_DATA = re.compile(
 )
 
 
-def read_query(text: str, base_iri: str | None, limits: GateLimits) -> Query:
+def read_query(text: str, base_iri: str | None, limits: "GateLimits") -> Query:
     """`parse_query` for a text from outside. Raises QuerySyntaxError; LimitExceeded, soon and before parsing
     on, for a text that is too long. The tree is still to be checked. Its text is without a byte order mark.
     """
@@ -61,7 +63,7 @@ def read_query(text: str, base_iri: str | None, limits: GateLimits) -> Query:
     return parse_query(text, base_iri, lambda source: _watched(source, limits.max_query_tokens))
 
 
-def read_update(text: str, base_iri: str | None, limits: GateLimits) -> Update:
+def read_update(text: str, base_iri: str | None, limits: "GateLimits") -> Update:
     """`parse_update`, as `read_query`. A large DATA block does not count: the native parser reads it."""
     text = text.removeprefix(BYTE_ORDER_MARK)
     plain = read_plain_update(text, base_iri, limits)
@@ -70,7 +72,7 @@ def read_update(text: str, base_iri: str | None, limits: GateLimits) -> Update:
     return parse_update(text, base_iri, lambda source: _watched(source, limits.max_query_tokens))
 
 
-def read_plain_update(text: str, base_iri: str | None, limits: GateLimits) -> Update | None:
+def read_plain_update(text: str, base_iri: str | None, limits: "GateLimits") -> Update | None:
     """`read_update` for INSERT DATA and DELETE DATA in their usual form; None for other texts. Such an update
     needs no `check`. Raises LimitExceeded.
     """
@@ -78,7 +80,7 @@ def read_plain_update(text: str, base_iri: str | None, limits: GateLimits) -> Up
     return plain_update(text, base_iri, limits.max_query_tokens)
 
 
-def check(request: Query | Update, limits: GateLimits) -> None:
+def check(request: Query | Update, limits: "GateLimits") -> None:
     """Raise LimitExceeded for a request that is larger in some way than allowed, and what
     `graphdb.geo.function_calls.check_calls` raises for one that calls functions of GeoSPARQL in vain.
 
@@ -112,7 +114,7 @@ def _exceeded(name: str, figure: int, allowed: int) -> LimitExceeded:
     return LimitExceeded(f"{name.replace('_', ' ')} (security.max_{name})", figure, allowed)
 
 
-def _check_bytes(text: str, chars: int, limits: GateLimits) -> None:
+def _check_bytes(text: str, chars: int, limits: "GateLimits") -> None:
     """chars of the text count; a character is four bytes at most, so short texts need no encoding."""
     allowed = limits.max_query_bytes
     if 4 * chars <= allowed:

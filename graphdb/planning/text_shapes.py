@@ -10,7 +10,7 @@ What could be cut at a wrong place is not cut at all: a text with an escape, a l
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,10 @@ from graphdb.sparql.printing import written_term
 from graphdb.sparql.search_requests import TEXT
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import Iri, RdfLiteral, Span, TripleTerm, Variable
-from graphdb.sparql.translation import searches_of
-from graphdb.sparql.tree_walk import all_parts_of
+from graphdb.sparql.translation import abstract_query, searches_of
+from graphdb.sparql.tree_walk import all_below, all_parts_of, nodes_of
 
-__all__ = ["Constant", "CutText", "Slots", "cut_text", "slots_of"]
+__all__ = ["Constant", "CutText", "NumberedText", "Slots", "cut_text", "numbered_text", "slots_of"]
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _TEXTS = frozenset({TEXT + "query", "http://www.w3.org/1999/02/22-rdf-syntax-ns#first"})
@@ -38,6 +38,14 @@ _CONSTANT = re.compile(
     r"""|\#[^\r\n]*+"""
     r"""|(?<=[\ \t\r\n{(;,])(?:(?:[A-Za-z][A-Za-z0-9_\-]*+)?+:[A-Za-z0-9_][A-Za-z0-9_\-]*+|[0-9]++)"""
     r"""(?=[\ \t\r\n}),;]))"""
+)
+# Variables, strings, unsigned integers, and what may hold the like of them. A name with other letters is left
+# as it is.
+_NUMBERED = re.compile(
+    r"""<[^<>"{}|^`\\\x00-\x20]*+>|\#[^\r\n]*+"""
+    r"""|[?$]([0-9A-Za-z_]++)(?![^\x00-\x7f])"""
+    r"""|("[^"\\\n\r]*+"|'[^'\\\n\r]*+')"""
+    r"""|(?<=[\ \t\r\n{(;,])([0-9]++)(?=[\ \t\r\n}),;])"""
 )
 _KINDS = dict(zip("<\"'#", "<\"'#", strict=True)) | dict.fromkeys("0123456789", "0")  # by the first character
 _MARK = re.compile(rf'<{_OURS}slot:([0-9]+)>|"{_OURS}slot:([0-9]+)"')
@@ -63,7 +71,7 @@ class CutText:
 
 def cut_text(text: str) -> CutText | None:
     """None where it is not certain that the lexer would cut it there too."""
-    if "\\" in text or "<<" in text or '"""' in text or "'''" in text or "\0" in text:
+    if _may_be_cut_wrongly(text):
         return None
     if not (text.isascii() or _is_encodable(text)):
         return None
@@ -71,6 +79,54 @@ def cut_text(text: str) -> CutText | None:
     constants = parts[1::2]
     kinds = "".join([_KINDS.get(constant[0], ":") for constant in constants])
     return CutText("\0".join((kinds, *parts[::2])), constants)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedText:
+    """A text with numbers in place of the names of its variables, and marks in place of its literals."""
+
+    form: str
+    names: Sequence[str]  # in the order in which they first appear
+    literals: Sequence[tuple[Span, str]]  # strings and unsigned integers, and where they stand
+
+    def with_fixed(self, places: Container[int]) -> str:
+        """The form with every literal that is not at one of these places: two texts that have this in common
+        differ in names of variables and in the other literals alone.
+        """
+        fixed = [value for place, (_, value) in enumerate(self.literals) if place not in places]
+        return "\0".join((self.form, *fixed))
+
+    def places(self, query: Query, *, in_triples: bool = True) -> tuple[int, ...]:
+        """Those of the literals that are nothing but constants in the algebra of the text; without
+        in_triples, of its expressions.
+        """
+        asked = abstract_query(query)
+        nodes = all_below(asked) if in_triples else nodes_of(asked)
+        constants = {each.span for each in nodes if isinstance(each, RdfLiteral)}
+        return tuple(place for place, (span, _) in enumerate(self.literals) if span in constants)
+
+
+def numbered_text(text: str) -> NumberedText | None:
+    """None where it is not certain that the lexer would find the same variables and literals."""
+    if _may_be_cut_wrongly(text):
+        return None
+    numbers: dict[str, int] = {}
+    literals: list[tuple[Span, str]] = []
+
+    def numbered(found: re.Match[str]) -> str:
+        name, string, integer = found.groups()
+        if name is not None:
+            return f"\0{numbers.setdefault(name, len(numbers))}\0"
+        if string is None and integer is None:
+            return found[0]
+        literals.append((Span(*found.span()), integer or string[1:-1]))
+        return "\0s" if integer is None else "\0i"
+
+    return NumberedText(_NUMBERED.sub(numbered, text), list(numbers), literals)
+
+
+def _may_be_cut_wrongly(text: str) -> bool:
+    return "\\" in text or "<<" in text or '"""' in text or "'''" in text or "\0" in text
 
 
 def _is_encodable(text: str) -> bool:
@@ -184,6 +240,8 @@ def _free(query: Query) -> set[Span]:
     """
     ends, others = set[Span](), set[Span]()
     searches = searches_of(query)
+    if any(search.within is not None for search in searches):
+        return set()  # what restricts a search stands twice
     waiting: list[Any] = [query]
     while waiting:
         node = waiting.pop()

@@ -30,6 +30,12 @@ class Follower:
         self._incoming: tuple[SnapshotMark, PeerId] | None = None  # the snapshot that is arriving, and whose
         self._incoming_bytes = 0
         self._same_until = 0  # up to here this log is known to be as that of the term's leader
+        self._lacks_what_is_gone = False  # entries that the leader itself no longer has
+
+    @property
+    def awaits_snapshot(self) -> bool:
+        """Whether this peer goes on only with a snapshot, because the leader has dropped what comes next."""
+        return self._lacks_what_is_gone or self._replica.received_snapshot is not None
 
     def tick(self) -> Next:
         """Where no leader has been heard for too long, campaign, or without a vote say hello: the entry that
@@ -82,6 +88,8 @@ class Follower:
     def _append(self, leader: PeerId, body: Append) -> None:
         """AppendEntries, receiver steps 2 to 5 (Raft paper, figure 2)."""
         replica, journal = self._replica, self._replica.journal
+        is_bare = body.prev_index == 0 and not body.entries  # it says only who leads, and how far
+        self._lacks_what_is_gone = is_bare and body.commit_index > replica.commit_index
         if body.prev_index > replica.commit_index and journal.term_at(body.prev_index) != body.prev_term:
             self._refuse(leader, body)
             return

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from graphdb.raft.follower import Follower
 from graphdb.raft.journal import Journal
 from graphdb.raft.leader import Leader
 from graphdb.raft.membership import Member, PeerId
@@ -45,6 +46,7 @@ class RaftStatus:
     matched: Mapping[int, int]  # on the leader: by node_id of the others, how far their logs are known to go
     reachable: frozenset[int]  # node_ids heard lately: by the leader all, by others the leader
     elections: int  # leaders that were elected in the time of this process, itself included
+    awaits_snapshot: bool = False  # see `Follower`
 
 
 def outcome_of(proposal: Proposal, journal: Journal, commit_index: int) -> Outcome:
@@ -87,4 +89,5 @@ def status_of(replica: Replica, role: Role) -> RaftStatus:
         matched,
         frozenset(reachable),
         replica.elections,
+        isinstance(role, Follower) and role.awaits_snapshot,
     )

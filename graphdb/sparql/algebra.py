@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from graphdb.sparql import patterns
 from graphdb.sparql.patterns import OrderCondition, TriplePattern, variables_of_triples
-from graphdb.sparql.search_requests import IndexSearch, LiteralSearch
+from graphdb.sparql.search_requests import IndexSearch, LiteralSearch, Part
 from graphdb.sparql.syntax import DatasetClause
 from graphdb.sparql.terms import Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
 
@@ -143,6 +143,8 @@ class TextSearch:
 
     columns says which part of a hit (`search_requests.Part`) each variable has, each variable once. fixed are
     parts that the query gives: other hits are none. graph is the GRAPH around it; None is the default graph.
+    within: only the entities that this pattern has are searched, so that they alone are ranked and counted.
+    It stands beside the search as well.
     """
 
     name: str  # of its place in the engine's text; each search of a query has its own
@@ -150,6 +152,12 @@ class TextSearch:
     graph: Iri | Variable | None
     columns: tuple[tuple[str, Variable], ...]
     fixed: tuple[tuple[str, Iri | RdfLiteral], ...] = ()
+    within: "Algebra | None" = None
+
+    @property
+    def entity(self) -> Variable | None:
+        """The variable of what a hit is about."""
+        return next((variable for part, variable in self.columns if part == Part.SUBJECT), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +361,14 @@ class Select:
             parts.pop("having", None)
             return cls(node, **parts)
         return cls(grouped.pattern, grouped.keys, grouped.aggregates, True, **parts)
+
+    @property
+    def rows_max(self) -> int | None:
+        """How many solutions there are at most; None where the data decides."""
+        if not self.is_grouped or self.keys:
+            return self.length
+        groups = 1 if self.values is None else len(self.values.rows)
+        return groups if self.length is None else min(groups, self.length)
 
     def pattern(self) -> Algebra:
         """Put it together again."""

@@ -294,12 +294,17 @@ class GraphPattern:
 
 @dataclass(frozen=True, slots=True)
 class ServicePattern:
-    """SERVICE [SILENT] endpoint {...}."""
+    """SERVICE [SILENT] endpoint {...}.
+
+    is_restricted: a search, among what the rest of its group matches. Then it is the first element of the
+    group that stands for its braces.
+    """
 
     endpoint: Iri | Variable
     silent: bool
     pattern: GroupGraphPattern
     span: Span = field(default=NOWHERE, compare=False)
+    is_restricted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

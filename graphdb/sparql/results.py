@@ -27,11 +27,22 @@ from graphdb.rdf.binary import BINARY_RDF_TYPE, write_binary_quads
 from graphdb.rdf.canonical import canonical_ntriples
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.pieces import CHUNK_BYTES, PieceWriter, Sink, UnwritableCharacter, XmlPieceWriter
+from graphdb.rdf.thrift import THRIFT_TYPE, write_thrift_quads
 from graphdb.rdf.writing import write_triples
 from graphdb.sparql.binary_table import BINARY_TABLE_TYPE, write_binary_table
 from graphdb.sparql.recasting import BindingLines, StringArray
+from graphdb.sparql.text_tables import CellFormat, TextTable
+from graphdb.sparql.thrift_table import THRIFT_TABLE_TYPE, write_thrift_table
 
-__all__ = ["C14N_PROFILE", "Answer", "ResultFormat", "csv_cells", "formats_for", "write_answer"]
+__all__ = [
+    "C14N_PROFILE",
+    "Answer",
+    "ResultFormat",
+    "csv_cells",
+    "formats_for",
+    "is_of_lines",
+    "write_answer",
+]
 
 Answer: TypeAlias = QuerySolutions | QueryBoolean | QueryTriples
 
@@ -79,6 +90,8 @@ class ResultFormat(Enum):
     N_QUADS = "nquads", "application/n-quads", _GRAPH
     BINARY_TABLE = "binary-table", BINARY_TABLE_TYPE, _ROWS
     BINARY_RDF = "binary-rdf", BINARY_RDF_TYPE, _GRAPH
+    THRIFT = "thrift", THRIFT_TABLE_TYPE, _ROWS
+    RDF_THRIFT = "rdf-thrift", THRIFT_TYPE, _GRAPH
 
     @property
     def profile(self) -> str | None:
@@ -100,7 +113,14 @@ def formats_for(form: str) -> tuple[ResultFormat, ...]:
     return _FORMATS[form]
 
 
-def write_answer(answer: Answer, fmt: ResultFormat, sink: Sink, chunk_bytes: int = CHUNK_BYTES) -> None:
+def is_of_lines(fmt: ResultFormat) -> bool:
+    """Whether triples are written as lines of N-Triples, which is Turtle, N-Quads and TriG too."""
+    return not (fmt in _JSON or fmt in _BY_BATCHES or fmt in _OTHER_LINES)
+
+
+def write_answer(
+    answer: Answer | TextTable, fmt: ResultFormat, sink: Sink, chunk_bytes: int = CHUNK_BYTES
+) -> None:
     """Evaluate the answer and hand it to sink in chunks of about chunk_bytes, a small one in a single call.
 
     Blocks, mostly in native code without the GIL. fmt must be one of formats_for the query's form. What sink
@@ -114,6 +134,8 @@ def write_answer(answer: Answer, fmt: ResultFormat, sink: Sink, chunk_bytes: int
             _write_boolean(answer, fmt, pieces)
         elif isinstance(answer, QuerySolutions):
             _write_solutions(answer, fmt, pieces)
+        elif isinstance(answer, TextTable):
+            _write_table(answer, fmt, pieces)
         else:
             _write_triples(answer, fmt, pieces)
     except UnwritableCharacter as error:
@@ -141,16 +163,27 @@ def _write_solutions(answer: QuerySolutions, fmt: ResultFormat, pieces: PieceWri
         _write_csv(answer, pieces)
     elif fmt is ResultFormat.BINARY_TABLE:
         write_binary_table(answer, pieces)
+    elif fmt is ResultFormat.THRIFT:
+        write_thrift_table(answer, pieces)
     else:
         answer.serialize(_file(pieces), _NATIVE_RESULTS[fmt])
+
+
+def _write_table(answer: TextTable, fmt: ResultFormat, pieces: PieceWriter) -> None:
+    form = _CELLS.get(fmt)
+    if form is None:
+        _write_solutions(answer.solutions(), fmt, pieces)
+    else:
+        for piece in answer.written(form):
+            pieces.write(piece)
 
 
 def _write_triples(answer: QueryTriples, fmt: ResultFormat, pieces: PieceWriter) -> None:
     if fmt is ResultFormat.CANONICAL_N_TRIPLES:
         for chunk in canonical_ntriples(answer):
             pieces.write(chunk)
-    elif fmt is ResultFormat.BINARY_RDF:
-        for chunk in write_binary_quads(Quad(*triple) for triple in answer):
+    elif fmt in _BINARY:
+        for chunk in _BINARY[fmt](Quad(*triple) for triple in answer):
             pieces.write(chunk)
     elif fmt in _JSON:
         array = StringArray(pieces)
@@ -226,6 +259,13 @@ _NATIVE_RESULTS = {
     ResultFormat.XML: QueryResultsFormat.XML,
     ResultFormat.PLAIN_XML: QueryResultsFormat.XML,
     ResultFormat.TSV: QueryResultsFormat.TSV,
+}
+_BINARY = {ResultFormat.BINARY_RDF: write_binary_quads, ResultFormat.RDF_THRIFT: write_thrift_quads}
+_OTHER_LINES = frozenset({ResultFormat.CANONICAL_N_TRIPLES, *_BINARY})
+_CELLS = {
+    ResultFormat.JSON: CellFormat.JSON,
+    ResultFormat.PLAIN_JSON: CellFormat.JSON,
+    ResultFormat.TSV: CellFormat.TSV,
 }
 _BY_BATCHES = {ResultFormat.RDF_XML: RdfSyntax.RDF_XML, ResultFormat.JSON_LD: RdfSyntax.JSON_LD}
 _FORMATS = {

@@ -17,8 +17,14 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from graphdb.errors import InvalidParameter
-from graphdb.sparql.algebra import TextSearch
-from graphdb.sparql.patterns import TriplePattern
+from graphdb.sparql.algebra import Algebra, Service, TextSearch, variables_in_scope
+from graphdb.sparql.patterns import (
+    GroupGraphPattern,
+    PatternElement,
+    ServicePattern,
+    TriplePattern,
+    TriplesBlock,
+)
 from graphdb.sparql.search_requests import (
     CONNECTORS,
     SEARCH,
@@ -30,8 +36,9 @@ from graphdb.sparql.search_requests import (
     search_index_of,
 )
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, Variable
+from graphdb.sparql.tree_walk import all_below, nodes_below, renamed
 
-__all__ = ["SearchReader"]
+__all__ = ["SearchReader", "with_pattern_apart"]
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _FIRST, _REST, _NIL, _TYPE = _RDF + "first", _RDF + "rest", _RDF + "nil", _RDF + "type"
@@ -40,7 +47,36 @@ _QUERY = TEXT + "query"
 _ARGUMENTS = (Part.SUBJECT, Part.SCORE, Part.LITERAL, Part.GRAPH, Part.PROPERTY)
 _INSTANCE = re.compile(rf"(?:{'|'.join(map(re.escape, CONNECTORS))})".replace("\\#", "") + r"/instance#(.+)")
 
+_SERVICE = "SERVICE <search:…>"
+
 Triples = tuple[TriplePattern, ...]
+
+
+def with_pattern_apart(service: ServicePattern) -> ServicePattern | GroupGraphPattern:
+    """A search whose braces hold a pattern too as a group: the search, and the pattern beside it."""
+    group = service.pattern
+    own: list[TriplePattern] = []
+    others: list[PatternElement] = []
+    for element in group.elements:
+        if not isinstance(element, TriplesBlock):
+            others.append(element)
+            continue
+        left = tuple([triple for triple in element.triples if not _is_about_search(triple)])
+        own += [triple for triple in element.triples if _is_about_search(triple)]
+        if left:
+            others.append(replace(element, triples=left))
+    if not others:
+        return service
+    block = TriplesBlock(tuple(own), group.span)
+    apart = replace(service, pattern=replace(group, elements=(block,)), is_restricted=True)
+    return replace(group, elements=(apart, *others))
+
+
+def _is_about_search(triple: TriplePattern) -> bool:
+    """Whether it describes a search, or is a cell of a list, as vectors are."""
+    if isinstance(triple.subject, BlankNodeLabel) and _is_iri(triple.predicate, _FIRST, _REST):
+        return True
+    return isinstance(triple.predicate, Iri) and triple.predicate.value.startswith(SEARCH)
 
 
 class SearchReader:
@@ -72,21 +108,44 @@ class SearchReader:
             triples = block.rest
         return searches, triples
 
-    def of_service(self, endpoint: Iri | Variable, triples: Triples) -> list[TextSearch]:
-        """The search of `SERVICE <search:INDEX>`. Raises InvalidParameter."""
+    def of_service(
+        self, endpoint: Iri | Variable, triples: Triples, within: Algebra | None
+    ) -> list[TextSearch]:
+        """The search of `SERVICE <search:INDEX>`, within a pattern. Raises InvalidParameter."""
         index = search_index_of(endpoint)
         assert index is not None
         block = _Block(triples)
         heads = [each for each in triples if _is_iri(each.predicate, SEARCH + "query", SEARCH + "knn")]
         subjects = list(dict.fromkeys(each.subject for each in heads))
         if len(subjects) != 1:
-            _refuse("SERVICE <search:…>", "needs one subject with search:query or search:knn")
+            _refuse(_SERVICE, "needs one subject with search:query or search:knn")
         made = _ServiceSearch(block, subjects[0], index).read()
         if block.rest:
+            _refuse(_SERVICE, f"has a triple that is not about its search: {_shown(block.rest[0])}")
+        found = [self._search(request, None, parts) for request, parts in made]
+        return found if within is None else [self._restricted(each, within) for each in found]
+
+    def _restricted(self, search: TextSearch, within: Algebra) -> TextSearch:
+        """Raises InvalidParameter for a pattern that cannot restrict it."""
+        if any(isinstance(node, Service | TextSearch) for node in nodes_below(within)):
+            _refuse(_SERVICE, "has another search or SERVICE in its braces")
+        within = renamed(within, self.renamed)
+        search = replace(search, within=within)
+        if search.entity is None or search.entity.name not in variables_in_scope(within):
             _refuse(
-                "SERVICE <search:…>", f"has a triple that is not about its search: {_shown(block.rest[0])}"
+                _SERVICE,
+                "has a pattern in its braces, which has to be about the variable of search:entity. What is "
+                "not to restrict the search stands outside",
             )
-        return [self._search(request, None, parts) for request, parts in made]
+        names = {node.name for node in all_below(within) if isinstance(node, Variable)}
+        for _, variable in search.columns:
+            if variable != search.entity and variable.name in names:
+                _refuse(
+                    _SERVICE,
+                    f"has ?{variable.name} in the pattern in its braces; of a hit this knows search:entity "
+                    "alone. Filters on other parts of hits stand outside",
+                )
+        return search
 
     def _of_literals(
         self, block: "_Block", triple: TriplePattern, graph: Iri | Variable | None
@@ -288,7 +347,7 @@ class _Description:
 class _ServiceSearch:
     """See `docs/search.md`, "Searches within SPARQL"."""
 
-    _WHERE = "SERVICE <search:…>"
+    _WHERE = _SERVICE
 
     def __init__(self, block: _Block, subject: PatternTerm, index: str) -> None:
         self._block, self._index = block, index

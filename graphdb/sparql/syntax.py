@@ -86,10 +86,13 @@ class DatasetClause:
 
 
 class _Translated:
-    """Has a place for the algebra of a tree, which `translation` makes once. It is not a part of the tree."""
+    """Has places for what is made of a tree once: its algebra (`translation`), and that as bytes (`packing`).
+    They are not parts of the tree.
+    """
 
-    __slots__ = ("algebra",)
+    __slots__ = ("algebra", "packed")
     algebra: Any
+    packed: bytes
 
 
 @dataclass(frozen=True, slots=True)

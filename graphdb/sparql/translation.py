@@ -6,9 +6,19 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from graphdb.errors import InvalidParameter
 from graphdb.sparql import algebra, patterns
-from graphdb.sparql.algebra import EMPTY, AbstractQuery, Algebra, Select, TextSearch, conjunction, join
+from graphdb.sparql.algebra import (
+    EMPTY,
+    AbstractQuery,
+    Algebra,
+    Select,
+    TextSearch,
+    conjunction,
+    join,
+    operands_of,
+    spine_of,
+    variables_in_scope,
+)
 from graphdb.sparql.patterns import (
     Aggregate,
     GroupGraphPattern,
@@ -35,6 +45,7 @@ from graphdb.sparql.tree_walk import (
 __all__ = [
     "FreshNames",
     "abstract_query",
+    "beside",
     "columns_of",
     "pattern_of_group",
     "pattern_of_quads",
@@ -144,6 +155,31 @@ def _variables(query: Query) -> set[str]:
     return found
 
 
+def beside(left: Algebra, pattern: Algebra) -> tuple[Algebra, Any]:
+    """left joined with a pattern, and the filter that is to stand around that; None for none.
+
+    Operands with a filter on what they bind are joined one by one, so that they are planned with left.
+    """
+    condition, inner = None, pattern
+    if isinstance(pattern, algebra.Filter):
+        condition, inner = pattern.expression, pattern.pattern
+    _, steps = spine_of(inner)
+    parts = operands_of(inner)
+    known = variables_in_scope(inner)
+    asked = () if condition is None else tuple(nodes_below(condition))
+    is_plain = all(isinstance(step, algebra.Join) for step in steps) and all(
+        isinstance(part, algebra.Bgp | algebra.Path | TextSearch) for part in parts
+    )
+    if not is_plain or any(
+        isinstance(node, algebra.Exists) or (isinstance(node, Variable) and node.name not in known)
+        for node in asked
+    ):
+        return join(left, pattern), None
+    for part in parts:
+        left = join(left, part)
+    return left, condition
+
+
 class _Translator:
     """Of one text, within which the names of aggregates are its own."""
 
@@ -171,10 +207,15 @@ class _Translator:
 
     def _parts(self, group: GroupGraphPattern) -> tuple[Algebra, Any]:
         """A group without its FILTERs, and these."""
+        if _is_restricted(group):
+            return self._restricted(group)
         pattern: Algebra = EMPTY
         conditions = []
         for element in group.elements:
             match element:
+                case GroupGraphPattern() if _is_restricted(element):
+                    pattern, condition = beside(pattern, self.group(element))
+                    conditions += [] if condition is None else [condition]
                 case patterns.Filter(expression=expression):
                     conditions.append(self._expression(expression))
                 case patterns.OptionalPattern():
@@ -203,7 +244,7 @@ class _Translator:
                 self._graph = around
                 return algebra.Graph(element.name, pattern)
             case patterns.ServicePattern() if search_index_of(element.endpoint) is not None:
-                return self._service_search(element)
+                return self._service_search(element, None)
             case patterns.ServicePattern():
                 return algebra.Service(element.endpoint, self.group(element.pattern), element.silent)
             case patterns.InlineData():
@@ -216,16 +257,21 @@ class _Translator:
                 return self._select(element, self.group(element.where), shown)
         raise TypeError(f"{element!r} is no element of a group")
 
-    def _service_search(self, service: patterns.ServicePattern) -> Algebra:
+    def _restricted(self, group: GroupGraphPattern) -> tuple[Algebra, Any]:
+        """A search and the pattern in its braces: their join."""
+        service, *others = group.elements
+        assert isinstance(service, patterns.ServicePattern)
+        within = self.group(replace(group, elements=tuple(others)))
+        named = within if self._graph is None else algebra.Graph(self._graph, within)
+        return beside(self._service_search(service, named), within)
+
+    def _service_search(self, service: patterns.ServicePattern, within: Algebra | None) -> Algebra:
         triples: list[TriplePattern] = []
         for element in service.pattern.elements:
-            if not isinstance(element, patterns.TriplesBlock):
-                raise InvalidParameter(
-                    "SERVICE <search:…>", "takes triples alone; filters stand outside of it"
-                )
+            assert isinstance(element, patterns.TriplesBlock)
             triples += element.triples
         found: Algebra = EMPTY
-        for search in self._searches.of_service(service.endpoint, tuple(triples)):
+        for search in self._searches.of_service(service.endpoint, tuple(triples), within):
             found = join(found, search)
         return found
 
@@ -311,6 +357,12 @@ def _has_aggregate(select: Select) -> bool:
     return any(
         isinstance(node, Aggregate) for expression in expressions for node in expression_nodes(expression)
     )
+
+
+def _is_restricted(group: GroupGraphPattern) -> bool:
+    """Whether it is for the braces of a search with a pattern beside it."""
+    first = group.elements[0] if group.elements else None
+    return isinstance(first, patterns.ServicePattern) and first.is_restricted
 
 
 def _paths_apart(triples: Iterable[TriplePattern]) -> Iterator[Algebra]:

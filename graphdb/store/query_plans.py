@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from graphdb.bounded_cache import BoundedCache
+from graphdb.config.limits import GateLimits
 from graphdb.planning.decisions import is_cheap, is_repeatable
 from graphdb.planning.engine_text import engine_text
-from graphdb.planning.gate import GateLimits, read_query
+from graphdb.planning.gate import read_query
 from graphdb.planning.text_shapes import CutText, Slots, cut_text, slots_of
 from graphdb.sparql.printing import written_term
 from graphdb.sparql.syntax import Query

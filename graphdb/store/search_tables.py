@@ -11,11 +11,15 @@ from typing import Any, Final, cast
 
 from pyoxigraph import BlankNode, Literal, NamedNode, QueryResultsFormat, QuerySolutions, parse_query_results
 
-__all__ = ["BLANK_FUNCTIONS", "SearchReport", "Table", "patterns_of"]
+__all__ = ["BLANK_FUNCTIONS", "SearchReport", "Stale", "Table", "patterns_of"]
 
 _BLANK: Final = "urn:graphdb:search:blank"
 _MARK: Final = "_:"
 _UNBOUND: Final = "UNDEF"
+
+
+class Stale(Exception):
+    """The state that is asked for is too old to be searched: a later one has to be asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ from graphdb.sparql.algebra import (
 from graphdb.sparql.patterns import SequencePath
 from graphdb.sparql.printing import literal_of
 from graphdb.sparql.search_requests import LiteralSearch
+from graphdb.sparql.search_requests import Part as SearchPart
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 from graphdb.sparql.translation import abstract_query
@@ -67,7 +68,15 @@ from graphdb.store.join_walk import (
 from graphdb.store.quad_store import QuadStore, Term
 from graphdb.store.search_tables import Table
 
-__all__ = ["ENTRIES_AT_ONCE", "LargePatterns", "SmallJoin", "is_one_scan", "small_join"]
+__all__ = [
+    "ENTRIES_AT_ONCE",
+    "LargePatterns",
+    "SearchedStar",
+    "SmallJoin",
+    "is_one_scan",
+    "small_join",
+    "written",
+]
 
 ENTRIES_AT_ONCE = 128  # of a join on the event loop, which looking at them may block for a millisecond
 _PATTERNS_AT_ONCE = 8  # of a query: the engine plans so many in well under a millisecond
@@ -152,6 +161,16 @@ class _Geometries(_Objects):
         return super().weight(term)
 
 
+@dataclass(frozen=True, slots=True)
+class SearchedStar:
+    """A search of literals, and patterns that each say one thing of the subjects of its hits."""
+
+    search: TextSearch
+    patterns: Sequence[Pattern]  # with a constant predicate; an object is a constant or a variable of its own
+    columns: tuple[str, ...]  # names, with ?, in the order of the answer
+    length: int | None  # of the answer, at most
+
+
 class SmallJoin:
     """The patterns of one group, ready to be joined."""
 
@@ -197,6 +216,23 @@ class SmallJoin:
         """The texts that its searches look for."""
         return [each.request.text for each in self.searches if isinstance(each.request, LiteralSearch)]
 
+    @property
+    def star(self) -> SearchedStar | None:
+        """The same, if it is one."""
+        if not self.columns or len(self.searches) != 1:
+            return None
+        (search,), (part,) = self.searches, self._parts
+        subject = next((f"?{name.name}" for what, name in search.columns if what == SearchPart.SUBJECT), None)
+        known, patterns = set[Term | str](f"?{name.name}" for _, name in search.columns), list[Pattern]()
+        for each in part[1:]:
+            if not isinstance(each, Pattern) or each.terms[0] != subject or each.terms[2] in known:
+                return None
+            if isinstance(each.terms[1], str):
+                return None
+            known.update(each.variables)
+            patterns.append(each)
+        return SearchedStar(search, patterns, self.columns, self._length)
+
     def with_tables(self, tables: Mapping[str, Table]) -> "SmallJoin":
         """The same join with what its searches found, without which it finds nothing."""
         made = copy(self)
@@ -229,7 +265,7 @@ class SmallJoin:
         """Whether it looks at no more index entries of the store, has no more solutions, and computes little
         for each. large are patterns that match more in the state that the store is in; more are added.
         """
-        if large is not None and large.has(self._looked_up_whole):
+        if large is not None and large.has(self._looked_up_whole, store):
             return False
         try:
             return self._fits(store, entries_max)
@@ -304,7 +340,7 @@ class SmallJoin:
         else:
             rows = walk.table(part, self.columns)
         lines = ["\t".join(self.columns)]
-        lines += ["\t".join(map(_written, row)) for row in islice(rows, self._length)]
+        lines += ["\t".join(map(written, row)) for row in islice(rows, self._length)]
         table = "\n".join([*lines, ""]).encode()
         return cast(QuerySolutions, parse_query_results(table, format=QueryResultsFormat.TSV))
 
@@ -320,7 +356,7 @@ class SmallJoin:
 
 class LargePatterns:
     """The patterns that were found to match more than a walk looks at in one state of a store, so that the
-    next query with one of them is not walked. On one thread.
+    next query with one of them is not walked; whichever default graph its queries read. On one thread.
     """
 
     def __init__(self) -> None:
@@ -333,16 +369,17 @@ class LargePatterns:
             self._state, self._known = state, set()
         return self
 
-    def has(self, patterns: Sequence[Pattern]) -> bool:
+    def has(self, patterns: Sequence[Pattern], store: QuadStore) -> bool:
         """Whether one of the patterns is known to be large."""
-        return any(_constants(pattern) in self._known for pattern in patterns)
+        unites = store.unites_graphs
+        return any((unites, *_constants(pattern)) in self._known for pattern in patterns)
 
     def note(self, patterns: Sequence[Pattern], store: QuadStore, entries_max: int) -> None:
         """Find out which patterns are."""
         for pattern in patterns:
             constants = _constants(pattern)
             if next(islice(store.matching(*constants), entries_max, None), None) is not None:
-                self._known.add(constants)
+                self._known.add((store.unites_graphs, *constants))
 
 
 def _constants(pattern: Pattern) -> tuple[Term | None, Term | None, Term | None, NamedNode | None]:
@@ -364,7 +401,7 @@ def _filled(search: TextSearch, terms: Mapping[Any, Term]) -> TextSearch:
     return replace(search, request=replace(request, text=text.value)) if isinstance(text, Literal) else search
 
 
-def _written(term: Term | None) -> str:
+def written(term: Term | None) -> str:
     """In N-Triples; nothing of what is unbound."""
     if term is None:
         return ""

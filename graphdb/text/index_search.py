@@ -2,8 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode
 
 from graphdb.errors import InvalidParameter
 from graphdb.sparql.algebra import TextSearch
@@ -12,7 +15,16 @@ from graphdb.sparql.search_requests import IndexSearch, Part
 from graphdb.sparql.terms import Iri, RdfLiteral
 from graphdb.store.search_tables import SearchReport, Table
 
-__all__ = ["body_of", "index_table", "vector_of"]
+__all__ = [
+    "body_of",
+    "candidates_of",
+    "document_ids",
+    "index_table",
+    "is_ranked_alike",
+    "vector_of",
+    "wanted_of",
+    "wider",
+]
 
 _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 # What an IRI of a document may be written as between < and >.
@@ -21,17 +33,93 @@ _BLANK = re.compile(r"_:[A-Za-z0-9]+")
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"})
 
 
-def body_of(request: IndexSearch, vector: Sequence[float] | None, size: int) -> dict[str, Any]:
-    """The body of `_search` that returns so many hits from the first on. vector is that of `like`."""
+def body_of(
+    request: IndexSearch, vector: Sequence[float] | None, size: int, ids: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """The body of `_search` that returns so many hits from the first on. vector is that of `like`; with ids,
+    documents with other ids are no hits. Raises InvalidParameter for a search that cannot be restricted so.
+    """
     body: dict[str, Any] = json.loads(request.body)
     if vector is not None:
-        knn = {**body["knn"], "query_vector": list(vector)}
-        knn["filter"] = [
-            *_listed(knn.get("filter")),
-            {"bool": {"must_not": {"ids": {"values": [request.like]}}}},
-        ]
-        body["knn"] = knn
+        body["knn"] = {**body["knn"], "query_vector": list(vector)}
+        body = _filtered(body, {"bool": {"must_not": {"ids": {"values": [request.like]}}}}, ("knn",))
+    if ids is not None:
+        if "retriever" in body:
+            raise InvalidParameter(
+                f"search:{request.index}", "is given a retriever, in which a filter says what is searched"
+            )
+        body = _filtered(body, {"ids": {"values": list(ids)}}, ("knn", "query"))
     return {"track_total_hits": True, **body, "size": size}
+
+
+def _filtered(body: Mapping[str, Any], clause: Mapping[str, Any], members: Sequence[str]) -> dict[str, Any]:
+    """A body whose nearest neighbours and query, as far as it has them, are filtered. Without either, all
+    documents are searched.
+    """
+    made = dict(body)
+    if "query" in members and ("query" in body or "knn" not in body):
+        query = body.get("query", {"match_all": {}})
+        made["query"] = {"bool": {"must": [query], "filter": [clause]}}
+    if "knn" in members and "knn" in body:
+        several = isinstance(body["knn"], list)
+        parts = [{**part, "filter": [*_listed(part.get("filter")), clause]} for part in _listed(body["knn"])]
+        made["knn"] = parts if several else parts[0]
+    return made
+
+
+def is_ranked_alike(request: IndexSearch) -> bool:
+    """Whether hits have the same order and scores whatever documents are searched beside theirs: of a query,
+    or of nearest neighbours in one field, and nothing else.
+    """
+    body = json.loads(request.body)
+    return body.keys() <= {"query", "highlight"} or (
+        body.keys() <= {"knn", "highlight"} and isinstance(body["knn"], dict) and "k" in body["knn"]
+    )
+
+
+def wanted_of(request: IndexSearch) -> int | None:
+    """How many hits such a search asks for, with those that it leaves out; None for all."""
+    given = None if request.limit is None else request.limit + request.offset
+    body = json.loads(request.body)
+    if "knn" not in body:
+        return given
+    k: int = body["knn"]["k"]
+    return k if given is None else min(k, given)
+
+
+def wider(request: IndexSearch, count: int) -> IndexSearch:
+    """Such a search for so many hits, of which none are left out."""
+    body = json.loads(request.body)
+    if "knn" in body:
+        candidates = max(count, body["knn"].get("num_candidates", 0))
+        body["knn"] = {**body["knn"], "k": count, "num_candidates": candidates}
+    return replace(request, body=json.dumps(body, sort_keys=True), limit=count, offset=0)
+
+
+def candidates_of(search: TextSearch, hits: Sequence[Mapping[str, Any]]) -> Table:
+    """The entities of hits."""
+    assert search.entity is not None
+    rows = [(_entity_of(hit["_id"]),) for hit in hits if hit.get("_id") is not None]
+    request = search.request
+    assert isinstance(request, IndexSearch)
+    report = SearchReport(request.index, request.body, len(hits), len(rows), 0, "")
+    return Table((search.entity.name,), rows, report)
+
+
+def document_ids(entities: Iterable[Any]) -> list[str]:
+    """The ids of the documents that are about terms; a term that no document is about has none."""
+    ids = []
+    for term in entities:
+        match term:
+            case NamedNode() | Literal():
+                doc_id = term.value
+            case BlankNode():
+                doc_id = str(term)
+            case _:
+                continue
+        if _entity_of(doc_id) == str(term):
+            ids.append(doc_id)
+    return ids
 
 
 def _listed(value: Any) -> list[Any]:
@@ -51,8 +139,13 @@ def vector_of(request: IndexSearch, document: Mapping[str, Any] | None) -> list[
     return value
 
 
-def index_table(search: TextSearch, hits: Sequence[Mapping[str, Any]], total: int, log_index: int) -> Table:
-    """One row for each hit, or for each fragment where highlights are wanted; all of them have the total."""
+def index_table(
+    search: TextSearch, hits: Sequence[Mapping[str, Any]], total: int, log_index: int, plan: str
+) -> Table:
+    """One row for each hit, or for each fragment where highlights are wanted; all of them have the total.
+
+    plan says how the hits are joined, or chosen.
+    """
     request = search.request
     assert isinstance(request, IndexSearch)
     parts = [Part(part) for part, _ in search.columns]
@@ -65,7 +158,6 @@ def index_table(search: TextSearch, hits: Sequence[Mapping[str, Any]], total: in
         row[Part.TOTAL] = total_cell
         if all(row.get(part) == value for part, value in fixed):
             rows.append(tuple([row.get(part) for part in parts]))
-    plan = "the patterns beside it are looked up for each hit"
     names = tuple(variable.name for _, variable in search.columns)
     return Table(names, rows, SearchReport(request.index, request.body, total, len(rows), log_index, plan))
 

@@ -31,8 +31,10 @@ from graphdb.search.segments.builder import SegmentBuilder
 from graphdb.search.segments.merge_policy import Candidate, TieredMergePolicy
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.shard_view import array_segment, locate, numbered, replaced
+from graphdb.store.search_tables import Stale
+from graphdb.text.hit_columns import HitColumns
 
-__all__ = ["ALL", "GRAPH", "LANGUAGE", "Fields", "LiteralIndex", "Stale", "State"]
+__all__ = ["ALL", "GRAPH", "LANGUAGE", "Fields", "LiteralIndex", "State"]
 
 ALL: Final = "*"
 """In the place of the predicates: all of them."""
@@ -51,10 +53,6 @@ _MERGED_BYTES_MAX: Final = 1 << 30
 _WAITING_MAX: Final = 100_000  # quads of changes that wait; with more, the index is built anew
 
 Scan: TypeAlias = Callable[[NamedNode | None], Iterable[Quad]]
-
-
-class Stale(Exception):
-    """The state that is asked for is too old to be told."""
 
 
 @dataclass(slots=True)
@@ -129,14 +127,17 @@ class LiteralIndex:
         current: Callable[[], int],
         directory: Path | None = None,
         on_work: Callable[[], None] = lambda: None,
+        columns: HitColumns | None = None,
     ) -> None:
         """scan returns the quads of a predicate (None: of any) in the present state of the store; only `step`
         calls it. predicates are IRIs, or ALL. current is the log index of the last applied entry.
 
         directory is for links to files of large changes. on_work is called when there is something to do.
+        columns are kept up with the index; None: there are none.
         """
         self._scan, self._current, self._on_work = scan, current, on_work
         self._predicates = None if ALL in predicates else frozenset(map(NamedNode, predicates))
+        self.columns = columns or HitColumns(lambda _predicate, _graph: (), 0, on_work)
         self._directory = None if directory is None else Path(mkdtemp(prefix="text-", dir=directory))
         self._lock = Lock()
         self._waiting: deque[_Noted] = deque()
@@ -163,6 +164,7 @@ class LiteralIndex:
         """Note a change that is about to be applied."""
         if not self._is_noted:
             return
+        self.columns.note(change)
         removed = tuple(filter(self._is_indexed, change.removed))
         added = tuple(filter(self._is_indexed, change.added))
         if removed or added:
@@ -172,6 +174,7 @@ class LiteralIndex:
         """The same for a change of many quads."""
         if not self._is_noted:
             return
+        self.columns.note_many()
         if self._directory is None:
             self._put(
                 _Noted(self._current(), (), tuple(filter(self._is_indexed, lines.quads()))), lines.count
@@ -262,12 +265,14 @@ class LiteralIndex:
     @property
     def has_work(self) -> bool:
         """Whether there is something to begin or to take in."""
-        return self._is_due or self._scanning is not None or bool(self._waiting)
+        return self._is_due or self._scanning is not None or bool(self._waiting) or self.columns.has_work
 
     def begin(self) -> None:
         """Begin to build what is due. Call it while no change is being applied."""
         if not self._is_due:
+            self.columns.begin(self._leaves)
             return
+        self.columns.forget()
         with self._lock:
             self._is_due, self._is_noted, self._is_ready = False, True, False
             self._waiting.clear()
@@ -285,12 +290,16 @@ class LiteralIndex:
             self._scanning = chain.from_iterable(self._scan(predicate) for predicate in wanted)
         if self._scanning is not None:
             return self._scan_some()
-        return self._take_in() or self._merge_once()
+        if self._take_in() or self._merge_once():
+            self.columns.follow(self._leaves)
+            return True
+        return self.columns.step()
 
     def close(self) -> None:
         """Release the store. Call it on the thread of `step`."""
         self._scanning = None
         self._waiting.clear()
+        self.columns.close()
         if self._directory is not None:
             for file in self._directory.iterdir():
                 file.unlink(missing_ok=True)
@@ -386,7 +395,11 @@ class LiteralIndex:
         with self._lock:
             if self._is_due:
                 return
-            self._leaves = _kept(pairs, dead)
+            kept = _kept(pairs, dead)
+            gone_names = {leaf.segment.name for leaf in leaves} - {leaf.segment.name for leaf in kept}
+            if gone_names:  # only states before this batch have documents in them
+                self._keep_past(gone_names, self._changed)
+            self._leaves = kept
             for name, found in dead.items():
                 self._removed.setdefault(name, []).extend(found)
             self._changed = max(self._changed, batch[-1].stamp + 1)
@@ -421,12 +434,16 @@ class LiteralIndex:
         with self._lock:
             if self._is_due:
                 return False
-            self._past.appendleft(_Past(self._floor, self._leaves, dict(self._removed)))
+            self._keep_past([leaf.segment.name for leaf in inputs], self._changed)
             self._leaves = numbered(pairs)
-            for leaf in inputs:
-                self._removed.pop(leaf.segment.name, None)
-            self._floor = self._changed
         return True
+
+    def _keep_past(self, outdated: Iterable[str], floor: int) -> None:
+        """Keep the leaves for states before a log index: those with these names go. With the lock held."""
+        self._past.appendleft(_Past(self._floor, self._leaves, dict(self._removed)))
+        for name in outdated:
+            self._removed.pop(name, None)
+        self._floor = floor
 
     def _merge_all(self) -> None:
         """What a scan found is one segment, unless it is large: each costs every search a little."""

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 import numpy as np
 from pyoxigraph import Literal, QueryResultsFormat, QuerySolutions, parse_query_results
@@ -13,9 +14,10 @@ from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError
 from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query import Query, QueryContext, Searcher, collect, parse_query
+from graphdb.search.query.full_text import MatchOptions, match_field
 from graphdb.search.query.highlight import Highlighter
 from graphdb.search.query.searcher import TermCodes
-from graphdb.search.query.top_hits import plain_terms
+from graphdb.search.query.top_hits import every_hit, plain_terms
 from graphdb.search.segments.shard_view import array_segment
 from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset
@@ -25,7 +27,7 @@ from graphdb.sparql.terms import Iri, RdfLiteral
 from graphdb.store.search_tables import SearchReport, Table
 from graphdb.text.literal_index import ALL, GRAPH, LANGUAGE, Fields, State
 
-__all__ = ["LiteralSearcher", "PlannedSearch"]
+__all__ = ["LiteralSearcher", "PlannedSearch", "keys_of_quads", "leaves_of", "score_text"]
 
 _WHAT: Final = "text:query"
 _INDEX: Final = "literals of the graph"
@@ -35,6 +37,8 @@ _COLLECTED_MAX: Final = 1_000  # hits that are kept in order while they are look
 _POSTINGS_AT_ONCE: Final = 100_000  # of the terms of a search that takes half a millisecond
 
 # Words that mean nothing but themselves in the syntax of queries.
+_PLAIN_MAX: Final = 256  # characters; it has no more words than a query may have clauses
+_WORDS: Final = MatchOptions()
 _PLAIN = re.compile(r"(?:(?!(?:AND|OR|NOT|TO)\b)[A-Za-z0-9_]+(?: +|$))+")
 
 Graphs: TypeAlias = frozenset[str] | None  # names in N-Triples, "" for the default graph; None: any
@@ -51,15 +55,22 @@ class PlannedSearch:
     unites: bool  # triples that stand in several graphs are one
 
     @property
-    def is_short(self) -> bool:
-        """Whether it looks at few postings, those of words as they stand."""
+    def postings(self) -> int | None:
+        """How many it looks at, those of words as they stand; None where that is not known beforehand."""
         if self.query is None:
-            return True
+            return 0
         terms = plain_terms(self.query)
-        if terms is None or self.search.request.limit is None:
+        if terms is None:
+            return None
+        return sum(self.searcher.doc_freq(term.path, term.term) for term in terms)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it looks at few postings, and finds few of them."""
+        if self.query is not None and self.search.request.limit is None:
             return False
-        looked = sum(self.searcher.doc_freq(term.path, term.term) for term in terms)
-        return looked <= _POSTINGS_AT_ONCE
+        postings = self.postings
+        return postings is not None and postings <= _POSTINGS_AT_ONCE
 
 
 class LiteralSearcher:
@@ -109,9 +120,10 @@ class LiteralSearcher:
         if not found:
             return None
         context = QueryContext(state.fields, self._analyzers)
-        clause: dict[str, Any] = {"query_string": {"query": request.text, "fields": found}}
-        if len(found) == 1 and _PLAIN.fullmatch(request.text):  # the same, without looking for operators
-            clause = {"match": {found[0]: request.text}}
+        is_short = len(found) == 1 and len(request.text) <= _PLAIN_MAX
+        if is_short and _PLAIN.fullmatch(request.text):  # the same, without looking for operators
+            return match_field(found[0], request.text, _WORDS, context)
+        clause = {"query_string": {"query": request.text, "fields": found}}
         try:
             return parse_query(clause, context)
         except SearchError as error:
@@ -121,7 +133,8 @@ class LiteralSearcher:
         """The hits, best first. Raises LimitExceeded, InvalidParameter."""
         search, request = planned.search, planned.search.request
         assert isinstance(request, LiteralSearch)
-        found, total = self._found(planned, request)
+        docs, scores, total = self.hits(planned)
+        found = list(zip(keys_of_quads(planned.searcher, docs), scores.tolist(), strict=True))
         cells = _Cells(planned, request, self._analyzers)
         rows = cells.rows(found, request.limit)
         names = tuple(variable.name for _, variable in search.columns)
@@ -129,32 +142,39 @@ class LiteralSearcher:
         report = SearchReport(_INDEX, request.text, total, len(rows), log_index, plan)
         return Table(names, rows, report)
 
-    def _found(self, planned: PlannedSearch, request: LiteralSearch) -> tuple[list[tuple[str, float]], int]:
-        """Quads as they are named in the index, with scores; and how many there are without a limit."""
-        query, searcher = planned.query, planned.searcher
-        if query is None or request.limit == 0:
-            return [], 0
-        is_cut = request.limit is not None and not (planned.search.fixed or planned.unites)
+    def hits(self, planned: PlannedSearch, *, counts: bool = True) -> tuple[Longs, Floats, int]:
+        """Documents of its searcher, best first, their scores, and how many there are without a limit, unless
+        that need not be counted.
+
+        Raises LimitExceeded, InvalidParameter.
+        """
+        query, searcher, limit = planned.query, planned.searcher, planned.search.request.limit
+        if query is None or limit == 0:
+            return np.zeros(0, np.int64), np.zeros(0, np.float32), 0
+        is_cut = limit is not None and not (planned.search.fixed or planned.unites)
         try:
-            if is_cut and request.limit is not None and request.limit <= _COLLECTED_MAX:
-                best = collect(query, searcher, request.limit)
+            if is_cut and limit is not None and limit <= _COLLECTED_MAX:
+                best = collect(query, searcher, limit, None if counts else 0)
                 docs, scores, total = best.docs, best.scores, best.total
             else:
                 docs, scores = _matching(query, searcher)
                 total = len(docs)
                 if is_cut:
-                    docs, scores = docs[: request.limit], scores[: request.limit]
+                    docs, scores = docs[:limit], scores[:limit]
         except SearchError as error:
             raise InvalidParameter(_WHAT, str(error)) from error
         if len(docs) > self._hits_max:
             raise LimitExceeded(
                 f"hits of {_WHAT}, which it may cut with a limit (text.max_hits)", len(docs), self._hits_max
             )
-        return list(zip(_keys(searcher, docs), scores.tolist(), strict=True)), total
+        return docs, scores, total
 
 
 def _matching(query: Query, searcher: Searcher) -> tuple[Longs, Floats]:
     """All documents that match, best first, ties by number."""
+    terms = plain_terms(query)
+    if terms is not None and len(terms) == 1:
+        return every_hit(terms[0], searcher, query.boost if query is not terms[0] else 1.0)
     docs, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
     for leaf in searcher.leaves:
         found = query.matches(leaf, searcher)
@@ -169,14 +189,27 @@ def _matching(query: Query, searcher: Searcher) -> tuple[Longs, Floats]:
     return all_docs[order], all_scores[order]
 
 
-def _keys(searcher: Searcher, docs: Longs) -> Iterator[str]:
-    bases = np.array([leaf.base for leaf in searcher.leaves], np.int64)
-    segments = [array_segment(leaf) for leaf in searcher.leaves]
-    places = np.searchsorted(bases, docs, side="right") - 1
-    for place, doc in zip(
-        places.tolist(), (docs - bases[places] if len(docs) else docs).tolist(), strict=True
-    ):
-        yield segments[place].doc_id(doc)
+def leaves_of(searcher: Searcher, docs: Longs) -> Iterator[tuple[Leaf, Longs, Longs]]:
+    """(leaf, places, own): which of the documents are in each leaf, and their numbers there."""
+    for leaf in searcher.leaves:
+        places = np.flatnonzero((docs >= leaf.base) & (docs < leaf.base + leaf.segment.size))
+        if len(places):
+            yield leaf, places, docs[places] - leaf.base
+
+
+def keys_of_quads(searcher: Searcher, docs: Longs) -> list[str]:
+    """The names of the quads of documents."""
+    keys = [""] * len(docs)
+    for leaf, places, own in leaves_of(searcher, docs):
+        for place, doc in zip(places.tolist(), own.tolist(), strict=True):
+            keys[place] = leaf.segment.doc_id(doc)
+    return keys
+
+
+@lru_cache(maxsize=4096)
+def score_text(score: float) -> str:
+    """A score in N-Triples, as the engine writes a float: the fewest digits that tell it from others."""
+    return f'"{np.format_float_positional(np.float32(score), trim="-")}"^^<{_FLOAT}>'
 
 
 class _Cells:
@@ -207,7 +240,7 @@ class _Cells:
                 Part.GRAPH: graph or None,
             }
             if Part.SCORE in parts:
-                row[Part.SCORE] = f'"{score!r}"^^<{_FLOAT}>'
+                row[Part.SCORE] = score_text(score)
             row[Part.LITERAL] = literal
             if any(row.get(part) != value for part, value in fixed):
                 continue

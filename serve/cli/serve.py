@@ -1,7 +1,7 @@
 """`graphdb serve`: settings from their sources, then the service in the foreground."""
 
 import asyncio
-import threading
+import functools
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +43,4 @@ def serve(
     # Ray is imported here, because that takes a second, for which other commands need not wait.
     from serve.deployments import run_service
 
-    if demo is not None:
-        threading.Thread(target=show_demo, args=(settings, demo), daemon=True).start()
-    run_service(settings)
+    run_service(settings, None if demo is None else functools.partial(show_demo, settings, demo))

@@ -39,10 +39,10 @@ class HostedGraph:
 
     def __init__(self, settings: Settings, namespace: str, directory: str) -> None:
         log_endpoint = functools.partial(cluster.update_log_endpoint, namespace)
-        readers = ReaderClient(functools.partial(cluster.store_reader_endpoint, namespace))
+        readers = ReaderClient(functools.partial(cluster.readers_endpoint, namespace))
         columns = None
         if settings.columns.enabled:
-            columns = ColumnClient(functools.partial(cluster.column_view_endpoint, namespace))
+            columns = ColumnClient(functools.partial(cluster.columns_endpoint, namespace))
         indexes = None
         if settings.search.enabled:
             timeout_s = settings.server.query_timeout_seconds
@@ -56,7 +56,8 @@ class HostedGraph:
         self._limits = settings.security
         self._query_timeout_s = settings.server.query_timeout_seconds
         self._search_word = functools.partial(search_word, directory) if settings.search.enabled else None
-        self.app: ASGIApp = build_app(self.graph, settings, access_backend(settings), self._search_word)
+        access = access_backend(settings)
+        self.app: ASGIApp = build_app(self.graph, settings, access, self._search_word, indexes)
 
     async def start(self) -> None:
         await start_patiently(self.graph.start)

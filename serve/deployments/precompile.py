@@ -13,12 +13,11 @@ from actors.search.warm_up import warm_up
 __all__ = ["precompile"]
 
 _MODULES = (
-    "actors.columns.column_view",
     "actors.columns.engine",
     "actors.log.update_log",
+    "actors.query_keeper",
     "actors.raft.raft_log",
     "actors.readers.evaluator",
-    "actors.readers.store_reader",
     "serve.cli.auth",
     "serve.cli.backup",
     "serve.cli.cluster",

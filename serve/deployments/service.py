@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -35,17 +36,18 @@ _GONE_S, _AGAIN_S = 10.0, 0.1  # until what is killed is gone
 _TELL_S = 20.0  # how long a start may wait until it says what for; twice as long until it says so again
 
 
-def run_service(settings: Settings) -> int:
-    """Run the service until SIGTERM or SIGINT; 0 then, the exit code. Call it on the main thread.
+def run_service(settings: Settings, beside: Callable[[], None] | None = None) -> int:
+    """Run the service until SIGTERM or SIGINT; 0 then, the exit code. Call it on the main thread, before
+    there are others: what is to run beside the service is given here, and gets a thread of its own.
 
     Raises UnavailableError, in one line for a person, when it cannot start or cannot go on.
     """
     with contextlib.suppress(_Stop):
-        _run(settings)
+        _run(settings, beside)
     return 0
 
 
-def _run(settings: Settings) -> None:
+def _run(settings: Settings, beside: Callable[[], None] | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _raise_stop)
     files = ServiceFiles(settings.server.data_dir)
@@ -59,7 +61,7 @@ def _run(settings: Settings) -> None:
             enter_cluster(files.data_dir, settings.cluster.node_id)
         else:
             refuse_member(files.data_dir)
-        _Service(settings, files).run()
+        _Service(settings, files).run(beside)
     finally:
         files.release()
 
@@ -79,12 +81,11 @@ class _Service:
         self._forks: ForkServer | None = None  # of a runtime of its own
         self._name = ""  # in the Ray cluster, once connected
         self._log: Any = None
-        self._readers: Any = None
-        self._columns: Any = None
+        self._queries: Any = None
         self._ports: list[Any] = []  # their actors; the graph's is the last
         self._waits_for = "Ray"  # while it starts
 
-    def run(self) -> None:
+    def run(self, beside: Callable[[], None] | None) -> None:
         """Start, say so, watch, and stop whatever has started."""
         began = time.monotonic()
         started = threading.Event()
@@ -94,11 +95,14 @@ class _Service:
                 self._fork_server()
             for looking in (self._guard_start, self._tell_waiting):
                 threading.Thread(target=looking, args=(started,), daemon=True).start()
+            if beside is not None:
+                threading.Thread(target=beside, daemon=True).start()
             self._start_runtime()
             self._start_ports()
             self._await_ready()
             started.set()
             self._announce(time.monotonic() - began)
+            self._runtime.rest()
             self._watch()
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -151,9 +155,7 @@ class _Service:
         for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
             signal.signal(number, _raise_stop)
         self._log = cluster.start_log(self._settings)
-        self._readers = cluster.start_store_reader(self._settings)
-        if self._settings.columns.enabled:
-            self._columns = cluster.start_column_view(self._settings)
+        self._queries = cluster.start_query_keeper(self._settings)
         self._write_run_file()
 
     def _bind(self) -> None:
@@ -252,10 +254,8 @@ class _Service:
 
         if self._ports and self._runtime.failure() is None:
             cluster.stop_ports(self._ports, STOP_S)
-        if self._readers is not None and self._runtime.failure() is None:
-            cluster.close_store_reader(self._readers)
-        if self._columns is not None and self._runtime.failure() is None:
-            cluster.close_column_view(self._columns)
+        if self._queries is not None and self._runtime.failure() is None:
+            cluster.close_query_keeper(self._queries)
         if self._log is not None and self._runtime.failure() is None:
             cluster.close_update_log(self._log)
         self._runtime.stop()
@@ -271,9 +271,7 @@ def _look_at(listen: Listen, last_answers: dict[Listen, float]) -> NoReturn:
 def _worker_modules(settings: Settings) -> list[str]:
     """What the actors of a service import."""
     log = "actors.raft.raft_log" if settings.cluster.enabled else "actors.log.update_log"
-    modules = [log, "actors.readers.store_reader", "serve.port.server", "serve.deployments.hosted_graph"]
-    if settings.columns.enabled:
-        modules.append("actors.columns.column_view")
+    modules = [log, "actors.query_keeper", "serve.port.server", "serve.deployments.hosted_graph"]
     if settings.search.enabled:
         modules.append("serve.deployments.hosted_search")
     return modules

@@ -1,10 +1,11 @@
 """`AskedQuery`: a query with all that follows from its text and its request."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
+from typing import TypeAlias
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -12,14 +13,18 @@ from starlette.requests import Request
 from graphdb.access.principal import EVERYONE
 from graphdb.access.visibility import Visibility
 from graphdb.bounded_cache import BoundedCache
+from graphdb.config.limits import GateLimits
+from graphdb.errors import QuerySyntaxError
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.function_calls import calls_functions, load
-from graphdb.node import Consistency, Evaluated, QueryRequest
+from graphdb.node import Consistency, Evaluated, OwnNames, QueryRequest
 from graphdb.planning import gate
-from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_query
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_query
+from graphdb.planning.text_shapes import NumberedText, numbered_text
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
+from graphdb.sparql.translation import columns_of, searches_of
 from graphdb.store.join_walk import OverBudget
 from graphdb.store.query_plans import PlansByShape, QueryPlan, plan_of
 from graphdb.store.small_joins import SmallJoin
@@ -31,18 +36,37 @@ from serve.graph.query_accounts import Account
 from serve.graph.query_parameters import QueryParameters, choose_format, consistency_of, read_query_parameters
 from serve.parameters import request_iri
 
-__all__ = ["AskedQuery", "QueryReader", "Understood"]
+__all__ = ["AskedQuery", "Mend", "QueryReader", "Understood"]
 
 
 class Understood:
     """A plan, and the state of the store in which it turned out not to be for the event loop."""
 
-    __slots__ = ("_keep", "_not_here_at", "plan")
+    __slots__ = ("_keep", "_like", "_not_here_at", "own", "plan")
 
     def __init__(self, plan: QueryPlan, keep: Callable[["Understood"], None] | None = None) -> None:
         """keep is called once there is something to be remembered; None for one that is kept already."""
         self.plan, self._keep = plan, keep
+        self.own: OwnNames | None = None  # of the variables, where `plan.like` has others
+        self._like: Callable[[GraphReads], QueryPlan | None] | None = None
         self._not_here_at: tuple[str | None, int] | None = None  # who sees it, and the log index
+
+    def with_names(
+        self, text: str, own: OwnNames, plan: Callable[[str, str | None], QueryPlan]
+    ) -> "Understood":
+        """Another text, which differs in the names of variables alone: as long as this one is not for the
+        event loop. Once it is, plan makes the plan of the text in full.
+        """
+        mine = self.plan
+
+        def full_plan(reads: GraphReads) -> QueryPlan | None:
+            return plan(text, mine.base_iri) if self._may_be_here(reads) else None
+
+        other = Understood(
+            QueryPlan(text, mine.base_iri, mine.like, False, None, mine.is_repeatable, None, mine.limits)
+        )
+        other.own, other._like = own, full_plan
+        return other
 
     def is_cheap(self, reads: GraphReads) -> bool:
         """Whether it is cheap, or its join is small in what there is now. That it is not is found once for
@@ -83,6 +107,8 @@ class Understood:
             return None
 
     def _may_be_here(self, reads: GraphReads) -> bool:
+        if self._like is not None and (plan := self._like(reads)) is not None:
+            self.plan, self.own, self._like = plan, None, None
         if self.plan.join is None and not self.plan.is_cheap:
             return False
         return self._not_here_at is None or self._not_here_at != (reads.view_key, reads.snapshot_index())
@@ -162,8 +188,9 @@ class AskedQuery:
     def for_reader(self) -> QueryRequest:
         """The request to a reader, with what is left of the time limit."""
         principal = self.account.principal
+        own = None if self.explain else self.understood.own
         return QueryRequest(
-            self.query,
+            self.query if own is None else self.plan.like,
             self.dataset,
             self.format,
             self.left_s,
@@ -171,6 +198,7 @@ class AskedQuery:
             self.explain,
             self.query_id,
             caller=principal_of(self.request.scope),
+            own=own,
         )
 
     @property
@@ -194,16 +222,30 @@ class AskedQuery:
         return CacheKey(self.plan.text, self.base_iri, self.dataset, self.format, view_key)
 
 
+Mend: TypeAlias = Callable[[Request, QuerySyntaxError], Awaitable[QuerySyntaxError]]
+"""See `Hints.worded`."""
+
+
 class QueryReader:
     """Parses requests. Whatever follows from a text or a header alone is cached."""
 
-    def __init__(self, limits: GateLimits, timeout_s: float) -> None:
-        """timeout_s: the time limit, unless the client sets a lower one."""
-        self._limits, self._timeout_s = limits, timeout_s
+    def __init__(self, limits: GateLimits, timeout_s: float, mend: Mend, *, by_names: bool = True) -> None:
+        """timeout_s: the time limit, unless the client sets a lower one. mend words the faults of texts.
+        by_names: whether what was found of a query holds for those that differ in names of variables and in
+        constants alone (`columns.plans_kept`).
+        """
+        self._limits, self._timeout_s, self._mend = limits, timeout_s, mend
         # One at a time: more parsing threads would delay the event loop and not be faster.
         self._long_text, self._geometries = asyncio.Semaphore(), asyncio.Semaphore()
         self._short: BoundedCache[Understood] = BoundedCache(entries_max=1024, chars_max=1_000_000)
         self._shapes = PlansByShape(self._plan)
+        # by texts with numbers in place of the variables: which literals are constants; and together with the
+        # others, which query was the first
+        self._places: BoundedCache[tuple[int, ...]] = BoundedCache(entries_max=1024, chars_max=1_000_000)
+        self._numbered: BoundedCache[tuple[Understood, NumberedText]] | None = (
+            BoundedCache(entries_max=1024, chars_max=1_000_000) if by_names else None
+        )
+        self._last: tuple[str, str, Understood] | None = None  # that was found so
         self._read_short = lru_cache(maxsize=1024)(read_query_parameters)
 
     def parameters(self, *encoded: bytes) -> QueryParameters:
@@ -221,7 +263,10 @@ class QueryReader:
         base_iri = request_iri(request)
         understood = self.known(text, base_iri, parameters.entailment)
         if understood is None:
-            understood = await self._understand(text, base_iri, parameters.entailment)
+            try:
+                understood = await self._understand(text, base_iri, parameters.entailment)
+            except QuerySyntaxError as error:
+                raise await self._mend(request, error) from None
         account = Account(text, understood.plan.like.form, began, principal=_name_of(request))
         return self.asked(request, parameters, understood, account)
 
@@ -259,7 +304,53 @@ class QueryReader:
             plan = self._shapes.get(text, base_iri)
             if plan is not None:
                 return Understood(plan, self._keep)
+            return self._renamed(text, base_iri)
         return understood
+
+    def _renamed(self, text: str, base_iri: str) -> Understood | None:
+        """The same but for names of variables and constants as one that was understood before."""
+        if self._numbered is None:
+            return None
+        if self._last is not None and self._last[:2] == (text, base_iri):  # a request asks more than once
+            return self._last[2]
+        numbered = numbered_text(text)
+        places = None if numbered is None else self._places.get(numbered.form, base_iri)
+        if numbered is None or places is None:
+            return None
+        known = self._numbered.get(numbered.with_fixed(places), base_iri)
+        if known is None:
+            return None
+        first, of_first = known
+        own_names = dict(zip(of_first.names, numbered.names, strict=True))
+        columns = tuple(own_names.get(name, name) for name in columns_of(first.plan.like))
+        literals = tuple((*of_first.literals[place][0], numbered.literals[place][1]) for place in places)
+        own = OwnNames(text, columns, literals, lambda: read_query(text, base_iri, self._limits))
+        understood = first.with_names(text, own, self._plan)
+        self._last = text, base_iri, understood
+        return understood
+
+    def _note_names(self, understood: Understood) -> None:
+        """For the queries that differ from this one in names of variables and constants alone, if it is one
+        for the column view. Whether a join is small depends on the constants in its triples.
+        """
+        plan = understood.plan
+        query = plan.like
+        is_other = query.form == "DESCRIBE" or query.service_hosts or calls_functions(query)
+        if self._numbered is None or plan.is_cheap or is_other or searches_of(query):
+            return
+        numbered = numbered_text(plan.text)
+        if numbered is not None:
+            places = self._free_places(plan, numbered)
+            self._places.put(numbered.form, plan.base_iri, places)
+            if self._places.get(numbered.form, plan.base_iri) == places:
+                self._numbered.put(numbered.with_fixed(places), plan.base_iri, (understood, numbered))
+
+    @staticmethod
+    def _free_places(plan: QueryPlan, numbered: NumberedText) -> tuple[int, ...]:
+        """Those of the literals whose values decide nothing here."""
+        if plan.join is not None and not plan.join.looks_at_triples_only:
+            return ()
+        return numbered.places(plan.like, in_triples=plan.join is None)
 
     def _keep(self, understood: Understood) -> None:
         plan = understood.plan
@@ -292,6 +383,7 @@ class QueryReader:
             understood = Understood(self._plan(text, base_iri))
             self._short.put(text, base_iri, understood)
             self._shapes.note(understood.plan)
+            self._note_names(understood)
         return understood
 
     def _plan(self, text: str, base_iri: str | None) -> QueryPlan:

@@ -1,10 +1,11 @@
 """`Explainer`: how the service evaluates a query and why, found by evaluating it; `docs/http.md` has one."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
+from starlette.requests import Request
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError, QueryTimeout
@@ -24,19 +25,23 @@ from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import outcome_of
 from serve.graph.responses import Head, past_limit
 
-__all__ = ["Explainer", "Explanation", "explanation_head"]
+__all__ = ["Explainer", "Explanation", "PatternHints", "explanation_head"]
 
 CLOSE_SHARE = 0.8  # of a limit, from which on a query is close to it
 _SERVICE_TOKEN = "explained"  # in the names that endpoints of SERVICE have in the engine's text
 _OF_UPDATES = "operations"  # the figure that queries do not have
 
 
+PatternHints: TypeAlias = Callable[[Request, list[str]], Awaitable[list[str]]]
+"""See `Hints.of_patterns`."""
+
+
 class Explainer:
     """Owned by the application, on the port's event loop."""
 
-    def __init__(self, limits: GateLimits, *, keeps_answers: bool) -> None:
+    def __init__(self, limits: GateLimits, hints: PatternHints, *, keeps_answers: bool) -> None:
         """keeps_answers: the result cache is on."""
-        self._limits, self._keeps_answers = limits, keeps_answers
+        self._limits, self._hints, self._keeps_answers = limits, hints, keeps_answers
 
     async def start(self, asked: AskedQuery, reads: GraphReads) -> "Explanation":
         """Have a reader evaluate the query, as `GraphReads.start_query`, even if it is cheap.
@@ -50,7 +55,7 @@ class Explainer:
             "columns": columns,
             "complexity": self._complexity(asked.query),
         }
-        return Explanation(await reads.start_query(asked.for_reader()), asked, about)
+        return Explanation(await reads.start_query(asked.for_reader()), asked, about, self._hints)
 
     async def plan(self, asked: AskedQuery, reads: GraphReads) -> QueryPlanned:
         """How the query would be answered, without evaluating it. Raises what `explain_columns` raises."""
@@ -97,8 +102,11 @@ class Explainer:
 class Explanation:
     """An `AnswerStream` of one piece: the explanation of the query that a reader evaluates."""
 
-    def __init__(self, stream: AnswerStream, asked: AskedQuery, about: dict[str, Any]) -> None:
+    def __init__(
+        self, stream: AnswerStream, asked: AskedQuery, about: dict[str, Any], hints: PatternHints
+    ) -> None:
         """about: the members that are known before the evaluation."""
+        self._hints = hints
         self.query_id, self.where = stream.query_id, stream.where
         self.snapshot_index, self.is_exact = stream.snapshot_index, stream.is_exact
         self.outcome: Outcome = "ok"  # of the evaluation; valid after read()
@@ -118,7 +126,10 @@ class Explanation:
         except GraphDBError as raised:
             error = past_limit(self._asked.timeout_s) if isinstance(raised, QueryTimeout) else raised
             self.outcome = outcome_of(raised)
-        return orjson.dumps(self._document(error), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        document = self._document(error)
+        empty = [scan["pattern"] for scan in document["scans"] if scan["quads"] == 0]
+        document["hints"] = await self._hints(self._asked.request, empty)
+        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     def close(self) -> None:
         """See `AnswerStream`."""

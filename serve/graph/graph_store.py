@@ -5,8 +5,10 @@ request is for the default graph, and every write answers 200 with the update co
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
 from itertools import islice
 from time import monotonic
 
@@ -19,6 +21,7 @@ from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import PATCH_TYPE, ROWS_MAX, QuadPatch, read_patch
 from graphdb.rdf.reading import read_quads
+from graphdb.rdf.thrift import THRIFT_TYPE, read_thrift_quads
 from graphdb.rdf.writing import write_quads
 from serve.access.request_scope import visibility_of
 from serve.answers import Pipe, WorkerAnswer, Workers
@@ -30,6 +33,7 @@ from serve.graph.writes import confirm, read_request_id
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_graph_iri, request_iri
 from serve.routing import without_body
+from serve.spooled_bodies import as_lines
 
 __all__ = ["PATCH_TYPE", "GraphStoreEndpoint"]
 
@@ -154,10 +158,18 @@ class GraphStoreEndpoint:
 
     async def put_dataset(self, request: Request) -> Response:
         """Replace the whole dataset by the body."""
-        syntax = _syntax_of(request)
+        read: Callable[[bytes], Iterable[Quad]]
+        if media_type_name(request) == THRIFT_TYPE:
+            name, read = THRIFT_TYPE, _read_thrift
+        else:
+            syntax = _syntax_of(request)
+            name, read = (
+                syntax.name,
+                partial(read_quads, syntax=syntax, base_iri=_base_iri(request, syntax, None)),
+            )
         body = await read_body(request, self._body_bytes_max)
-        quads = await asyncio.to_thread(_read_bounded, body, syntax, _base_iri(request, syntax, None))
-        return await self._patch(request, QuadPatch(added=quads, replaces_all=True), syntax.name)
+        quads = await asyncio.to_thread(lambda: _bounded(read(body)))
+        return await self._patch(request, QuadPatch(added=quads, replaces_all=True), name)
 
     async def delete_dataset(self, request: Request) -> Response:
         """Remove every quad and graph."""
@@ -175,9 +187,23 @@ class GraphStoreEndpoint:
 
     async def _write(self, request: Request, *, replace: bool) -> Response:
         target = _writable_target(request)
-        syntax = _syntax_of(request)
+        body = body_chunks(request, self._body_bytes_max)
+        if media_type_name(request) != THRIFT_TYPE:
+            return await self._store(request, target, body, _syntax_of(request), replace=replace)
+        async with as_lines(body, read_thrift_quads, RdfSyntax.N_QUADS) as lines:
+            return await self._store(request, target, lines, RdfSyntax.N_QUADS, replace=replace)
+
+    async def _store(
+        self,
+        request: Request,
+        target: _Target,
+        body: AsyncIterator[bytes],
+        syntax: RdfSyntax,
+        *,
+        replace: bool,
+    ) -> Response:
         confirmation = await self._writing.writes(visibility_of(request.scope)).write_graph(
-            body_chunks(request, self._body_bytes_max),
+            body,
             syntax,
             graph=target.graph,
             whole_dataset=syntax.carries_graphs and not target.is_named,
@@ -200,9 +226,13 @@ def _syntax_of(request: Request) -> RdfSyntax:
     return RdfSyntax.from_media_type(request.headers.get("content-type", ""))
 
 
-def _read_bounded(body: bytes, syntax: RdfSyntax, base_iri: str | None) -> tuple[Quad, ...]:
+def _read_thrift(body: bytes) -> Iterator[Quad]:
+    return read_thrift_quads(BytesIO(body))
+
+
+def _bounded(found: Iterable[Quad]) -> tuple[Quad, ...]:
     """Raises RdfSyntaxError, LimitExceeded."""
-    quads = tuple(islice(read_quads(body, syntax, base_iri=base_iri), ROWS_MAX + 1))
+    quads = tuple(islice(found, ROWS_MAX + 1))
     if len(quads) > ROWS_MAX:
         raise LimitExceeded("quads that replace a dataset", len(quads), ROWS_MAX)
     return quads

@@ -4,10 +4,10 @@ So a search in a query finds what its caller may find there, and has the same li
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import httpx
@@ -15,11 +15,21 @@ import orjson
 
 from graphdb.access.principal import Principal
 from graphdb.errors import InvalidParameter, LimitExceeded, UnavailableError
+from graphdb.node import Entities
 from graphdb.public_text import fault_text
 from graphdb.sparql.algebra import TextSearch
-from graphdb.sparql.search_requests import IndexSearch
+from graphdb.sparql.search_requests import IndexSearch, Part
 from graphdb.store.search_tables import Table
-from graphdb.text.index_search import body_of, index_table, vector_of
+from graphdb.text.index_search import (
+    body_of,
+    candidates_of,
+    document_ids,
+    index_table,
+    is_ranked_alike,
+    vector_of,
+    wanted_of,
+    wider,
+)
 from serve.access.request_scope import PRINCIPAL_HEADER
 
 __all__ = ["LocalSearch"]
@@ -27,6 +37,13 @@ __all__ = ["LocalSearch"]
 _CONNECT_S = 5.0
 _PAGE = 10_000  # hits; index.max_result_window
 _KEPT = "1m"
+_FILTER_MAX = 10_000  # entities; more of them do not filter a search, but are asked for its hits
+_LOOKED_UP_MAX = 10_000  # hits, the most that nearest neighbours are asked for
+_JOINED = "the patterns beside it are looked up for each hit"
+
+
+_Found: TypeAlias = tuple[list[dict[str, Any]], int]  # hits, and how many match
+_Find: TypeAlias = Callable[..., Awaitable[_Found]]  # those of a request, among documents with ids
 
 
 class LocalSearch:
@@ -43,8 +60,9 @@ class LocalSearch:
             timeout=httpx.Timeout(timeout_s + _CONNECT_S, connect=_CONNECT_S),
         )
 
-    async def table(self, search: TextSearch, caller: Principal, log_index: int) -> Table:
-        """What a search finds at a log index or later, for this caller.
+    async def table(self, search: TextSearch, caller: Principal, log_index: int, entities: Entities) -> Table:
+        """What a search finds at a log index or later, for this caller. entities are those of the patterns in
+        the state of this log index.
 
         Raises InvalidParameter with the search port's words, LimitExceeded, UnavailableError.
         """
@@ -58,16 +76,81 @@ class LocalSearch:
             path = f"/{index}/_doc/{quote(request.like, safe='')}"
             document = await self._ask("GET", path, headers, None, may_be_missing=True)
             vector = vector_of(request, document)
-        hits, total = await self._hits(request, index, headers, vector)
-        made = await asyncio.to_thread(index_table, search, hits, total, log_index)
+
+        async def find(request: IndexSearch, ids: Sequence[str] | None = None) -> _Found:
+            return await self._hits(request, index, headers, vector, ids)
+
+        if search.within is None:
+            (hits, total), plan = await find(request), _JOINED
+        else:
+            hits, total, plan = await self._restricted(search, request, find, entities)
+        made = await asyncio.to_thread(index_table, search, hits, total, log_index, plan)
         return replace(made, report=replace(made.report, seconds=perf_counter() - began))
 
-    async def _hits(
-        self, request: IndexSearch, index: str, headers: Mapping[str, str], vector: list[float] | None
+    async def _restricted(
+        self, search: TextSearch, request: IndexSearch, find: "_Find", entities: Entities
+    ) -> tuple[list[dict[str, Any]], int, str]:
+        """The hits among the entities of a pattern, how many match, and how these were found.
+
+        A pattern of few entities filters the search. Of one with many, the best hits are looked up in it,
+        more and more of them, if this finds the same.
+        """
+        wants_total = any(part == Part.TOTAL for part, _ in search.columns)
+        may_look_up = is_ranked_alike(request) and not wants_total
+        most = _FILTER_MAX if may_look_up else self._hits_max
+        found = await entities(search, None, most + 1)
+        if len(found) <= most:
+            ids = await asyncio.to_thread(document_ids, found)
+            hits, total = await find(request, ids) if ids else ([], 0)
+            return hits, total, f"the {len(found)} entities of the pattern in its braces filter the search"
+        if not may_look_up:
+            raise LimitExceeded(
+                f"entities of the pattern in the braces of search:{request.index} (text.max_hits)",
+                len(found),
+                most,
+            )
+        hits, looked_up = await self._looked_up(search, request, find, entities)
+        plan = f"{looked_up} hits were looked up in the pattern in its braces, which has over {most} entities"
+        return hits, len(hits), plan
+
+    async def _looked_up(
+        self, search: TextSearch, request: IndexSearch, find: "_Find", entities: Entities
     ) -> tuple[list[dict[str, Any]], int]:
-        """All hits that are wanted, and how many match."""
+        wanted = wanted_of(request)
+        most = min(_LOOKED_UP_MAX, self._hits_max)
+        count = None if wanted is None else min(max(4 * wanted, 100), most)
+        while True:
+            hits, _ = await find(replace(request, limit=None) if count is None else wider(request, count))
+            table = candidates_of(search, hits)
+            ids = set(document_ids(await entities(search, table, len(hits)))) if hits else set()
+            kept = [hit for hit in hits if hit.get("_id") in ids]
+            if count is None or wanted is None:
+                return kept[request.offset :], len(hits)
+            if len(kept) >= wanted or len(hits) < count:
+                return kept[request.offset : wanted], len(hits)
+            if count == most:
+                raise LimitExceeded(
+                    f"hits of search:{request.index} that are looked up in the pattern in its braces",
+                    count,
+                    most,
+                )
+            count = min(8 * count, most)
+
+    async def post(self, path: str, body: Mapping[str, Any], caller: Principal) -> httpx.Response:
+        """The search port's answer to JSON, for this caller. Raises UnavailableError."""
+        return await self._answer("POST", path, {PRINCIPAL_HEADER: caller.to_json()}, body)
+
+    async def _hits(
+        self,
+        request: IndexSearch,
+        index: str,
+        headers: Mapping[str, str],
+        vector: list[float] | None,
+        ids: Sequence[str] | None,
+    ) -> "_Found":
+        """All hits that are wanted, and how many match; see `body_of`."""
         wanted = self._hits_max + 1 if request.limit is None else request.limit + request.offset
-        body = body_of(request, vector, min(wanted, _PAGE))
+        body = body_of(request, vector, min(wanted, _PAGE), ids)
         if request.limit is None and (size := _size_of(request)) is not None:
             wanted = size
             body["size"] = min(size, _PAGE)
@@ -109,16 +192,22 @@ class LocalSearch:
         *,
         may_be_missing: bool = False,
     ) -> dict[str, Any]:
-        content = None if body is None else orjson.dumps(body)
-        all_headers = {**headers, "Content-Type": "application/json"}
-        try:
-            answer = await self._http.request(method, path, content=content, headers=all_headers)
-        except httpx.HTTPError as error:
-            raise UnavailableError(f"the search port does not answer: {fault_text(error)}", 1) from error
+        answer = await self._answer(method, path, headers, body)
         if answer.is_success or (may_be_missing and answer.status_code == 404):
             found: dict[str, Any] = orjson.loads(answer.content) if answer.content else {}
             return found
         raise _failure(answer, path)
+
+    async def _answer(
+        self, method: str, path: str, headers: Mapping[str, str], body: Mapping[str, Any] | None
+    ) -> httpx.Response:
+        """Raises UnavailableError."""
+        content = None if body is None else orjson.dumps(body)
+        all_headers = {**headers, "Content-Type": "application/json"}
+        try:
+            return await self._http.request(method, path, content=content, headers=all_headers)
+        except httpx.HTTPError as error:
+            raise UnavailableError(f"the search port does not answer: {fault_text(error)}", 1) from error
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -3,30 +3,26 @@ application as those of its caller, and so with the caller's rights.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlencode
 
-import httpx
-import orjson
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graphdb.errors import Forbidden, Overloaded
+from graphdb.errors import Forbidden, Overloaded, UnavailableError
 from serve.access.request_scope import principal_of, refused_origin
-from serve.answers import AnswerBroken
+from serve.graph.local_search import LocalSearch
+from serve.inner_requests import ask_within
 from serve.mcp.graph_calls import ANSWER_BYTES_MAX, Reply, ToolFailure
 
 __all__ = ["McpEndpoint"]
 
 _BODY_BYTES_MAX = 4 << 20
 _CALLS_MAX = 64
-_CREDENTIALS = ("authorization", "x-api-key")
-_SEARCH_TIMEOUT_S = 60
 _FORM = b"application/x-www-form-urlencoded"
 
 _scope: ContextVar[Scope] = ContextVar("mcp_scope")
@@ -38,11 +34,11 @@ class McpEndpoint:
     The package `mcp` is imported at the first request.
     """
 
-    def __init__(self, origins: tuple[str, ...], search_url: str | None, *, may_update: bool) -> None:
-        """origins: those of `server.cors`. search_url: of the search port; None without one. may_update:
-        offer the tool update.
+    def __init__(self, origins: tuple[str, ...], search: LocalSearch | None, *, may_update: bool) -> None:
+        """origins: those of `server.cors`. search: None without a search port. may_update: offer the tool
+        update.
         """
-        self._origins, self._search_url, self._may_update = origins, search_url, may_update
+        self._origins, self._search, self._may_update = origins, search, may_update
         self.application: ASGIApp | None = None  # takes the requests of tools; set before the first request
         self._manager: Any = None
         self._running: asyncio.Task[None] | None = None
@@ -71,9 +67,8 @@ class McpEndpoint:
             if self._manager is not None:
                 return
             make_manager = await asyncio.to_thread(_import_manager)
-            manager = make_manager(
-                self._calls_for, self._search_url is not None, self._may_update, _BODY_BYTES_MAX
-            )
+            has_search = self._search is not None
+            manager = make_manager(self._calls_for, has_search, self._may_update, _BODY_BYTES_MAX)
             ready = asyncio.Event()
             self._running = asyncio.create_task(self._run(manager, ready))
             await ready.wait()
@@ -86,7 +81,7 @@ class McpEndpoint:
 
     def _calls_for(self, _context: Any) -> "InnerCalls":
         assert self.application is not None
-        return InnerCalls(self.application, _scope.get(), self._search_url)
+        return InnerCalls(self.application, _scope.get(), self._search)
 
     async def take(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request to the package."""
@@ -130,13 +125,13 @@ class _Handled(Response):
 class InnerCalls:
     """See `GraphCalls`: requests within the application, as the principal of the request in scope."""
 
-    def __init__(self, application: ASGIApp, scope: Scope, search_url: str | None) -> None:
-        self._application, self._scope, self._search_url = application, scope, search_url
+    def __init__(self, application: ASGIApp, scope: Scope, search: LocalSearch | None) -> None:
+        self._application, self._scope, self._search = application, scope, search
 
     @property
     def has_search(self) -> bool:
         """See `GraphCalls.has_search`."""
-        return self._search_url is not None
+        return self._search is not None
 
     async def graph(
         self,
@@ -159,61 +154,15 @@ class InnerCalls:
             "query_string": b"",
             "headers": headers,
         }
-        exchange = _Exchange(body, bytes_max)
-        with contextlib.suppress(AnswerBroken, ClientDisconnect):
-            await self._application(scope, exchange.receive, exchange.send)
-        return exchange.reply()
+        answer = await ask_within(self._application, scope, body, bytes_max)
+        kept_headers = {name.decode(): value.decode("latin-1") for name, value in answer.headers}
+        return Reply(answer.status, kept_headers, answer.body, answer.is_complete)
 
     async def search(self, path: str, body: Mapping[str, Any]) -> Reply:
-        """See `GraphCalls.search`. The credentials of the request go with it."""
-        headers = {
-            name.decode(): value.decode("latin-1")
-            for name, value in self._scope["headers"]
-            if name.decode("latin-1") in _CREDENTIALS
-        }
-        headers["content-type"] = "application/json"
+        """See `GraphCalls.search`. Like a search in a query, it finds what its caller may find."""
+        assert self._search is not None
         try:
-            async with httpx.AsyncClient(trust_env=False, timeout=_SEARCH_TIMEOUT_S) as client:
-                answer = await client.post(
-                    f"{self._search_url}{path}", content=orjson.dumps(body), headers=headers
-                )
-        except httpx.HTTPError:
-            raise ToolFailure("the search port does not answer") from None
+            answer = await self._search.post(path, body, principal_of(self._scope))
+        except UnavailableError as error:
+            raise ToolFailure(str(error)) from None
         return Reply(answer.status_code, dict(answer.headers), answer.content)
-
-
-class _Exchange:
-    """One request within the application, and what it was answered. When the answer is longer than is asked
-    for, the client goes away.
-    """
-
-    def __init__(self, body: bytes, bytes_max: int) -> None:
-        self._request: Message | None = {"type": "http.request", "body": body, "more_body": False}
-        self._bytes_max = bytes_max
-        self._status, self._headers = 500, dict[str, str]()
-        self._body = bytearray()
-        self._enough = asyncio.Event()
-
-    async def receive(self) -> Message:
-        """The body once; then that the client has gone, when it has."""
-        message, self._request = self._request, None
-        if message is not None:
-            return message
-        await self._enough.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: Message) -> None:
-        """Keep the answer."""
-        if message["type"] == "http.response.start":
-            self._status = message["status"]
-            headers = message["headers"]
-            self._headers = {name.decode().lower(): value.decode("latin-1") for name, value in headers}
-        elif message["type"] == "http.response.body" and not self._enough.is_set():
-            self._body += message.get("body", b"")
-            if len(self._body) > self._bytes_max:
-                self._enough.set()
-
-    def reply(self) -> Reply:
-        """The answer."""
-        kept = bytes(self._body[: self._bytes_max])
-        return Reply(self._status, self._headers, kept, not self._enough.is_set())

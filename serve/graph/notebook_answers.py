@@ -2,10 +2,11 @@
 
 import asyncio
 
+from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter, LimitExceeded
 from graphdb.node import QueryRequest, ShapesDocument, ValidationRequest
 from graphdb.planning.decisions import is_cheap
-from graphdb.planning.gate import GateLimits, check, read_query
+from graphdb.planning.gate import check, read_query
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat

@@ -13,6 +13,7 @@ from graphdb.holonic.names import Layer
 from graphdb.node import ClusterReport, Consistency, RunningQuery
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import PATCH_TYPE
+from graphdb.rdf.thrift import THRIFT_TYPE
 from graphdb.saved_queries import SavedQuery
 from graphdb.sparql.results import ResultFormat
 from serve.graph.administration import NewLeader, NewMember
@@ -83,6 +84,7 @@ _WRITE_FAILS = (400, 409, 413, 415, 422, 503)
 _RDF: dict[str, Schema] = {
     syntax.media_type: TEXT for syntax in RdfSyntax if syntax is not RdfSyntax.N_TRIPLES_STAR
 }
+_RDF_BODIES: Mapping[str, Schema] = {**_RDF, THRIFT_TYPE: {"type": "string", "format": "binary"}}
 _REPORT_RDF = {name: TEXT for name in _RDF if name not in ("application/trig", "application/n-quads")}
 
 
@@ -213,14 +215,14 @@ _PUT_GRAPH = Operation(
     "Replace a graph",
     answer=Confirmed,
     parameters=(_GRAPH, _DEFAULT, _KEY),
-    body_types=_RDF,
+    body_types=_RDF_BODIES,
     fails=_WRITE_FAILS,
     says="TriG and N-Quads without `graph` replace every graph that the body names.",
 )
 _POST_GRAPH = replace(
     _PUT_GRAPH,
     summary="Merge into a graph",
-    body_types={**_RDF, PATCH_TYPE: TEXT},
+    body_types={**_RDF_BODIES, PATCH_TYPE: TEXT},
     says="TriG and N-Quads without `graph` merge into the graphs that the body names. A patch is applied.",
 )
 _PATCH = Operation(

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from graphdb.node import Consistency, Evaluated
 from graphdb.rdf.pieces import CHUNK_BYTES
 from graphdb.sparql.results import ResultFormat, write_answer
+from graphdb.sparql.text_tables import TextTable
 from serve.backend import AnswerStream, GraphReads, Progress, Queries
 from serve.graph.asked_query import AskedQuery
 from serve.graph.caching import EntityTags, ResultCache
@@ -31,6 +32,7 @@ from serve.graph.responses import (
 __all__ = ["QueryAnswers", "answer_here"]
 
 # A row may have a few bytes in these formats, and has some forty in the others.
+_TABLE_BYTES_MAX = 1 << 20
 _BYTES_MAX = {ResultFormat.CSV: 8_192, ResultFormat.TSV: 8_192}
 
 
@@ -224,6 +226,8 @@ def answer_here(evaluated: Evaluated, fmt: ResultFormat) -> bytes | None:
     """
     body = b""
     bytes_max = _BYTES_MAX.get(fmt, CHUNK_BYTES)
+    if isinstance(evaluated.answer, TextTable):  # all of it is there, and it has been bounded
+        bytes_max = _TABLE_BYTES_MAX
 
     def sink(chunk: bytes) -> None:
         nonlocal body

@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graphdb.config.limits import GateLimits
 from graphdb.errors import (
     InvalidParameter,
     NotAcceptable,
@@ -16,7 +17,7 @@ from graphdb.errors import (
     UnavailableError,
     UnsupportedMediaType,
 )
-from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_update
 from serve.backend import Queries
 from serve.bodies import JSON_TYPE, content_type, read_text
 from serve.graph.answer_shapes import QueryCheck

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from time import perf_counter
 
+from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError
 from graphdb.model import Confirmation
-from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_plain_update
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_plain_update
 from serve.backend import Writing
 from serve.errors import error_response, failure_response
 from serve.graph.metrics import Outcome

@@ -3,36 +3,40 @@
 `/sparql` takes updates too, as many clients send them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from time import perf_counter
 
-from pyoxigraph import BlankNode, NamedNode, Quad
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.access.permissions import Permission
+from graphdb.config.limits import GateLimits
 from graphdb.errors import (
     BodyTooLarge,
     GraphDBError,
     InvalidParameter,
+    QuerySyntaxError,
     RequestError,
     TextTooLarge,
+    UnavailableError,
     UnsupportedMediaType,
 )
 from graphdb.model import Confirmation
-from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, GateLimits, read_update
+from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_update
 from graphdb.rdf.formats import RdfSyntax
+from graphdb.rdf.prefixes import WELL_KNOWN
 from graphdb.rdf.writing import write_quads
 from graphdb.sparql.syntax import Update
 from serve.access.audit import note_of
 from serve.access.authorization import require
 from serve.access.request_scope import visibility_of
-from serve.backend import Writing
+from serve.backend import Namespaces, Writing
 from serve.bodies import content_type, read_body, read_text
-from serve.graph.asked_query import AskedQuery, QueryReader
+from serve.graph.asked_query import AskedQuery, Mend, QueryReader
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.writes import confirm, read_request_id
@@ -52,7 +56,8 @@ _USING, _USING_NAMED = "using-graph-uri", "using-named-graph-uri"
 SD = "http://www.w3.org/ns/sparql-service-description#"
 FORMATS = "http://www.w3.org/ns/formats/"
 RDF_TYPE = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
-_PREFIXES = {"sd": SD, "formats": FORMATS}
+SH, XSD, VOID = (WELL_KNOWN[name] for name in ("sh", "xsd", "void"))
+_PREFIXES = {"sd": SD, "formats": FORMATS, "sh": SH, "void": VOID}
 _OFFERS = tuple(
     Offer(MediaType(syntax.media_type), syntax)
     for syntax in (RdfSyntax.TURTLE, RdfSyntax.N_TRIPLES, RdfSyntax.RDF_XML, RdfSyntax.JSON_LD)
@@ -80,12 +85,16 @@ class SparqlEndpoint:
         answers: QueryAnswers,
         accounts: QueryAccounts,
         updates: "UpdateEndpoint",
+        describe_data: Callable[[Request], Awaitable[list[Quad]]],
+        namespaces: Namespaces,
         body_bytes_max: int,
         query_bytes_max: int,
     ) -> None:
-        """updates: for the updates that are sent here. body_bytes_max: of any body. query_bytes_max: of the
+        """updates: for the updates that are sent here. describe_data: what stands of the data in the service
+        description, beside the prefixes of namespaces. body_bytes_max: of any body. query_bytes_max: of the
         text of a query, and a third of a form's.
         """
+        self._describe_data, self._namespaces = describe_data, namespaces
         self._reader, self._answers, self._accounts, self._updates = reader, answers, accounts, updates
         self._body_bytes_max, self._query_bytes_max = body_bytes_max, query_bytes_max
 
@@ -93,7 +102,7 @@ class SparqlEndpoint:
         """The query in the query string. Without parameters: the service description, if Accept names RDF."""
         query_string: bytes = request.scope["query_string"]
         if not query_string and wants_description(request):
-            return describe_service(request)
+            return await self._describe(request)
         try:
             parameters = self._reader.parameters(query_string)
             asked = await self._reader.ask(request, parameters, parameters.required_query())
@@ -101,6 +110,19 @@ class SparqlEndpoint:
             self._accounts.refuse()
             raise
         return await self._answers.answer(asked)
+
+    async def _describe(self, request: Request) -> Response:
+        """The service description in the RDF syntax that the client prefers."""
+        syntax = choose(_accept(request), _OFFERS).value
+        try:
+            declared = self._namespaces.namespaces()
+        except UnavailableError:
+            declared = {}
+        quads = _description(NamedNode(request_iri(request)), declared)
+        quads += await self._describe_data(request)
+        prefixes = {} if syntax is RdfSyntax.N_TRIPLES else _PREFIXES
+        body = await run_in_threadpool(lambda: b"".join(write_quads(quads, syntax, prefixes=prefixes)))
+        return Response(body, headers={"Content-Type": syntax.media_type, "Vary": "Accept"})
 
     async def post(self, request: Request) -> Response:
         """The query or the update as the body, or as a field of a form."""
@@ -160,9 +182,9 @@ class UpdateEndpoint:
     """POST of /update."""
 
     def __init__(
-        self, writing: Writing, accounts: QueryAccounts, body_bytes_max: int, limits: GateLimits
+        self, writing: Writing, accounts: QueryAccounts, body_bytes_max: int, limits: GateLimits, mend: Mend
     ) -> None:
-        self._writing, self._accounts = writing, accounts
+        self._writing, self._accounts, self._mend = writing, accounts, mend
         self._body_bytes_max, self._limits = body_bytes_max, limits
 
     async def post(self, request: Request) -> Response:
@@ -195,7 +217,7 @@ class UpdateEndpoint:
         using = read_dataset(parameters, _USING, _USING_NAMED)
         named = ((name, value) for name in (_USING, _USING_NAMED) for value in parameters.many(name))
         request_id = read_request_id(request, (text, *chain.from_iterable(named)))
-        update = await self.read(text, base_iri or request_iri(request))
+        update = await self.read(request, text, base_iri or request_iri(request))
         note = note_of(request.scope)
         note.syntax = update
         note.add_graphs(graph.value for graph in using.graphs)
@@ -210,11 +232,14 @@ class UpdateEndpoint:
         self._accounts.close_update(account, "ok")
         return confirmation
 
-    async def read(self, text: str, base_iri: str) -> Update:
-        """Parse an update. Raises QuerySyntaxError, LimitExceeded."""
-        if len(text) <= SHORT_TEXT_CHARACTERS:
-            return read_update(text, base_iri, self._limits)
-        return await run_in_threadpool(read_update, text, base_iri, self._limits)
+    async def read(self, request: Request, text: str, base_iri: str) -> Update:
+        """Parse the update of a request. Raises QuerySyntaxError, LimitExceeded."""
+        try:
+            if len(text) <= SHORT_TEXT_CHARACTERS:
+                return read_update(text, base_iri, self._limits)
+            return await run_in_threadpool(read_update, text, base_iri, self._limits)
+        except QuerySyntaxError as error:
+            raise await self._mend(request, error) from None
 
 
 def _is_update(form: bytes) -> bool:
@@ -242,21 +267,14 @@ def wants_description(request: Request) -> bool:
         return False
 
 
-def describe_service(request: Request) -> Response:
-    """The description in the RDF syntax that the client prefers."""
-    syntax = choose(_accept(request), _OFFERS).value
-    prefixes = {} if syntax is RdfSyntax.N_TRIPLES else _PREFIXES
-    body = b"".join(write_quads(_description(NamedNode(request_iri(request))), syntax, prefixes=prefixes))
-    return Response(body, headers={"Content-Type": syntax.media_type, "Vary": "Accept"})
-
-
 def _accept(request: Request) -> str:
     return ", ".join(request.headers.getlist("accept"))
 
 
-def _description(endpoint: NamedNode) -> list[Quad]:
+def _description(endpoint: NamedNode, declared: Mapping[str, str]) -> list[Quad]:
+    """declared: the IRIs of prefixes."""
     service, dataset, graph = BlankNode(), BlankNode(), BlankNode()
-    return [
+    found = [
         Quad(service, RDF_TYPE, _sd("Service")),
         Quad(service, _sd("endpoint"), endpoint),
         *(Quad(service, _sd("supportedLanguage"), _sd(language)) for language in _LANGUAGES),
@@ -268,6 +286,14 @@ def _description(endpoint: NamedNode) -> list[Quad]:
         Quad(dataset, _sd("defaultGraph"), graph),
         Quad(graph, RDF_TYPE, _sd("Graph")),
     ]
+    for prefix, iri in declared.items():
+        declaration = BlankNode()
+        found += [
+            Quad(service, NamedNode(SH + "declare"), declaration),
+            Quad(declaration, NamedNode(SH + "prefix"), Literal(prefix)),
+            Quad(declaration, NamedNode(SH + "namespace"), Literal(iri, datatype=NamedNode(XSD + "anyURI"))),
+        ]
+    return found
 
 
 def _sd(name: str) -> NamedNode:

@@ -156,7 +156,7 @@ async def _query(calls: GraphCalls, arguments: QueryArguments) -> str:
         found = (await calls.graph(_SPARQL, form | {"explain": "true"})).json()
         kept = {
             name: found[name]
-            for name in ("classification", "scans", "columns", "evaluation")
+            for name in ("classification", "scans", "hints", "columns", "evaluation")
             if name in found
         }
         return orjson.dumps(kept, option=orjson.OPT_INDENT_2).decode()[:TEXT_BYTES_MAX]
@@ -179,11 +179,7 @@ async def _unmatched(calls: GraphCalls, arguments: QueryArguments) -> str:
     reply = await calls.graph(_SPARQL, form)
     if reply.status != 200 or not reply.is_complete:
         return ""
-    empty = [scan["pattern"] for scan in orjson.loads(reply.body)["scans"] if scan["quads"] == 0]
-    hints = [f"Nothing matches {pattern}." for pattern in empty]
-    for iri in dict.fromkeys(iri for pattern in empty for iri in _iris(pattern)):
-        hints.append(await _nearest_text(calls, iri))
-    return " ".join(filter(None, hints))
+    return " ".join(f"{hint[0].upper()}{hint[1:]}." for hint in orjson.loads(reply.body)["hints"])
 
 
 async def _describe(calls: GraphCalls, arguments: DescribeArguments) -> str:
@@ -306,10 +302,6 @@ def _within(graph: str | None) -> Callable[[str], str]:
 
 def _contains(variable: str, words: Iterable[str]) -> str:
     return " ".join(f"FILTER CONTAINS(LCASE(STR({variable})), {Literal(word.lower())})" for word in words)
-
-
-def _iris(pattern: str) -> list[str]:
-    return [part[1:-1] for part in pattern.split() if part.startswith("<") and part.endswith(">")]
 
 
 async def _rows(calls: GraphCalls, query: str) -> list[dict[str, str]]:

@@ -23,10 +23,11 @@ _MEANS = """
     gathering python_values
 """
 _STATE = "access egress alerts log raft shard readers columns views live node clustering search"
-_WHOLE = "cluster connection offline"
+_WHOLE = "query_keeper cluster connection offline"
 
 _PARTS = """
-    errors parameters negotiation answers routing access backend bodies openapi port
+    errors parameters negotiation answers inner_requests routing access backend bodies spooled_bodies
+    openapi port
 """
 _APPLICATIONS = """
     mcp graph search workbench graph_app search_app deployments cli

@@ -8,8 +8,9 @@ from random import Random
 
 import pytest
 
+from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded, QuerySyntaxError
-from graphdb.planning.gate import GateLimits, read_query, read_update
+from graphdb.planning.gate import read_query, read_update
 from graphdb.sparql.tables import load_tables
 from tests.support.fuzzing.campaign import run_campaign
 from tests.support.fuzzing.grammar import write_sentence

@@ -11,6 +11,7 @@ from websockets import Subprotocol
 from websockets.sync.client import ClientConnection, connect
 
 from graphdb.access.api_keys import key_digest
+from graphdb.sparql.search_requests import CONNECTORS
 from tests.support.live_socket import live_client
 from tests.support.service import Service
 
@@ -199,3 +200,82 @@ def test_the_search_port(service: Service) -> None:
             )
             found[name] = answer.json()["hits"]["total"]["value"]
         assert found == {"root": 1, "one": 1, "none": 0}
+
+
+SEARCHES = {
+    "service": """SELECT * {{ SERVICE <search:{index}> {{ [] search:query "*" ; search:totalHits ?total ;
+        search:hit [ search:entity ?id ; search:source ?source ] }} }}""",
+    "nearest": """SELECT * {{ SERVICE <search:{index}> {{ [] search:knn (1 0) ; search:field "at" ;
+        search:hit [ search:entity ?id ; search:source ?source ] }} }}""",
+    "like a document": """SELECT * {{ SERVICE <search:{index}> {{ [] search:knn <urn:d1> ; search:field "at" ;
+        search:hit [ search:entity ?id ; search:source ?source ] }} }}""",
+    "like a hidden document": """SELECT * {{ SERVICE <search:{index}> {{ [] search:knn <urn:d2> ;
+        search:field "at" ; search:hit [ search:entity ?id ; search:source ?source ] }} }}""",
+    "aggregated": """SELECT * {{ SERVICE <search:{index}> {{ [] search:query "{{\\"match_all\\": {{}}}}" ;
+        search:limit 1 ; search:totalHits ?total }} }}""",
+    "connector": """SELECT * {{ ?x a <http://www.ontotext.com/connectors/elasticsearch/instance#{index}> ;
+        con:query "*" ; con:totalHits ?total ; con:entities ?id . ?id con:score ?score }}""",
+    "explained": """SELECT * {{ SERVICE <search:{index}> {{ [] search:query "*" ;
+        search:hit [ search:entity ?id ] }} }}""",
+}
+
+
+def searched(service: Service, who: str, name: str, index: str) -> tuple[int, str]:
+    """The status and what an answer has, without what differs from one run to the next."""
+    query = SEARCHES[name].format(index=index)
+    prefixes = f"PREFIX search: <urn:graphdb:search#> PREFIX con: <{CONNECTORS[0]}> "
+    explained = {"explain": "true"} if name == "explained" else {}
+    answer = ask(service, who, "POST", "/sparql", data={"query": prefixes + query, **explained})
+    if explained and answer.status_code == 200:
+        return 200, str([(one["hits"], one["rows"]) for one in answer.json()["lookups"]])
+    return answer.status_code, answer.text
+
+
+def test_a_search_in_a_query_finds_what_its_caller_may_find(service: Service) -> None:
+    """By each spelling, and by the tool of agents: hidden documents and indexes are as if they were not."""
+    listing = f"{service.search_url}/_cat/indices"
+    service.wait_until(
+        lambda: httpx.get(listing, headers=key("root"), trust_env=False).status_code == 200, 60
+    )
+    mappings = {"properties": {"at": {"type": "dense_vector", "dims": 2, "similarity": "l2_norm"}}}
+    with Elasticsearch(service.search_url, api_key="root") as root:
+        for index in ("open-v", "open-twin", "shut-v"):
+            root.indices.create(index=index, mappings=mappings)
+            root.index(index=index, id="urn:d1", document={"at": [1, 0], "t": "wine"}, refresh=True)
+            root.index(index=index, id="urn:d3", document={"at": [0, 1], "t": "beer"}, refresh=True)
+        hidden = {"at": [1, 0.1], "t": "water", "_allow_sids": [ONE]}
+        root.index(index="open-v", id="urn:d2", document=hidden, refresh=True)
+    for name in SEARCHES:
+        all_of_it = searched(service, "one", name, "open-v")
+        visible, twin = (searched(service, "none", name, index) for index in ("open-v", "open-twin"))
+        assert (visible[0], visible[1].replace("open-v", "open-twin")) == twin, name
+        assert all_of_it != visible, name
+        assert "water" not in visible[1], name
+        for who in ("one", "none"):
+            refused = searched(service, who, name, "shut-v")
+            missing = searched(service, who, name, "gone-v")
+            assert (refused[0], refused[1].replace("shut-v", "gone-v")) == missing, name
+        assert searched(service, "root", name, "shut-v")[0] in (200, 400), name
+        if "like" in name:
+            continue  # of one index, whose document it is
+        pattern = searched(service, "none", name, "*-v")
+        assert (pattern[0], pattern[1].replace("*-v", "open-v")) == visible, name
+    assert agent_finds(service, "one", "open-v", "water") == ["open-v urn:d2"]
+    assert agent_finds(service, "none", "open-v", "water") == ["nothing was found"]
+    assert agent_finds(service, "none", "shut-v", "wine") == ["no such index [shut-v]"]
+    assert agent_finds(service, "none", "*-v", "wine") == ["open-v urn:d1"]
+
+
+def agent_finds(service: Service, who: str, index: str, words: str) -> list[str]:
+    """What the tool `search` of /mcp says, each line up to its score."""
+    call = {"name": "search", "arguments": {"index": index, "words": words}}
+    answer = ask(
+        service,
+        who,
+        "POST",
+        "/mcp",
+        json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call},
+        headers={"Accept": "application/json, text/event-stream"},
+    )
+    text: str = answer.json()["result"]["content"][0]["text"]
+    return [line.partition(" (score")[0] for line in text.splitlines()]

@@ -1,8 +1,11 @@
 """Each benchmark runs to its end on a little data. How fast anything is, no test asserts."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from benchmarks.fuzz import run as fuzz_run
 from benchmarks.hostile_queries import ATTACKS
 from benchmarks.report import Row, interleave
 from benchmarks.service import BenchmarkError, flight_triples
+from tests.support.timing import HANG_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,6 +97,19 @@ def test_weight_runs() -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
+def test_text_in_sparql_runs() -> None:
+    rows = benchmark("text_in_sparql", "--rounds", "1", "--peer", "no")
+    assert [row["work"].partition(" of 400")[0] for row in rows] == [
+        "1 word",
+        "2 words",
+        "3 words",
+        "1 word, all its hits (up to 10,000)",
+    ]
+    assert all(row["ours"] > 0 and row["service_ms"] > 0 for row in rows)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
 def test_sparqloscope_runs() -> None:
     *rows, summary = benchmark(
         "sparqloscope", "--rounds", "1", "--peer", "no", "--only", "distinct-", scale="0.05"
@@ -109,6 +126,20 @@ def test_hostile_runs() -> None:
     assert row["statuses"] == {"400": 1}
     assert row["is_expected"]
     assert row["ratio"] == row["median_ms"] / row["median_before_ms"]
+
+
+def test_a_benchmark_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "bulk_load", "--peer", "no", "--scale", "0.1"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, cwd=ROOT, env=environment) as benchmark:
+        deadline = time.monotonic() + HANG_S
+        while not any(tmp_path.glob("graphdb-benchmark-*")):
+            assert benchmark.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        benchmark.terminate()
+        assert benchmark.wait(HANG_S) == 128 + signal.SIGTERM
+    assert not any(tmp_path.glob("graphdb-benchmark-*"))
 
 
 def test_fuzz_runs(capsys: pytest.CaptureFixture[str]) -> None:

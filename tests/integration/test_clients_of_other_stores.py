@@ -31,6 +31,8 @@ LANGCHAIN_STEPS = [
     ["hybrid", ["green apples", {"number": 1}]],
     ["hybrid filtered", ["red apples and pears"]],
     ["hybrid left", 2],
+    ["bm25", [["green apples", 1.4838], ["red apples and pears", 0.4598]]],
+    ["similarity", "custom_bm25"],
     ["llama ids", ["n0", "n1", "n2"]],
     ["llama", ["green apples"]],
     ["llama filtered", ["a blue bicycle"]],
@@ -42,6 +44,11 @@ JENA = [
     "ask: true",
     "construct: 2",
     "describe: 2",
+    'thrift row: "1"^^xsd:integer false',
+    'thrift row: "a"@en false',
+    "thrift construct: 2",
+    "thrift put: 200",
+    "thrift same: true",
     "fetch graph: true",
     "size: 2",
     "deleted: true",
@@ -81,6 +88,47 @@ def test_langchain_and_llama_index(own: Service) -> None:
     assert [json.loads(line) for line in lines] == LANGCHAIN_STEPS
 
 
+# 63 MB, fetched once. Later versions fetch a language model when they are imported.
+SPARQL_LLM = ("sparql-llm==0.0.8",)
+TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+EXAMPLE = "SELECT * WHERE { ?a <https://llm.example/knows> ?b }"
+
+
+def test_sparql_llm(own: Service) -> None:
+    """Its loaders of prefixes, examples and VoID, and its validator."""
+    if (reason := why_not_apart("sparql-llm", SPARQL_LLM)) is not None:
+        pytest.skip(reason)
+    prefixes = """PREFIX m: <https://llm.example/> PREFIX sh: <http://www.w3.org/ns/shacl#>
+        PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+        PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> """
+    own.update(
+        prefixes
+        + "CLEAR ALL ; INSERT DATA { m:ann a m:Person ; m:name 'Ann' ; m:knows m:bob . m:bob a m:Person . "
+        "m: sh:declare [ sh:prefix 'm' ; sh:namespace 'https://llm.example/'^^xsd:anyURI ] . "
+        f"m:q a sh:SPARQLExecutable ; rdfs:comment 'Who knows whom?' ; sh:select '{EXAMPLE}' }}"
+    )
+    lines = run_apart("sparql-llm", "sparql_llm_client", own.url)
+    own.update("CLEAR ALL")
+    assert [json.loads(line) for line in lines] == [
+        ["prefixes", {"m": "https://llm.example/"}],
+        [
+            "schema",
+            {
+                "https://llm.example/Person": [
+                    TYPE,
+                    "https://llm.example/knows",
+                    "https://llm.example/name",
+                ]
+            },
+        ],
+        ["example", ["Who knows whom?", "SelectQuery", EXAMPLE]],
+        ["shape", ["https://llm.example/Person", "m:Person"]],
+        ["right", []],
+        ["wrong", [TYPE, "m:Person", "m:knows", "m:nam", "m:name"]],
+        ["mended", [True, []]],
+    ]
+
+
 MINUTE = 60_000
 BEGIN = 1_700_000_040_000  # a whole minute
 
@@ -104,9 +152,9 @@ def logs(own: Service) -> Iterator[httpx.Client]:
 
 
 def grafana(client: httpx.Client, search: dict[str, Any]) -> dict[str, Any]:
-    """One query of a panel, as Grafana's data source sends it."""
-    head = {"search_type": "query_then_fetch", "ignore_unavailable": True, "index": "logs-*"}
-    span = {"gte": BEGIN, "lte": BEGIN + 3 * MINUTE, "format": "epoch_millis"}
+    """One query of a panel, as Grafana's data source sends it: pkg/tsdb/elasticsearch of its sources."""
+    head = {"ignore_unavailable": True, "index": "logs-*"}
+    span = {"format": "epoch_millis", "gte": BEGIN, "lte": BEGIN + 3 * MINUTE}
     within: list[dict[str, Any]] = [
         {"range": {"@timestamp": span}},
         {"query_string": {"analyze_wildcard": True, "query": "host:h*"}},
@@ -121,14 +169,26 @@ def grafana(client: httpx.Client, search: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def by_time(aggs: dict[str, Any]) -> dict[str, Any]:
+    histogram = {
+        "field": "@timestamp",
+        "min_doc_count": 0,
+        "extended_bounds": {"min": BEGIN, "max": BEGIN + 3 * MINUTE},
+        "format": "epoch_millis",
+        "fixed_interval": "60000ms",
+    }
+    return {"date_histogram": histogram, "aggs": aggs}
+
+
 def test_grafana_tests_its_connection(logs: httpx.Client) -> None:
+    healthy = logs.get("/_cluster/health", params={"wait_for_status": "yellow"})
+    assert (healthy.status_code, healthy.json()["status"] in ("green", "yellow")) == (200, True)
     assert logs.get("/").json()["version"]["number"].startswith("8.")
     fields = logs.get("/logs-1/_mapping").json()["logs-1"]["mappings"]["properties"]
     assert fields["@timestamp"]["type"] == "date"
 
 
 def test_grafana_draws_time_series(logs: httpx.Client) -> None:
-    bounds = {"min": BEGIN, "max": BEGIN + 3 * MINUTE}
     metrics = {
         "1": {"avg": {"field": "value"}},
         "3": {"derivative": {"buckets_path": "1"}},
@@ -136,17 +196,11 @@ def test_grafana_draws_time_series(logs: httpx.Client) -> None:
         "5": {"extended_stats": {"field": "value", "sigma": "2"}},
         "6": {"cardinality": {"field": "host"}},
         "7": {"cumulative_sum": {"buckets_path": "1"}},
+        "9": {"serial_diff": {"buckets_path": "1", "lag": 2}},
+        "10": {"sum": {"field": "value", "missing": "0"}},
     }
-    histogram = {
-        "field": "@timestamp",
-        "min_doc_count": 0,
-        "extended_bounds": bounds,
-        "format": "epoch_millis",
-        "fixed_interval": "60s",
-    }
-    series = {"2": {"date_histogram": histogram, "aggs": metrics}}
     terms = {"field": "host", "size": 10, "order": {"_key": "desc"}, "min_doc_count": 1}
-    found = grafana(logs, {"size": 0, "aggs": {"8": {"terms": terms, "aggs": series}}})
+    found = grafana(logs, {"size": 0, "aggs": {"8": {"terms": terms, "aggs": {"2": by_time(metrics)}}}})
     hosts = found["aggregations"]["8"]["buckets"]
     assert [host["key"] for host in hosts] == ["h1", "h0"]
     buckets = hosts[0]["2"]["buckets"]
@@ -158,20 +212,37 @@ def test_grafana_draws_time_series(logs: httpx.Client) -> None:
     assert buckets[1]["3"]["value"] == 2
     assert buckets[1]["5"]["std_deviation_bounds"]["upper"] == 3
     assert buckets[2]["7"]["value"] == 9
+    assert buckets[2]["9"]["value"] == 4
 
 
 def test_grafana_shows_logs(logs: httpx.Client) -> None:
+    """And the lines around one of them, by search_after."""
     highlight = {
         "fields": {"*": {}},
         "pre_tags": ["@HIGHLIGHT@"],
         "post_tags": ["@/HIGHLIGHT@"],
         "fragment_size": 2_147_483_647,
     }
-    order = [{"@timestamp": {"order": "desc", "unmapped_type": "boolean"}}, {"_doc": {"order": "desc"}}]
-    search = {"size": 2, "sort": order, "script_fields": {}, "docvalue_fields": ["@timestamp"]}
-    hits = grafana(logs, {**search, "highlight": highlight})["hits"]["hits"]
+
+    def lines(order: str, **more: Any) -> dict[str, Any]:
+        search = {
+            "size": 2,
+            "sort": {"@timestamp": {"order": order, "unmapped_type": "boolean"}, "_doc": {"order": order}},
+            "docvalue_fields": ["@timestamp"],
+            "script_fields": {},
+            "fields": [{"field": "@timestamp", "format": "strict_date_optional_time_nanos"}],
+            "highlight": highlight,
+            "aggs": {"1": by_time({})},
+        }
+        return grafana(logs, {**search, **more})
+
+    found = lines("desc")
+    hits = found["hits"]["hits"]
     assert [hit["_source"]["message"] for hit in hits] == ["message 5", "message 4"]
     assert all(hit["fields"]["@timestamp"] and hit["sort"] for hit in hits)
+    assert [bucket["doc_count"] for bucket in found["aggregations"]["1"]["buckets"]] == [2, 2, 2, 0]
+    before = lines("desc", search_after=hits[1]["sort"])["hits"]["hits"]
+    assert [hit["_source"]["message"] for hit in before] == ["message 3", "message 2"]
 
 
 def test_grafana_splits_by_filters_and_lists_values(logs: httpx.Client) -> None:
@@ -183,42 +254,67 @@ def test_grafana_splits_by_filters_and_lists_values(logs: httpx.Client) -> None:
     assert [one["key"] for one in found["aggregations"]["1"]["buckets"]] == ["h0", "h1"]
 
 
+# What graph-explorer 3 sends, for these data: packages/graph-explorer/src/connector/sparql of its sources.
+SUBJECTS = """SELECT DISTINCT ?subject WHERE { ?subject ?pValue ?value . OPTIONAL { ?subject a ?class } .
+       FILTER (?pValue IN (<urn:e:name>)) FILTER (?class IN (<urn:e:Person>))
+       FILTER (CONTAINS(LCASE(STR(?value)), LCASE("Ann"))) } LIMIT 10"""
+NO_LITERAL = f"FILTER(!isLiteral(?neighbor) && ?predicate != <{TYPE}>)"
 EXPLORER = [
-    """SELECT ?class (COUNT(?start) AS ?instancesCount) { ?start a ?class . FILTER (!isBlank(?start)) }
-       GROUP BY ?class""",
-    """SELECT DISTINCT ?pred { ?subject a <urn:e:Person> ; ?pred ?object .
-       FILTER (!isBlank(?object) && isLiteral(?object)) }""",
-    """SELECT DISTINCT ?subject ?pred ?value ?class { ?subject ?pred ?value .
-       { SELECT DISTINCT ?subject ?class { ?subject a ?class ; ?predicate ?value .
-         FILTER (?predicate IN (<urn:e:name>)) FILTER (?class IN (<urn:e:Person>))
-         FILTER (regex(str(?value), "Ann", "i")) } LIMIT 10 OFFSET 0 }
-       FILTER (isLiteral(?value)) }""",
-    """SELECT DISTINCT ?subject ?predToSubject ?predFromSubject { BIND (<urn:e:ann> AS ?argument)
-       { ?argument ?predToSubject ?subject } UNION { ?subject ?predFromSubject ?argument } }""",
-    """SELECT ?class (COUNT(?class) AS ?count) { ?subject a ?class { SELECT DISTINCT ?subject ?class {
-       ?subject a ?class . { ?subject ?p <urn:e:ann> } UNION { <urn:e:ann> ?p ?subject } } LIMIT 500 } }
-       GROUP BY ?class""",
+    "SELECT ?class  (COUNT(?start) AS ?instancesCount) { ?start a ?class } GROUP BY ?class",
+    """SELECT ?predicate (COUNT(?predicate) as ?count) {
+       [] ?predicate ?object FILTER(!isLiteral(?object)) } GROUP BY ?predicate""",
+    """SELECT ?class ?pred (SAMPLE(?object) as ?sample) WHERE {
+       { SELECT (<urn:e:Person> AS ?class) ?pred ?object WHERE {
+           { SELECT ?subject WHERE { ?subject a <urn:e:Person>. } LIMIT 1 }
+           ?subject ?pred ?object. FILTER(!isBlank(?object) && isLiteral(?object)) } }
+       UNION
+       { SELECT (<urn:e:None> AS ?class) ?pred ?object WHERE {
+           { SELECT ?subject WHERE { ?subject a <urn:e:None>. } LIMIT 1 }
+           ?subject ?pred ?object. FILTER(!isBlank(?object) && isLiteral(?object)) } } }
+       GROUP BY ?class ?pred""",
+    """SELECT DISTINCT ?edgeType ?sourceType ?targetType WHERE {
+       { SELECT (<urn:e:knows> AS ?edgeType) ?sourceType ?targetType WHERE {
+           { SELECT ?sourceType ?targetType WHERE { ?s <urn:e:knows> ?o . FILTER(!isLiteral(?o))
+             ?s a ?sourceType . ?o a ?targetType . } LIMIT 10000 } } } }""",
+    f"""SELECT DISTINCT ?subject ?predicate ?object WHERE {{ {{ {SUBJECTS} }}
+       {{ ?subject ?predicate ?object FILTER(isLiteral(?object) || ?predicate = <{TYPE}>) }} }}""",
+    f"""SELECT DISTINCT (?subject as ?bNode) WHERE {{ {{ {SUBJECTS} }} FILTER(isBlank(?subject)) }}""",
+    f"""SELECT ?resource (COUNT(DISTINCT ?neighbor) AS ?totalCount) WHERE {{
+       VALUES ?resource {{ <urn:e:ann> }} {{ ?resource ?predicate ?neighbor . {NO_LITERAL} }} UNION
+       {{ ?neighbor ?predicate ?resource . {NO_LITERAL} }} }} GROUP BY ?resource""",
+    f"""SELECT ?resource ?type (COUNT(DISTINCT ?neighbor) AS ?typeCount) WHERE {{
+       VALUES ?resource {{ <urn:e:ann> }}
+       {{ ?resource ?predicate ?neighbor . OPTIONAL {{ ?neighbor a ?type }} . {NO_LITERAL} }} UNION
+       {{ ?neighbor ?predicate ?resource . OPTIONAL {{ ?neighbor a ?type }} . {NO_LITERAL} }} }}
+       GROUP BY ?resource ?type""",
+    f"""SELECT ?subject ?predicate ?object WHERE {{ VALUES ?subject {{ <urn:e:ann> <urn:e:bob> }}
+       ?subject ?predicate ?object . FILTER(isLiteral(?object) || ?predicate = <{TYPE}>) }}""",
 ]
 
 
 def test_graph_explorer(own: Service) -> None:
-    """Its queries, with the fields that it sends."""
+    """Its queries, with what it sends beside them. It goes on without the summary that only Neptune has."""
+    summary = httpx.get(f"{own.url}/rdf/statistics/summary?mode=basic", trust_env=False)
+    assert summary.status_code == 404
     own.update(
-        "INSERT DATA { <urn:e:ann> a <urn:e:Person> ; <urn:e:name> 'Ann' ; <urn:e:knows> <urn:e:bob> . "
-        "<urn:e:bob> a <urn:e:Person> ; <urn:e:name> 'Bob' }"
+        "CLEAR ALL ; INSERT DATA { <urn:e:ann> a <urn:e:Person> ; <urn:e:name> 'Ann' . "
+        "<urn:e:ann> <urn:e:knows> <urn:e:bob> . <urn:e:bob> a <urn:e:Person> ; <urn:e:name> 'Bob' }"
     )
     counts = []
     for query in EXPLORER:
         answer = httpx.post(
             f"{own.url}/sparql",
-            data={"query": query, "queryId": "0d6d7a2e-7d5c-4f0f-9f4e-5b3f8e0c9a55"},
-            headers={"Accept": "application/sparql-results+json"},
+            data={"query": query},
+            headers={
+                "Accept": "application/sparql-results+json",
+                "queryId": "0d6d7a2e-7d5c-4f0f-9f4e-5b3f8e0c9a55",
+            },
             trust_env=False,
         )
         assert answer.status_code == 200, answer.text
         counts.append(len(answer.json()["results"]["bindings"]))
-    own.update("DELETE WHERE { <urn:e:ann> ?p ?o } ; DELETE WHERE { <urn:e:bob> ?p ?o }")
-    assert counts == [1, 1, 1, 3, 1]
+    own.update("CLEAR ALL")
+    assert counts == [1, 2, 1, 1, 2, 0, 1, 1, 4]
 
 
 # 511 MB, fetched once; the environment has no room in that of the tests.

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -70,6 +71,32 @@ def numbers(node: Service, graph: str, level: str) -> set[str]:
     answer = httpx.post(f"{node.url}/sparql", data=form, timeout=30, trust_env=False)
     assert answer.status_code == 200, answer.text
     return {row["o"]["value"] for row in answer.json()["results"]["bindings"]}
+
+
+def test_a_transaction_is_used_at_any_node(cluster: ClusterService) -> None:
+    """It lives on the node where it began, which the others ask."""
+    urls = [node.url for node in cluster.nodes.values()]
+    root, turtle = "/repositories/graphdb/transactions", {"Content-Type": "text/turtle"}
+
+    def act(number: int, action: str, **options: Any) -> httpx.Response:
+        address = f"{urls[number]}{root}/{transaction}"
+        return httpx.put(address, params={"action": action}, timeout=HANG_S, trust_env=False, **options)
+
+    begun = httpx.post(f"{urls[0]}{root}", timeout=HANG_S, trust_env=False)
+    transaction = begun.headers["location"].rpartition("/")[2]
+    body = "<urn:transaction> <urn:p> 1, 2 ."
+    assert act(1, "ADD", content=body, headers=turtle).status_code == 200
+    query = {"content": "SELECT * { <urn:transaction> ?p ?o }", "headers": {"Accept": "text/csv"}}
+    for number in range(3):
+        assert len(act(number, "QUERY", **query).text.splitlines()) == 3
+    committed = act(2, "COMMIT")
+    assert committed.status_code == 200, committed.text
+    index = committed.headers["X-Snapshot-Index"]
+    for url in urls:
+        form = {"query": "SELECT * { <urn:transaction> ?p ?o }", "min_index": index}
+        answer = httpx.post(f"{url}/sparql", data=form, timeout=HANG_S, trust_env=False)
+        assert len(answer.json()["results"]["bindings"]) == 2
+    assert [act(number, "SIZE").status_code for number in range(3)] == [404, 404, 404]
 
 
 def test_any_node_takes_writes_and_what_was_confirmed_is_read_at_all(cluster: ClusterService) -> None:

@@ -72,7 +72,7 @@ def expected(service: Service) -> list[tuple[str, int, int]]:
 @contextmanager
 def no_readers(service: Service) -> Iterator[None]:
     """Meanwhile the readers stand still: what is answered, the columns answer."""
-    pids = service.pids("StoreReader") + service.pids("actors.readers.evaluator")
+    pids = service.pids("QueryKeeper") + service.pids("actors.readers.evaluator")
     assert pids
     try:
         for pid in pids:
@@ -109,7 +109,7 @@ def test_the_next_query_sees_an_update(counting: Service) -> None:
     assert rows == expected(counting)
 
 
-@pytest.mark.parametrize("process", ["ColumnView", "actors.columns.engine"])
+@pytest.mark.parametrize("process", ["QueryKeeper", "actors.columns.engine"])
 def test_a_view_that_is_killed_comes_back_while_queries_are_answered(counting: Service, process: str) -> None:
     before = expected(counting)
     (killed,) = counting.kill(process)

@@ -282,6 +282,8 @@ async def answers(client: httpx.AsyncClient, key: str) -> dict[str, object]:
         await ask(f"resource {name}", "GET", f"/{name}", headers=triples)
     counts = await ask("VoID", "GET", "/.well-known/void", headers={**triples, "Cache-Control": "no-cache"})
     found["VoID"] = sorted(re.sub(r"_:\S+", "_:b", counts.text).splitlines())
+    for name in ("p0", "p1", "p9", "C0", "c1"):
+        await ask(f"hint {name}", "GET", "/sparql", params={"query": f"ASK {{ ?s x:{name} ?o }}"})
     for tool, given in TOOLS:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
         called = await ask(

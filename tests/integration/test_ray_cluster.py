@@ -67,13 +67,13 @@ def _await_start(service: Service) -> None:
 
 def _hosted(cluster: RayCluster, name: str) -> list[str]:
     """Which of the database's processes a Ray node runs."""
-    kinds = ("ray::RaftLog", "ray::GraphPort", "ray::StoreReader")
+    kinds = ("ray::RaftLog", "ray::GraphPort", "ray::QueryKeeper")
     return sorted(title for title in cluster.workers(name) if title.startswith(kinds))
 
 
 def _await_hosted(service: Service, cluster: RayCluster, name: str) -> None:
     """Wait until a Ray node runs each of them once."""
-    expected = ["GraphPort", "RaftLog", "StoreReader"]
+    expected = ["GraphPort", "QueryKeeper", "RaftLog"]
     service.wait_until(
         lambda: [re.split(r"[:.]+", title)[1] for title in _hosted(cluster, name)] == expected, timeout_s=30
     )

@@ -48,7 +48,7 @@ def ask_endless(service: Service) -> threading.Thread:
 
 
 def test_kills_of_readers_are_mended(tmp_path: Path) -> None:
-    """An evaluator, then the StoreReader in the midst of a query; nothing is left behind at the end."""
+    """An evaluator, then the QueryKeeper in the midst of a query; nothing is left behind at the end."""
     service = Service(tmp_path / "data")
     try:
         service.start()
@@ -63,7 +63,7 @@ def test_kills_of_readers_are_mended(tmp_path: Path) -> None:
         asking = ask_endless(service)
         time.sleep(1)
         before = evaluators(service)
-        service.kill("StoreReader")
+        service.kill("QueryKeeper")
         service.wait_until(lambda: not any(map(exists, before)), HANG_S)
         asking.join()
         assert count(service) == "300"

@@ -227,3 +227,89 @@ def test_explain_shows_the_searches(service: Service) -> None:
         trust_env=False,
     )
     assert {report["index"] for report in answer.json()["lookups"]} == {"books", "literals of the graph"}
+
+
+RESTRICTED = [
+    # of all three books with vectors, the nearest to (1, 0) are 1 and 2; the pattern has 2 and 3
+    (
+        "search:knn (1 0) ; search:field 'place' ; search:k 1",
+        "?s :year ?year FILTER (?year > 1901)",
+        ["book2"],
+    ),
+    (
+        "search:knn (1 0) ; search:field 'place' ; search:k 2",
+        "?s :year ?y FILTER (?y > 1901)",
+        ["book2", "book3"],
+    ),
+    ("search:knn :book1 ; search:field 'place' ; search:k 1", "?s :year 1903", ["book3"]),
+    ("search:query 'wine' ; search:limit 1", "?s :year 1901", ["book1"]),
+    ("search:query 'wine' ; search:limit 1", "{ ?s :year 1901 } UNION { ?s :year 1903 }", ["book1"]),
+    ("search:query 'wine'", "VALUES ?s { :book2 :book9 } FILTER EXISTS { ?s :year ?y }", ["book2"]),
+    ("search:query 'wine'", "?s :year 1999", []),
+]
+
+
+@pytest.mark.parametrize(("search", "pattern", "names"), RESTRICTED)
+def test_a_pattern_in_the_braces_restricts_the_search(
+    service: Service, search: str, pattern: str, names: list[str]
+) -> None:
+    query = f"""SELECT ?s {{ SERVICE <search:books> {{ [] {search} ; search:hit [ search:entity ?s ] .
+        {pattern} }} }}"""
+    assert values(f"{service.url}/sparql", query) == [f"http://example/{name}" for name in names]
+
+
+def test_the_pattern_in_the_braces_is_a_part_of_the_query(service: Service) -> None:
+    """Its variables are bound, and the patterns around are joined."""
+    query = """SELECT ?label ?y ?total { ?s rdfs:label ?label .
+        SERVICE <search:books> { [] search:query "wine" ; search:totalHits ?total ;
+          search:hit [ search:entity ?s ] . ?s :year ?y FILTER (?y < 1902) } }"""
+    assert list(rows(f"{service.url}/sparql", query)) == [
+        (("label", "The printed page"), ("total", "1"), ("y", "1901"))
+    ]
+
+
+def test_a_large_pattern_is_looked_up_for_the_best_hits(service: Service) -> None:
+    """It finds what the small one finds, and explain says which way."""
+    many = " ".join(f":many{number} :kind :Thing ." for number in range(10_100))
+    service.update(f"{PREFIXES} INSERT DATA {{ {many} :book2 :kind :Thing . :book3 :kind :Thing }}")
+    for search, names in [
+        ("search:knn (1 0) ; search:field 'place' ; search:k 1", ["book2"]),
+        ("search:knn (1 0) ; search:field 'place'", ["book2", "book3"]),
+        ("search:query 'wine' ; search:limit 1", ["book2"]),
+        ("search:query 'wine OR beer'", ["book2", "book3"]),
+        ("search:query 'wine OR beer' ; search:offset 1 ; search:limit 1", None),
+    ]:
+        found, plans = [], []
+        for pattern in ("?s :kind :Thing", "?s :kind :Thing . ?s :year ?y"):
+            query = f"""SELECT ?s {{ SERVICE <search:books> {{ [] {search} ;
+                search:hit [ search:entity ?s ] . {pattern} }} }}"""
+            found.append(values(f"{service.url}/sparql", query))
+            explained = httpx.get(
+                f"{service.url}/sparql",
+                params={"query": PREFIXES + query, "explain": "true"},
+                timeout=HANG_S,
+                trust_env=False,
+            )
+            plans.append(explained.json()["lookups"][0]["plan"])
+        assert found[0] == found[1]
+        if names is not None:
+            assert found[0] == [f"http://example/{name}" for name in names]
+        assert ("looked up in the pattern" in plans[0], "filter the search" in plans[1]) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("FILTER (?score > 1)", "has to be about the variable of search:entity"),
+        ("?s :year ?y FILTER (?score > 1)", "?score in the pattern"),
+        ("?other :year ?y", "has to be about the variable of search:entity"),
+        ("?s text:query 'bus'", "another search"),
+        ("SERVICE <http://example/> { ?s ?p ?o }", "another search or SERVICE"),
+    ],
+)
+def test_a_pattern_that_restricts_nothing_is_refused(service: Service, pattern: str, reason: str) -> None:
+    query = f"""{PREFIXES} SELECT * {{ SERVICE <search:books> {{ [] search:query "wine" ;
+        search:hit [ search:entity ?s ; search:score ?score ] . {pattern} }} }}"""
+    answer = httpx.get(f"{service.url}/sparql", params={"query": query}, timeout=HANG_S, trust_env=False)
+    assert answer.status_code == 400, answer.text
+    assert reason in answer.json()["error"]

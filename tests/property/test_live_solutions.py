@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store
 
+from graphdb.config.limits import GateLimits
 from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import Matcher
 from graphdb.live.notifications import Notification
 from graphdb.live.records import value_of
 from graphdb.live.sparql_queries import SolutionQuery
-from graphdb.planning.gate import GateLimits
 from graphdb.store.quad_store import QuadStore
 from tests.property.test_live import net_changes
 

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Quad, QueryResultsFormat, Store
 
+from graphdb.config.limits import GateLimits
 from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import Matcher
 from graphdb.live.notifications import Difference, Notification
@@ -15,7 +16,7 @@ from graphdb.live.records import value_of
 from graphdb.live.sparql_queries import Rows, SolutionQuery, WholeQuery, differences
 from graphdb.model import ChangeSet
 from graphdb.planning.engine_text import engine_text
-from graphdb.planning.gate import GateLimits, read_query
+from graphdb.planning.gate import read_query
 from graphdb.store.engine_query import engine_query
 from graphdb.store.quad_store import QuadStore
 from tests.property.test_live import net_changes

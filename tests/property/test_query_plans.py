@@ -4,6 +4,7 @@ W3C suites, with other constants in their places.
 
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,13 @@ from hypothesis import strategies as st
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError
 from graphdb.planning import gate
-from graphdb.planning.text_shapes import cut_text
+from graphdb.planning.text_shapes import cut_text, numbered_text
+from graphdb.sparql.algebra import Algebra, Project
+from graphdb.sparql.packing import packed, unpacked, with_literals
 from graphdb.sparql.parser import parse_query
+from graphdb.sparql.terms import Variable
+from graphdb.sparql.translation import abstract_query, columns_of
+from graphdb.sparql.tree_walk import renamed, rewritten
 from graphdb.store.query_plans import PlansByShape, QueryPlan, plan_of
 from graphdb.store.small_joins import SmallJoin
 from tests.conformance.manifests import suite_root
@@ -123,6 +129,64 @@ def check(text: str, rand: random.Random) -> int:
     return filled(plans, text, rand)
 
 
+def check_names(text: str, rand: random.Random) -> bool:
+    """Whether a text can be cut at its variables and literals; then another one, with other names and with
+    other literals where they are constants, has the same algebra but for these.
+    """
+    numbered = numbered_text(text)
+    try:
+        first = parse_query(text, BASE)
+    except GraphDBError:
+        return False
+    if numbered is None:
+        return False
+    places = numbered.places(first)
+    names = list(numbered.names)
+    others = [f"{name}_" for name in names] if rand.random() < 0.5 else rand.sample(names, len(names))
+    words = iter(numbered.literals)
+    values = list[str]()
+
+    def written(found: re.Match[str]) -> str:
+        if found[1] is not None:
+            return f"?{others[int(found[1])]}"
+        place, (span, value) = len(values), next(words)
+        is_string = text[span.start] in "\"'"
+        if place in places:
+            value = rand.choice(["", "a", "it's", "#?a", "7", "ä"] if is_string else ["0", "007", "12"])
+        values.append(value)
+        quote = "'" if '"' in value else '"'
+        return f"{quote}{value}{quote}" if is_string else value
+
+    other = re.sub("\0(?:([0-9]+)\0|[si])", written, numbered.form)
+    again = numbered_text(other)
+    assert again is not None
+    assert (again.form, list(again.names)) == (numbered.form, others)
+    assert again.with_fixed(places) == numbered.with_fixed(places)
+    own = dict(zip(names, others, strict=True))
+    second = parse_query(other, BASE)
+    assert columns_of(second) == [own.get(name, name) for name in columns_of(first)]
+    terms = {Variable(name): Variable(own_name) for name, own_name in own.items()}
+    constants = {numbered.literals[place][0]: again.literals[place][1] for place in places}
+    one, another = with_literals(abstract_query(first), constants), abstract_query(second)
+    assert in_order(renamed(one.pattern, terms)) == in_order(another.pattern)
+    assert (one.dataset, one.base, one.form) == (another.dataset, another.base, another.form)
+    assert tuple(renamed(each, terms) for each in one.template) == another.template
+    assert unpacked(packed(first)) == abstract_query(first)
+    return True
+
+
+def in_order(pattern: Algebra) -> Algebra:
+    """With the columns of each SELECT in one order, which has no meaning in a sub-select."""
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, Project):
+            return node
+        return replace(node, variables=tuple(sorted(node.variables, key=lambda each: each.name)))
+
+    found: Algebra = rewritten(pattern, change)
+    return found
+
+
 def suite_texts() -> list[Path]:
     root = suite_root()
     return [] if root is None else sorted(root.rglob("*.rq"))
@@ -132,18 +196,39 @@ def suite_texts() -> list[Path]:
 def test_the_queries_of_the_suites() -> None:
     found = suite_texts()
     assert len(found) > 500
-    rand, by_shape = random.Random(1), 0
+    rand, by_shape, by_names = random.Random(1), 0, 0
     for path in found:
         try:
-            by_shape += check(path.read_text("utf-8"), rand) > 0
+            text = path.read_text("utf-8")
         except UnicodeDecodeError:
             continue
+        by_shape += check(text, rand) > 0
+        by_names += check_names(text, rand)
     assert by_shape > 20
+    assert by_names > 400
 
 
 @given(texts | queries | joins, st.randoms(use_true_random=False))
 def test_random_queries(text: str, rand: random.Random) -> None:
     check(text, rand)
+    check_names(text, rand)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("ASK { ?a ?b $a }", "ASK { 0 1 0 }"),
+        ("ASK { ?a <?b> '?c' FILTER(?b = ?c) } # ?a", "ASK { 0 <?b> s FILTER(1 = 2) } # ?a"),
+        ("ASK { ?a ?b 12, 1.5, -1, '12'^^<x:1> } LIMIT 3", "ASK { 0 1 i, 1.5, -1, s^^<x:1> } LIMIT 3"),
+        ("ASK FILTER(?a<?b&&?c>?d)", "ASK FILTER(0<?b&&?c>1)"),  # to the lexer too the middle is an IRI
+        ("ASK { ?\u00e4 ?a ?a\u00e9 }", "ASK { ?\u00e4 0 ?a\u00e9 }"),
+        ('ASK { ?a ?b """?c""" }', None),
+        ("ASK { ?a ?b '\\'' }", None),
+    ],
+)
+def test_numbers_in_place_of_names(text: str, form: str | None) -> None:
+    found = numbered_text(text)
+    assert (None if found is None else found.form.replace("\0", "")) == form
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,15 @@ def test_counts_without_rows_are_those_of_the_engine(triples: Path, loaded: tupl
         if ours is not None:
             found += 1
             answer = rows_of(answer_of(*ours.answer(), TermTexts(catalog.connection)))
-            if answer != engine_rows(store, asked):
+            expected = engine_rows(store, asked)
+            assert isinstance(answer, Counter)
+            assert isinstance(expected, Counter)
+            if one.name.startswith(ANY_ROWS):
+                answer, expected = Counter({(): answer.total()}), Counter({(): expected.total()})
+            if answer != expected:
                 differing.append(one.text)
     assert differing == []
-    assert found >= 45
+    assert found >= 85
 
 
 def test_the_columns_answer_as_the_engine_does(triples: Path, loaded: tuple[Store, Catalog]) -> None:

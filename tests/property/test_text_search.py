@@ -16,9 +16,9 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.store.join_walk import OverBudget
 from graphdb.store.quad_store import QuadStore
-from graphdb.store.search_tables import Table
+from graphdb.store.search_tables import Stale, Table
 from graphdb.store.small_joins import ENTRIES_AT_ONCE, small_join
-from graphdb.text.literal_index import ALL, LiteralIndex, Stale
+from graphdb.text.literal_index import ALL, LiteralIndex
 from graphdb.text.literal_search import LiteralSearcher
 
 PREFIXES = "PREFIX text: <http://jena.apache.org/text#> PREFIX : <urn:> "
@@ -142,6 +142,21 @@ def test_finds_what_a_scan_finds(
         places = [table.names.index(name) for name in ("s", "l", "graph")]
         found = Counter(tuple(row[place] for place in places) for row in table.solutions)
         assert found == scanned(state, wanted, where, graph)
+
+
+def test_finds_what_stood_alone_in_its_segment_before_it_was_removed() -> None:
+    node, predicate = NamedNode("urn:a"), NamedNode("urn:p")
+    red, blue = (Quad(node, predicate, Literal(text), DefaultGraph()) for text in ("red", "blue"))
+    indexed = Indexed()
+    indexed.apply([red], 0)
+    indexed.take_in()
+    indexed.apply([], 1)
+    indexed.index.step()
+    indexed.apply([blue], 0)
+    indexed.take_in()
+    for at, times in ((1, 1), (2, 0), (3, 0)):
+        (table,) = indexed.tables(query_of(["red"], (), None), at).values()
+        assert len(table.rows) == times
 
 
 @settings(max_examples=100, deadline=None)

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, QuerySolutions, Store
 
+from graphdb.config.limits import GateLimits
 from graphdb.model import ChangeSet
-from graphdb.planning.gate import GateLimits, read_query, read_update
+from graphdb.planning.gate import read_query, read_update
 from graphdb.sparql.dataset import Dataset
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore

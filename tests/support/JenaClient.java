@@ -1,5 +1,6 @@
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
+import java.math.BigInteger;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -16,6 +17,9 @@ import org.apache.jena.rdf.model.ResourceFactory;
 import org.apache.jena.rdfconnection.RDFConnection;
 import org.apache.jena.rdfconnection.RDFConnectionRemote;
 import org.apache.jena.rdfpatch.RDFPatch;
+import org.apache.jena.riot.Lang;
+import org.apache.jena.riot.RDFDataMgr;
+import org.apache.jena.sparql.exec.http.QueryExecutionHTTP;
 import org.apache.jena.rdfpatch.RDFPatchOps;
 import org.apache.jena.rdfpatch.changes.RDFChangesCollector;
 import org.apache.jena.sparql.core.DatasetGraph;
@@ -40,6 +44,7 @@ public class JenaClient {
         }
         try (RDFConnection connection = builder.build()) {
             sparql(connection);
+            thrift();
             graphs(connection);
             datasets(connection);
             patches(connection);
@@ -53,6 +58,31 @@ public class JenaClient {
         say("ask", connection.queryAsk("ASK { GRAPH ?g { ?s ?p 2 } }"));
         say("construct", connection.queryConstruct("CONSTRUCT WHERE { ?s ?p ?o }").size());
         say("describe", connection.queryDescribe("DESCRIBE <http://x/s>").size());
+    }
+
+    static void thrift() throws Exception {
+        String query = "SELECT ?s ?o ?none { ?s <" + P + "> ?o } ORDER BY ?o";
+        try (var asked = QueryExecutionHTTP.service(base + "/ds/query").query(query)
+                .acceptHeader("application/sparql-results+thrift").build()) {
+            asked.execSelect().forEachRemaining(row -> say("thrift row", row.get("o") + " " + row.contains("none")));
+        }
+        try (var asked = QueryExecutionHTTP.service(base + "/ds/query").query("CONSTRUCT WHERE { ?s ?p ?o }")
+                .acceptHeader("application/rdf+thrift").build()) {
+            say("thrift construct", asked.execConstruct().size());
+        }
+        Model model = ModelFactory.createDefaultModel();
+        model.add(model.createResource(), model.createProperty(P), model.createTypedLiteral(BigInteger.valueOf(7)));
+        model.add(model.createResource("http://x/t"), model.createProperty(P), model.createLiteral("t", "en"));
+        var out = new ByteArrayOutputStream();
+        RDFDataMgr.write(out, model, Lang.RDFTHRIFT);
+        String target = base + "/ds/data?graph=http://g/thrift";
+        var sent = HttpRequest.newBuilder(URI.create(target)).header("Content-Type", "application/rdf+thrift")
+            .PUT(HttpRequest.BodyPublishers.ofByteArray(out.toByteArray())).build();
+        say("thrift put", http.send(sent, HttpResponse.BodyHandlers.discarding()).statusCode());
+        try (RDFConnection connection = RDFConnectionRemote.service(base + "/ds").build()) {
+            say("thrift same", connection.fetch("http://g/thrift").isIsomorphicWith(model));
+            connection.delete("http://g/thrift");
+        }
     }
 
     static void graphs(RDFConnection connection) {

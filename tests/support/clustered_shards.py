@@ -114,4 +114,5 @@ def forwarded_work(log: RaftLogClient, follower: ClusterFollower, shard: Shard) 
         parts.own_namespaces,
         GateLimits(),
         SearchCopies(Settings(), log),
+        parts.transactions.answer_other,
     )

@@ -25,7 +25,7 @@ from tests.support.readers import answering
 from tests.support.shards import SMALL_LOG, Shard
 from tests.support.timing import HANG_S
 
-__all__ = ["ColumnNode", "open_columns"]
+__all__ = ["ColumnNode", "open_columns", "until_following", "until_listening"]
 
 
 @dataclass(slots=True)
@@ -37,10 +37,21 @@ class ColumnNode:
     view: ColumnView
 
     async def query(
-        self, text: str, format: ResultFormat = ResultFormat.CSV, timeout_s: float = HANG_S
+        self,
+        text: str,
+        format: ResultFormat = ResultFormat.CSV,
+        timeout_s: float = HANG_S,
+        *,
+        uniting: bool = False,
     ) -> tuple[str, bytes]:
-        """Where the answer came from (columns, reader), and the answer."""
-        stream = await self.shard.start_query(self.request(text, format, timeout_s))
+        """Where the answer came from (columns, reader), and the answer. uniting: of all graphs as one."""
+        return await self.answer(self.request(text, format, timeout_s), uniting=uniting)
+
+    async def answer(self, request: QueryRequest, *, uniting: bool = False) -> tuple[str, bytes]:
+        """As `query`."""
+        reads = await self.shard.reads(FULL_VISIBILITY)
+        reads = reads.uniting_graphs() if uniting else reads
+        stream = await reads.start_query(request)
         try:
             assert stream.snapshot_index >= 0
             pieces = []
@@ -62,12 +73,24 @@ class ColumnNode:
 
     async def following(self) -> ColumnStatus:
         """Wait until the view follows the log."""
-        async with asyncio.timeout(120):  # its process gives way to all else, also while it starts
-            while True:
-                with suppress(UnavailableError):  # it does not listen yet
-                    if (status := await self.columns.status()).state == "following":
-                        return status
-                await asyncio.sleep(0.02)
+        return await until_following(self.columns)
+
+
+async def until_following(columns: ColumnClient) -> ColumnStatus:
+    """Wait until a view follows its log."""
+    async with asyncio.timeout(120):
+        while (status := await until_listening(columns)).state != "following":  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    return status
+
+
+async def until_listening(columns: ColumnClient) -> ColumnStatus:
+    """Wait until a view's engine answers."""
+    async with asyncio.timeout(120):  # its process gives way to all else, also while it starts
+        while True:
+            with suppress(UnavailableError):
+                return await columns.status()
+            await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
@@ -89,6 +112,7 @@ async def open_columns(directory: Path, **sections: dict[str, Any]) -> AsyncIter
     client = ReaderClient(answering(reader.endpoint()))
     shard = Shard.standalone(settings, LogClient(find_log), client, columns=columns)
     try:
+        await until_listening(columns)
         await shard.start()
         yield ColumnNode(shard, columns, view)
     finally:

@@ -7,7 +7,7 @@ import asyncio
 import copy
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
@@ -26,7 +26,14 @@ from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command
 from graphdb.config import Live, Settings
 from graphdb.config.limits import GateLimits
-from graphdb.errors import HostNotAllowed, IndexNotReached, KeyReused, NotFound, Overloaded
+from graphdb.errors import (
+    HostNotAllowed,
+    IndexNotReached,
+    KeyReused,
+    NotFound,
+    Overloaded,
+    UnavailableError,
+)
 from graphdb.geometry.evaluate import evaluation_json
 from graphdb.graphql.editing import EditCheck, EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits
@@ -105,11 +112,11 @@ class MemoryBackend:
         self,
         *,
         union_default_graph: bool = False,
-        limits: gate.GateLimits | None = None,
+        limits: GateLimits | None = None,
         settings: Settings | None = None,
     ) -> None:
         """settings are those of alerts, which are evaluated once their timer is started."""
-        self._limits = limits or gate.GateLimits()
+        self._limits = limits or GateLimits()
         self._schema = SchemaWatch()
         self.store = QuadStore(Store(), (self._schema,), union_default_graph=union_default_graph)
         self.status_word = "healthy"
@@ -192,6 +199,7 @@ class MemoryBackend:
         return {"path": "reader", "reason": "there is no column view", "plan": None}
 
     async def start_query(self, request: QueryRequest) -> AnswerStream:
+        request = request.with_own_names()
         self.check_query(request.query)
 
         def begin(stream: MemoryStream) -> Write:
@@ -506,6 +514,15 @@ class _NoTransactions:
 
     def find(self, transaction_id: str, principal: Principal) -> Transaction:
         raise NotFound("transaction", transaction_id)
+
+    def home_of(self, transaction_id: str) -> int | None:
+        return None
+
+    async def ask_other(self, node_id: int, request: bytes) -> bytes:
+        raise UnavailableError("memory stands alone")
+
+    def serve_others(self, perform: Callable[[bytes], Awaitable[bytes]]) -> None:
+        pass
 
 
 class _MemoryQueryLog:

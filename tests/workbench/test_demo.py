@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import httpx
+import psutil  # type: ignore[import-untyped]
 import pytest
 
+from actors.processes import MARKER_VARIABLE
 from tests.support.chromium import browser, why_no_browser
 from tests.support.service import Service
 from tests.workbench.conftest import ROOT
@@ -27,6 +29,18 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def test_the_address_of_the_workbench_is_printed_first(demo: Service) -> None:
     first = next(line for line in demo.output.splitlines() if line.strip())
     assert f"{demo.url}/" in first
+
+
+def test_its_fork_server_has_ray_in_common_with_it(demo: Service) -> None:
+    """A fork of the command runs what the command does, which takes the name of the server as a title."""
+    (server,) = demo.pids("python -m actors.fork_server")
+    assert psutil.Process(server).environ() == {MARKER_VARIABLE: marker_of(demo)}
+
+
+def marker_of(service: Service) -> str:
+    (keeper,) = service.pids("actors.processes")
+    *_, marker = psutil.Process(keeper).cmdline()
+    return str(marker)
 
 
 def test_its_saved_queries_have_answers(demo: Service) -> None:

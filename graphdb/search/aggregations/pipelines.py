@@ -1,7 +1,7 @@
 """Aggregations over the answers of others.
 
 Beside a list of buckets: avg_bucket, sum_bucket, min_bucket, max_bucket, stats_bucket.
-Inside each bucket of one: cumulative_sum, derivative, bucket_sort.
+Inside each bucket of one: cumulative_sum, derivative, serial_diff, bucket_sort.
 """
 
 from collections.abc import Callable, Mapping
@@ -131,6 +131,28 @@ class Running(Pipeline):
 
 
 @dataclass(frozen=True)
+class SerialDiff(Pipeline):
+    """The difference to the bucket that stands lag buckets before; nothing where one of the two is a gap."""
+
+    name: str
+    meta: Meta
+    path: str
+    lag: int
+    zeros: bool = False  # in the place of gaps
+
+    def beside(self, answers: Answer) -> None:
+        """Nothing: it works among buckets."""
+
+    def among(self, buckets: list[Answer]) -> list[Answer]:
+        values = [in_bucket(bucket, self.path, self.zeros) for bucket in buckets]
+        for bucket, value, before in zip(buckets[self.lag :], values[self.lag :], values, strict=False):
+            if value is not None and before is not None:
+                found = {"value": float(value - before)}
+                bucket[self.name] = found if self.meta is None else {"meta": self.meta, **found}
+        return buckets
+
+
+@dataclass(frozen=True)
 class BucketSort(Pipeline):
     """Another order, and only some of the buckets."""
 
@@ -191,6 +213,16 @@ def _running(difference: bool) -> Callable[[str, Meta, Options], Pipeline]:
     return made
 
 
+def _serial_diff(name: str, meta: Meta, options: Options) -> Pipeline:
+    lag = options.integer("lag", 1)
+    if lag < 1:
+        raise illegal_request(
+            f"Lag must be a positive, non-zero integer.  Value supplied was[{lag}] for [{name}]."
+        )
+    path, zeros = _path(options)
+    return SerialDiff(name, meta, path, lag, zeros)
+
+
 def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
     keys = []
     for entry in options.items("sort"):
@@ -217,6 +249,7 @@ PIPELINES: dict[str, Callable[[str, Meta, Options], Pipeline]] = {
     "derivative": _running(True),
     "max_bucket": _sibling(_extreme(max)),
     "min_bucket": _sibling(_extreme(min)),
+    "serial_diff": _serial_diff,
     "stats_bucket": _sibling(_stats),
     "sum_bucket": _sibling(_sum),
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from graphdb.search.analysis import token_filters
@@ -23,6 +24,7 @@ from graphdb.search.analysis.tokenizers import (
     whole,
 )
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.similarity import STANDARD, Similarity, similarities_of
 
 __all__ = ["BUILT_IN", "Analyzers", "Components", "Failure"]
 
@@ -224,11 +226,18 @@ BUILT_IN: dict[str, Callable[[Parameters], Analyzer]] = {
 
 
 class Analyzers:
-    """Immutable. default is the name for text fields whose mappings name none."""
+    """Immutable. default is the name for text fields whose mappings name none. Similarities stand beside
+    analyzers: fields name them in the same way.
+    """
 
     def __init__(
-        self, analyzers: Mapping[str, Analyzer], normalizers: Mapping[str, Analyzer], components: Components
+        self,
+        analyzers: Mapping[str, Analyzer],
+        normalizers: Mapping[str, Analyzer],
+        components: Components,
+        similarities: Mapping[str, Similarity],
     ) -> None:
+        self._similarities = {"BM25": STANDARD, "boolean": STANDARD, "default": STANDARD, **similarities}
         self._analyzers = dict(analyzers)
         self._normalizers = normalizers
         self.components = components
@@ -236,9 +245,15 @@ class Analyzers:
 
     @classmethod
     def of(
-        cls, settings: Mapping[str, Any], max_ngram_diff: int = 1, max_shingle_diff: int = 3
+        cls,
+        settings: Mapping[str, Any],
+        max_ngram_diff: int = 1,
+        max_shingle_diff: int = 3,
+        similarity: object = MappingProxyType({}),
     ) -> "Analyzers":
-        """settings is what stands under `index.analysis`; illegal argument where it cannot be."""
+        """settings is what stands under `index.analysis`, and similarity under `index.similarity`; illegal
+        argument where it cannot be.
+        """
         unknown = settings.keys() - {"analyzer", "normalizer", "tokenizer", "filter", "char_filter"}
         if unknown:
             raise illegal_argument(f"unknown setting [index.analysis.{min(unknown)}]")
@@ -247,7 +262,15 @@ class Analyzers:
             _built(settings, "analyzer", lambda name, value: _analyzer(name, value, components)),
             _built(settings, "normalizer", lambda name, value: _normalizer(name, value, components)),
             components,
+            similarities_of(similarity),
         )
+
+    def similarity(self, name: str | None) -> Similarity:
+        """Of a field that names it, or none. Illegal argument where there is none of that name."""
+        found = self._similarities.get(name or "default")
+        if found is None:
+            raise illegal_argument(f"similarity [{name}] is not defined")
+        return found
 
     def find(self, name: str) -> Analyzer | None:
         """None where there is none of that name."""

@@ -106,7 +106,7 @@ PREFIXES = ("indexing.slowlog.", "merge.", "routing.allocation.", "search.slowlo
 """Kept and shown, without effect: they tune what is not there."""
 
 PRIVATE = frozenset({"creation_date", "provided_name", "uuid", "version.created"})
-TREES = frozenset({"analysis", "graph"})
+TREES = frozenset({"analysis", "graph", "similarity"})
 """Kept as they were given, as trees: their rooms read them."""
 
 
@@ -120,7 +120,7 @@ def known_setting(name: str) -> Setting | None:
 #
 # Normal form: what stands under `index`, by flat names without that prefix (`number_of_replicas`,
 # `mapping.total_fields.limit`), each a text or a list of texts, None where a client resets one; but
-# `analysis` and `graph` are trees.
+# `analysis`, `graph` and `similarity` are trees.
 
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -338,6 +338,7 @@ def analyzers_of(settings: Settings) -> Analyzers:
         settings.get("analysis") or {},
         number_setting(settings, "max_ngram_diff"),
         number_setting(settings, "max_shingle_diff"),
+        settings.get("similarity") or {},
     )
 
 

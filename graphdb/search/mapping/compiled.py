@@ -10,6 +10,7 @@ from graphdb.search.mapping.instants import MS_NANOS
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, unparsable
 from graphdb.search.mapping.readers import Read, reader_of
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES
+from graphdb.search.similarity import Similarity
 
 __all__ = [
     "AliasNode",
@@ -182,10 +183,13 @@ class Normalizer(Protocol):
 
 
 class Analyzers(Protocol):
-    """The index's analyzers by name. Errors: illegal_argument_exception for a name that is not known."""
+    """The index's analyzers and similarities by name. Errors: illegal_argument_exception for a name that is
+    not known.
+    """
 
     def analyzer(self, name: str, /) -> Analyzer: ...
     def normalizer(self, name: str, /) -> Normalizer: ...
+    def similarity(self, name: str | None, /) -> Similarity: ...
 
 
 @dataclass(slots=True)
@@ -313,6 +317,8 @@ class _Build:
             options["similarity"] = "cosine"
         if options.get("normalizer"):
             options["normalize"] = self._normalizer(options["normalizer"], path)
+        if kind.storage is Storage.TEXT or kind.storage is Storage.TERMS:
+            options["scores_by"] = self._similarity(options.get("similarity"), path)
         analyzer, search_analyzer = self._analyzer_names(definition, kind.storage)
         is_text = kind.storage is Storage.TEXT
         indexed = options.get("index", True) and kind.storage is not Storage.NONE
@@ -353,6 +359,15 @@ class _Build:
             return self._analyzers.normalizer(name).normalize
         except SearchError:
             missing = mapper_parsing(f"normalizer [{name}] not found for field [{path.rpartition('.')[2]}]")
+            raise unparsable(missing) from None
+
+    def _similarity(self, name: str | None, path: str) -> Similarity:
+        try:
+            return self._analyzers.similarity(name)
+        except SearchError:
+            missing = mapper_parsing(
+                f"Unknown Similarity type [{name}] for field [{path.rpartition('.')[2]}]"
+            )
             raise unparsable(missing) from None
 
 

@@ -10,7 +10,7 @@ from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.dictionary_queries import prefix_range
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.kernels import find_sorted
-from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained, term_weight
+from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained
 from graphdb.search.query.term_queries import TermQuery, bm25_scores
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, RewrittenQuery
 
@@ -190,7 +190,7 @@ class PhraseQuery(Query):
         return np.array(groups, dtype=np.int64)
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        weight = term_weight(boost * self.boost, self._idf(searcher))
+        weight = searcher.statistics(self.path).weight(boost * self.boost, self._idf(searcher))
         return bm25_scores(leaf, searcher, self.path, self.frequencies(leaf), weight)
 
     def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:

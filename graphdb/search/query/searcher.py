@@ -13,6 +13,7 @@ from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs, TermDictionar
 from graphdb.search.mapping import Mapping
 from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.query.kernels import edit_distances, glob_matches
+from graphdb.search.similarity import STANDARD, Similarity
 
 __all__ = [
     "ANY",
@@ -27,7 +28,6 @@ __all__ = [
     "idf_explained",
     "score",
     "score_explained",
-    "term_weight",
 ]
 
 # All terms of a dictionary as one array of code points, for patterns to be held against them.
@@ -83,12 +83,8 @@ class TermCodes:
         )
 
 
-# BM25 as Lucene computes it and Elasticsearch 8 shows it: in 32-bit floats, with the factor k1 + 1.
-#
-# Source: Lucene's BM25Similarity, SmallFloat; Elasticsearch's LegacyBM25Similarity for the factor.
+# The parts of a score; see `Similarity`.
 
-K1 = np.float32(1.2)
-B = np.float32(0.75)
 EXACT_NORM_MAX = 39  # norm bytes up to here stand for one length each
 
 
@@ -111,24 +107,24 @@ class FieldStatistics:
 
     doc_count: int
     total_terms: int
+    similarity: Similarity = STANDARD
 
     @property
     def average_length(self) -> np.float32:
         return np.float32(self.total_terms / self.doc_count) if self.doc_count else np.float32(1)
 
     def inverse_norms(self) -> Floats:
-        """(256,) by norm byte: 1 / (k1 * (1 - b + b * dl / avgdl))."""
-        return (1 / (K1 * ((1 - B) + B * LENGTHS / self.average_length))).astype(np.float32)
+        """(256,) by norm byte, see `Similarity`."""
+        return self.similarity.inverse_norms(LENGTHS, self.average_length)
+
+    def weight(self, boost: float, idf_sum: np.float32) -> np.float32:
+        """See `Similarity`."""
+        return self.similarity.weight(boost, idf_sum)
 
 
 def idf(doc_freq: int, doc_count: int) -> np.float32:
     """Weigh a term by its rarity: ln(1 + (N - n + 0.5) / (n + 0.5)), in nats."""
     return np.float32(math.log(1 + (doc_count - doc_freq + 0.5) / (doc_freq + 0.5)))
-
-
-def term_weight(boost: float, idf_sum: np.float32) -> np.float32:
-    """What a document scores at most: boost * (k1 + 1) * idf."""
-    return np.float32(np.float32(np.float32(boost) * (1 + K1)) * idf_sum)
 
 
 def score(weight: np.float32, freq: float, inverse_norm: np.float32) -> np.float32:
@@ -148,7 +144,7 @@ def idf_explained(doc_freq: int, doc_count: int) -> Explanation:
 
 
 def _tf_explained(freq: Explanation, norm: int, statistics: FieldStatistics) -> Explanation:
-    length, average = float(LENGTHS[norm]), statistics.average_length
+    length, average, similarity = float(LENGTHS[norm]), statistics.average_length, statistics.similarity
     inverse = statistics.inverse_norms()[norm]
     approximate = " (approximate)" if norm > EXACT_NORM_MAX else ""
     return explained(
@@ -156,8 +152,8 @@ def _tf_explained(freq: Explanation, norm: int, statistics: FieldStatistics) -> 
         "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
         [
             freq,
-            explained(1.2, "k1, term saturation parameter"),
-            explained(0.75, "b, length normalization parameter"),
+            explained(similarity.k1, "k1, term saturation parameter"),
+            explained(similarity.b, "b, length normalization parameter"),
             explained(length, f"dl, length of field{approximate}"),
             explained(float(average), "avgdl, average length of field"),
         ],
@@ -168,10 +164,10 @@ def score_explained(
     boost: float, idf_part: Explanation, freq: Explanation, norm: int, statistics: FieldStatistics
 ) -> Explanation:
     """Explain the score of a term or phrase that stands freq times in a field with a norm byte."""
-    weight = term_weight(boost, np.float32(idf_part["value"]))
+    weight = statistics.weight(boost, np.float32(idf_part["value"]))
     value = score(weight, freq["value"], statistics.inverse_norms()[norm])
     details = [idf_part, _tf_explained(freq, norm, statistics)]
-    factor = float(np.float32(boost) * (1 + K1))
+    factor = float(statistics.similarity.factor(boost))
     if factor != 1.0:
         details.insert(0, explained(factor, "boost"))
     text = f"score(freq={float(freq['value'])}), computed as boost * idf * tf from:"
@@ -268,7 +264,11 @@ class Searcher:
             elif (terms := leaf.segment.terms(path)) is not None:
                 doc_count += terms.doc_count
                 total_terms += len(terms.ordinals.terms)
-        return FieldStatistics(doc_count, total_terms)
+        return FieldStatistics(doc_count, total_terms, self._similarity(path))
+
+    def _similarity(self, path: str) -> Similarity:
+        spec = self.mapping.field(path)
+        return STANDARD if spec is None else spec.options.get("scores_by", STANDARD)
 
     def inverse_norms(self, path: str) -> Floats:
         """By norm byte, see `FieldStatistics`."""

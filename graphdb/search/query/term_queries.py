@@ -16,7 +16,6 @@ from graphdb.search.query.searcher import (
     idf_explained,
     score,
     score_explained,
-    term_weight,
 )
 from graphdb.search.query.tree import Matches, Query
 
@@ -54,7 +53,8 @@ class TermQuery(Query):
     def weight(self, searcher: Searcher, boost: float) -> np.float32:
         """The score that it tends to as the term gets more frequent."""
         n = searcher.doc_freq(self.path, self.term) if self.doc_freq is None else self.doc_freq
-        return term_weight(boost * self.boost, idf(n, searcher.statistics(self.path).doc_count))
+        statistics = searcher.statistics(self.path)
+        return statistics.weight(boost * self.boost, idf(n, statistics.doc_count))
 
     def postings(self, leaf: Leaf) -> tuple[Ints, Ints] | None:
         """Documents and frequencies in a leaf; None where it lacks the term."""
@@ -121,7 +121,7 @@ class KeywordQuery(Query):
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         statistics = searcher.statistics(self.path)
-        weight = term_weight(boost * self.boost, idf(self._doc_freq(searcher), statistics.doc_count))
+        weight = statistics.weight(boost * self.boost, idf(self._doc_freq(searcher), statistics.doc_count))
         constant = score(weight, 1.0, searcher.inverse_norms(self.path)[NO_NORMS])
         return Matches(self.mask(leaf, searcher), None, float(constant))
 
@@ -175,7 +175,7 @@ class BooleanQuery(Query):
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         n, statistics = self._statistics(searcher)
-        weight = term_weight(boost * self.boost, idf(n, statistics.doc_count))
+        weight = statistics.weight(boost * self.boost, idf(n, statistics.doc_count))
         constant = score(weight, 1.0, statistics.inverse_norms()[NO_NORMS])
         return Matches(self._having(leaf, self.value), None, float(constant))
 
@@ -231,8 +231,8 @@ class SynonymQuery(Query):
         return freqs
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        n, count = self._doc_freq(searcher), searcher.statistics(self.path).doc_count
-        weight = term_weight(boost * self.boost, idf(n, count))
+        statistics = searcher.statistics(self.path)
+        weight = statistics.weight(boost * self.boost, idf(self._doc_freq(searcher), statistics.doc_count))
         return bm25_scores(leaf, searcher, self.path, self._frequencies(leaf), weight)
 
     def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:

@@ -18,7 +18,7 @@ from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
 
-__all__ = ["NEVER", "TopHits", "collect", "plain_terms", "top_hits", "top_of_any"]
+__all__ = ["NEVER", "TopHits", "collect", "every_hit", "plain_terms", "top_hits", "top_of_any"]
 
 # The loop behind a disjunction of terms: its best documents, without walking all postings.
 #
@@ -52,6 +52,8 @@ def top_of_any(
     """
     at, bounds = begins.copy(), _bounds(weights)
     sums = np.zeros(_WINDOW)
+    met = np.zeros(_WINDOW, np.uint8)  # which documents of a window have a sum, eight at a time in `eights`
+    eights = met.view(np.uint64)
     best_docs, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
     count, first = 0, len(weights)  # terms from `first` on are looked up
     for base in range(0, len(allowed), _WINDOW):
@@ -61,25 +63,29 @@ def top_of_any(
             if first == 0:
                 break
         end = min(base + _WINDOW, len(allowed))
-        if not _sum_up(docs, freqs, at, ends, weights[:first], norms, inverse, base, end, sums):
+        if not _sum_up(docs, freqs, at, ends, weights[:first], norms, inverse, base, end, sums, met):
             continue
-        for doc in range(base, end):
-            total = sums[doc - base]
-            if total == 0:
+        for eight in range(len(eights)):
+            if eights[eight] == 0:
                 continue
-            sums[doc - base] = 0
-            if not allowed[doc]:
-                continue
-            count += 1
-            if k == 0 or total + bounds[first] <= best[k - 1]:
-                continue
-            for term in range(first, len(weights)):
-                if total + bounds[term] <= best[k - 1]:
-                    break
-                i = at[term] = _sought(docs, at[term], ends[term], doc)
-                if i < ends[term] and docs[i] == doc:
-                    total += _score(weights[term], freqs[i], inverse[norms[doc]])
-            _keep(best_docs, best, doc, np.float32(total))
+            eights[eight] = 0
+            for doc in range(base + 8 * eight, min(base + 8 * eight + 8, end)):
+                total = sums[doc - base]
+                if total == 0:
+                    continue
+                sums[doc - base] = 0
+                if not allowed[doc]:
+                    continue
+                count += 1
+                if k == 0 or total + bounds[first] <= best[k - 1]:
+                    continue
+                for term in range(first, len(weights)):
+                    if total + bounds[term] <= best[k - 1]:
+                        break
+                    i = at[term] = _sought(docs, at[term], ends[term], doc)
+                    if i < ends[term] and docs[i] == doc:
+                        total += _score(weights[term], freqs[i], inverse[norms[doc]])
+                _keep(best_docs, best, doc, np.float32(total))
     kept = int(np.sum(best_docs >= 0))
     return best_docs[:kept], best[:kept], count
 
@@ -105,18 +111,22 @@ def _sum_up(
     base: int,
     end: int,
     sums: Doubles,
+    met: NDArray[np.uint8],
 ) -> bool:
-    """Add the scores of these terms in [base, end), and move their places in the postings past it."""
-    met = False
+    """Add the scores of these terms in [base, end), mark their documents in met, and move the places in their
+    postings past it. Returns whether there were any.
+    """
+    found = False
     for term in range(len(weights)):
         i, stop, weight = at[term], ends[term], weights[term]
         while i < stop and docs[i] < end:
             if docs[i] >= base:
                 sums[docs[i] - base] += _score(weight, freqs[i], inverse[norms[docs[i]]])
+                met[docs[i] - base] = 1
             i += 1
-        met |= i > at[term]
+        found |= i > at[term]
         at[term] = i
-    return met
+    return found
 
 
 @numba.njit(cache=True, nogil=True)
@@ -181,6 +191,11 @@ def collect(query: Query, searcher: Searcher, k: int, counted: int | None = None
     listed = query.listed(searcher)
     if listed is not None:
         return TopHits(listed[0][:k], listed[1][:k], len(listed[0]))
+    if len(searcher.leaves) == 1:
+        (leaf,) = searcher.leaves
+        wanted = _Wanted(k, -math.inf, NEVER if counted is None else counted, _Weights())
+        found, its_scores, total = _best(query, leaf, searcher, wanted)
+        return TopHits(found + leaf.base, its_scores, total)
     docs, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
     best, total, floor, weights = np.zeros(0, np.float32), 0, -math.inf, _Weights()
     for leaf in searcher.leaves:
@@ -195,6 +210,26 @@ def collect(query: Query, searcher: Searcher, k: int, counted: int | None = None
     merged_docs, merged_scores = np.concatenate(docs), np.concatenate(scores)
     order = np.lexsort((merged_docs, -merged_scores))[:k]
     return TopHits(merged_docs[order], merged_scores[order], total)
+
+
+def every_hit(term: TermQuery, searcher: Searcher, boost: float = 1.0) -> tuple[Longs, Floats]:
+    """All live documents with a term, best first, ties by number, and their scores."""
+    docs, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
+    for leaf in searcher.leaves:
+        found, index = term.postings(leaf), leaf.segment.text(term.path)
+        if found is None or index is None:
+            continue
+        own, freqs = found
+        sums, counts = np.zeros(len(own)), np.zeros(len(own), np.int32)
+        inverse, weight = searcher.inverse_norms(term.path), term.weight(searcher, boost)
+        places = np.arange(len(own), dtype=np.int32)
+        accumulate(sums, counts, places, freqs, index.norms[own], inverse, weight)
+        kept = leaf.roots[own]
+        docs.append(own[kept].astype(np.int64) + leaf.base)
+        scores.append(sums[kept].astype(np.float32))
+    all_docs, all_scores = np.concatenate(docs), np.concatenate(scores)
+    order = np.argsort(-all_scores, kind="stable")
+    return all_docs[order], all_scores[order]
 
 
 class _Weights:

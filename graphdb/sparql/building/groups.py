@@ -20,6 +20,7 @@ from graphdb.sparql.patterns import (
     variables_of_element,
 )
 from graphdb.sparql.search_requests import search_index_of
+from graphdb.sparql.searches import with_pattern_apart
 from graphdb.sparql.terms import Iri, Span, Variable
 
 __all__ = ["PatternBuilder"]
@@ -52,11 +53,15 @@ class PatternBuilder(ExpressionBuilder):
     def graph_graph_pattern(self, parts: list[Any], start: int, end: int) -> GraphPattern:
         return GraphPattern(parts[0], parts[1], Span(start, end))
 
-    def service_graph_pattern(self, parts: list[Any], start: int, end: int) -> ServicePattern:
+    def service_graph_pattern(
+        self, parts: list[Any], start: int, end: int
+    ) -> ServicePattern | GroupGraphPattern:
         silent, endpoint, pattern = parts
-        if search_index_of(endpoint) is None:
-            self.service_hosts.append(endpoint)
-        return ServicePattern(endpoint, silent is not None, pattern, Span(start, end))
+        made = ServicePattern(endpoint, silent is not None, pattern, Span(start, end))
+        if search_index_of(endpoint) is not None:
+            return with_pattern_apart(made)
+        self.service_hosts.append(endpoint)
+        return made
 
     def group_or_union_graph_pattern(
         self, parts: list[Any], start: int, end: int

@@ -1,6 +1,7 @@
 """Terms and prologue: IRIs resolved, strings unescaped, prefixes and bases kept as the text declares them."""
 
 import re
+from difflib import get_close_matches
 from typing import Any
 
 from graphdb.errors import QuerySyntaxError
@@ -73,12 +74,18 @@ class TermBuilder:
         prefix, _, local = parts[0].partition(":")
         namespace = self.prefixes.get(prefix)
         if namespace is None:
-            usual = WELL_KNOWN.get(prefix)
-            hint = f"; usually PREFIX {prefix}: <{usual}>" if usual else ""
-            raise self.fault(f"the prefix '{prefix}:' is not declared{hint}", start)
+            raise self._undeclared(prefix, local, start)
         if "\\" in local:
             local = _LOCAL_ESCAPE.sub(r"\1", local)
         return Iri(self._checked(namespace + local, start), Span(start, end))
+
+    def _undeclared(self, prefix: str, local: str, place: int) -> QuerySyntaxError:
+        usual = WELL_KNOWN.get(prefix)
+        hint = f"; usually PREFIX {prefix}: <{usual}>" if usual else ""
+        if not usual and (near := get_close_matches(prefix, self.prefixes, 1)):
+            hint = f"; '{near[0]}:' is, as <{self.prefixes[near[0]]}>"
+        found = self.fault(f"the prefix '{prefix}:' is not declared{hint}", place)
+        return QuerySyntaxError(found.reason, found.line, found.column, f"{prefix}:{local}")
 
     def rdf_type(self, parts: list[Any], start: int, end: int) -> Iri:
         return Iri(RDF + "type", Span(start, end))

@@ -15,10 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.access.permissions import Permission
+from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter, NotFound, UnsupportedMediaType
 from graphdb.model import GraphName
 from graphdb.node import QueryRequest
-from graphdb.planning.gate import GateLimits, read_query, read_update
+from graphdb.planning.gate import read_query, read_update
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.prebinding import with_values
 from graphdb.sparql.results import ResultFormat

@@ -3,10 +3,8 @@
 Source: RDF4J's REST API, protocol version 12.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from tempfile import SpooledTemporaryFile
 from typing import IO
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad
@@ -38,10 +36,9 @@ from serve.graph.rdf4j.wire import (
 from serve.graph.writes import read_request_id
 from serve.parameters import Parameters, read_flag, read_graph_iri, request_iri
 from serve.routing import without_body
+from serve.spooled_bodies import as_lines
 
-__all__ = ["StatementsEndpoint", "matching", "placed", "read_document", "spooled_body", "statements_answer"]
-
-_SPOOL_BYTES = 1 << 20
+__all__ = ["StatementsEndpoint", "matching", "placed", "read_document", "statements_answer"]
 
 
 class StatementsEndpoint:
@@ -235,19 +232,6 @@ def placed(quads: Iterable[Quad], contexts: Sequence[GraphName] | None) -> Itera
             yield Quad(quad.subject, quad.predicate, quad.object, graph)
 
 
-async def spooled_body(chunks: AsyncIterator[bytes]) -> IO[bytes]:
-    """The whole body, in memory while it is small, at its beginning. The caller closes it."""
-    spool = SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 handed out
-    try:
-        async for chunk in chunks:
-            spool.write(chunk)
-    except BaseException:
-        spool.close()
-        raise
-    spool.seek(0)
-    return spool
-
-
 async def _write_rewritten(
     writes: GraphWrites,
     body: AsyncIterator[bytes],
@@ -260,16 +244,9 @@ async def _write_rewritten(
     if replace and reading.contexts is not None and not target.is_one:
         raise InvalidParameter("context", "PUT replaces one graph that has a name, or everything")
     syntax = RdfSyntax.N_TRIPLES if target.is_one else RdfSyntax.N_QUADS
-    with await spooled_body(body) as document, SpooledTemporaryFile(_SPOOL_BYTES) as lines:
-
-        def rewrite() -> None:
-            for chunk in write_quads(reading.quads(document), syntax):
-                lines.write(chunk)
-            lines.seek(0)
-
-        await asyncio.to_thread(rewrite)
+    async with as_lines(body, reading.quads, syntax) as lines:
         return await writes.write_graph(
-            _pieces(lines),
+            lines,
             syntax,
             graph=target.graph,
             whole_dataset=not target.is_one,
@@ -279,11 +256,6 @@ async def _write_rewritten(
             keep_blank_nodes=True,  # they are fresh already, unless they are to be kept
             request_id=request_id,
         )
-
-
-async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
-    while piece := file.read(_SPOOL_BYTES):
-        yield piece
 
 
 def _graph_of(request: Request, parameters: Parameters) -> GraphName:

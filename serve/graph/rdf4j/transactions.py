@@ -12,9 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.access.permissions import Permission
+from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter
 from graphdb.model import Confirmation, GraphName
-from graphdb.planning.gate import GateLimits, read_update
+from graphdb.planning.gate import read_update
 from graphdb.sparql.prebinding import with_values
 from graphdb.store.stored_form import stored_term
 from graphdb.store.view import Term
@@ -25,8 +26,9 @@ from serve.access.request_scope import principal_of, visibility_of
 from serve.answers import Workers
 from serve.backend import Transaction, Transactions, Writing
 from serve.bodies import body_chunks, media_type_name, read_body, read_text
+from serve.graph.rdf4j.peer_requests import ask_peer
 from serve.graph.rdf4j.repository import RepositoryEndpoint, Sizes, read_asked
-from serve.graph.rdf4j.statements import placed, read_document, spooled_body, statements_answer
+from serve.graph.rdf4j.statements import placed, read_document, statements_answer
 from serve.graph.rdf4j.wire import (
     Pattern,
     choose_written,
@@ -37,6 +39,7 @@ from serve.graph.rdf4j.wire import (
 )
 from serve.graph.sparql import FORM_TYPE, UpdateEndpoint
 from serve.parameters import Parameters, read_dataset, read_flag, request_iri
+from serve.spooled_bodies import spooled_body
 
 __all__ = ["TransactionsEndpoint"]
 
@@ -99,6 +102,9 @@ class TransactionsEndpoint:
         action = self._actions.get(name)
         if action is None:
             raise InvalidParameter("action", f"{name[:50]!r} is none of {', '.join(self._actions)}")
+        home = self._home_of(request)
+        if home is not None:
+            return await self._passed_on(request, home)
         transaction = self._found(request)
         transaction.touch()  # its body may take a while
         if name in ("ADD", "DELETE", "UPDATE"):
@@ -107,10 +113,21 @@ class TransactionsEndpoint:
 
     async def rollback(self, request: Request) -> Response:
         """DELETE: end it, with nothing stored."""
+        home = self._home_of(request)
+        if home is not None:
+            return await self._passed_on(request, home)
         await self._found(request).rollback()
         response = Response(status_code=204)
         del response.headers["content-length"]
         return response
+
+    def _home_of(self, request: Request) -> int | None:
+        return self._transactions.home_of(request.path_params["transaction"])
+
+    async def _passed_on(self, request: Request, home: int) -> Response:
+        """The answer of the node that a transaction lives on."""
+        chunks = [chunk async for chunk in body_chunks(request, self._body_bytes_max)]
+        return await ask_peer(self._transactions, home, request, b"".join(chunks))
 
     def _found(self, request: Request) -> Transaction:
         transaction_id: str = request.path_params["transaction"]
@@ -193,7 +210,7 @@ class TransactionsEndpoint:
         base_iri = asked.base_iri or request_iri(request)
         if asked.bindings:
             text = with_values(read_update(text, base_iri, self._limits), asked.bindings)
-        update = await self._update.read(text, base_iri)
+        update = await self._update.read(request, text, base_iri)
         using = read_dataset(parameters, "using-graph-uri", "using-named-graph-uri")
         note = note_of(request.scope)
         note.syntax = update

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 from langchain_community.graphs import OntotextGraphDBGraph, RdfGraph
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_elasticsearch import DenseVectorStrategy, ElasticsearchStore
+from langchain_elasticsearch import BM25Strategy, DenseVectorStrategy, ElasticsearchStore
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreQuery
 from llama_index.vector_stores.elasticsearch import ElasticsearchStore as LlamaStore
@@ -73,6 +73,17 @@ def langchain(url: str) -> None:
         store.client.indices.delete(index=f"lc-{name}")
 
 
+def words(url: str) -> None:
+    """Without vectors: by BM25 with other parameters than the usual ones."""
+    store = ElasticsearchStore("lc-bm25", es_url=url, strategy=BM25Strategy(k1=2.0, b=0.1))
+    store.add_documents([Document(text) for text in TEXTS])
+    found = store.similarity_search_with_score("green apples", k=2)
+    say("bm25", [(document.page_content, round(score, 4)) for document, score in found])
+    mapped = store.client.indices.get_mapping(index="lc-bm25")["lc-bm25"]["mappings"]
+    say("similarity", mapped["properties"]["text"]["similarity"])
+    store.client.indices.delete(index="lc-bm25")
+
+
 def llama_index(url: str) -> None:
     store = LlamaStore("llama", es_url=url)
     embed = Letters()
@@ -92,4 +103,5 @@ def llama_index(url: str) -> None:
 
 graphs(sys.argv[1])
 langchain(sys.argv[2])
+words(sys.argv[2])
 llama_index(sys.argv[2])

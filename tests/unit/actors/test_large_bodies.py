@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,6 @@ class Signalled:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, task: str, number: signal.Signals) -> None:
         self.pids: list[int] = []
-        self.limits_s: list[float] = []
         popen = subprocess.Popen
 
         def start(command: list[str], **options: Any) -> "subprocess.Popen[bytes]":
@@ -60,21 +60,9 @@ class Signalled:
             if lines_process.__name__ in command and task in command:
                 process.send_signal(number)
                 self.pids.append(process.pid)
-                self._shorten_limit(process)
             return process
 
         monkeypatch.setattr(subprocess, "Popen", start)
-
-    def _shorten_limit(self, process: "subprocess.Popen[bytes]") -> None:
-        communicate = process.communicate
-
-        def communicate_briefly(given: bytes | None = None, timeout: float | None = None) -> Any:
-            if timeout is None:
-                return communicate(given)
-            self.limits_s.append(timeout)
-            return communicate(given, 0.2)
-
-        process.communicate = communicate_briefly  # type: ignore[assignment, method-assign]
 
 
 @pytest.mark.parametrize("task", ["_Conversion", "_Comparison"])
@@ -84,14 +72,30 @@ async def test_a_process_that_hangs_is_given_up(
     """While it makes lines, and while it compares, in the writer's turn."""
     async with open_shard(tmp_path) as shard:
         assert (await put(shard, whole(document(1)))).affected_triples == QUADS - 1
+        monkeypatch.setattr(lines_process, "_STILL_LOOKS", 4)
         signalled = Signalled(monkeypatch, task, signal.SIGSTOP)
         assert (await put(shard, whole(document()))).affected_triples == 1
-        [pid], [limit_s] = signalled.pids, signalled.limits_s
-        assert limit_s > len(document()) / 100_000
+        [pid] = signalled.pids
         assert not exists(pid)
         assert len(list(shard.graph_quads(GRAPH))) == QUADS
         assert scratch(shard) == []
-    assert "its process had no answer" in caplog.text
+    assert "its process did nothing for 2 s" in caplog.text
+
+
+async def test_a_process_that_works_without_an_end_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Here it is stopped, and seems to use the processor all the same."""
+    monkeypatch.setattr(lines_process, "_LIMIT_S", 1.0)
+    monkeypatch.setattr(lines_process, "_LIMIT_BYTES_A_SECOND", len(document()))
+    monkeypatch.setattr(lines_process, "_processor_s", lambda _: time.monotonic())
+    async with open_shard(tmp_path) as shard:
+        signalled = Signalled(monkeypatch, "_Conversion", signal.SIGSTOP)
+        assert (await put(shard, whole(document()))).affected_triples == QUADS
+        [pid] = signalled.pids
+        assert not exists(pid)
+        assert len(list(shard.graph_quads(GRAPH))) == QUADS
+    assert "its process had no answer after 2 s" in caplog.text
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
@@ -129,7 +133,6 @@ async def test_a_disk_that_fills_up_while_lines_are_made(
         data_dir.mkdir()
         async with open_shard(data_dir, server={"disk_reserve_mb": 24}) as shard:
             started = Signalled(monkeypatch, "_Conversion", signal.SIGSTOP)
-            monkeypatch.setattr(started, "_shorten_limit", lambda process: None)
             putting = asyncio.create_task(put(shard, whole(document())))
             async with asyncio.timeout(HANG_S):
                 while not started.pids:  # noqa: ASYNC110 nobody tells

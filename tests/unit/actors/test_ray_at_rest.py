@@ -6,10 +6,11 @@ import select
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from actors.ray_at_rest import late_timers, slow_down
+from actors.ray_at_rest import late_timers, make_timers_late, slow_down
 from tests.support.timing import HANG_S
 
 LIBRARY = ctypes.CDLL(None)
@@ -119,3 +120,29 @@ def test_only_threads_that_are_started_meanwhile_have_late_timers() -> None:
     outer.start()
     outer.join()
     assert slacks == ["1000000000", "50000"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change the timers of other threads")
+def test_the_timers_of_some_threads_are_made_late() -> None:
+    end = threading.Event()
+    named = {name: threading.Event() for name in ("late.one", "punctual")}
+    threads = [threading.Thread(target=wait_named, args=(*one, end)) for one in named.items()]
+    for thread in threads:
+        thread.start()
+    try:
+        assert all(is_named.wait(HANG_S) for is_named in named.values())
+        make_timers_late(os.getpid(), ("late.",))
+        assert [slack_s(thread) for thread in threads] == [1.0, 50e-6]
+    finally:
+        end.set()
+    make_timers_late(2**22 + 1)  # as a process that is gone
+
+
+def wait_named(name: str, is_named: threading.Event, end: threading.Event) -> None:
+    Path("/proc/thread-self/comm").write_text(name)
+    is_named.set()
+    end.wait(HANG_S)
+
+
+def slack_s(thread: threading.Thread) -> float:
+    return int(Path(f"/proc/{thread.native_id}/timerslack_ns").read_text()) / 1e9

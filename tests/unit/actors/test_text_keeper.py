@@ -17,6 +17,7 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
+from graphdb.sparql.text_tables import TextTable
 from graphdb.store.join_walk import OverBudget
 from graphdb.store.small_joins import small_join
 from tests.support.shards import Shard, open_shard
@@ -56,6 +57,24 @@ async def rows(reads: Any, text: str, **options: Any) -> list[str]:
     return sorted((await read(reads, text, **options)).decode().split("\r\n")[1:-1])
 
 
+def _cells_at_once(found: Evaluated) -> list[list[str]]:
+    answer = found.answer
+    solutions = answer.solutions() if isinstance(answer, TextTable) else answer
+    return [[term.value for term in row] for row in solutions]  # type: ignore[union-attr]
+
+
+async def in_arrays(reads: Any, text: str) -> list[str]:
+    """Asked for until it is joined in arrays, and by a reader on the way."""
+    request = QueryRequest(parse_query(PREFIXES + text), Dataset(), ResultFormat.CSV, 30)
+    for _ in range(500):
+        stream = await reads.start_query(request)
+        stream.close()
+        if stream.where.startswith("port"):
+            return await rows(reads, text)
+        await asyncio.sleep(0.01)
+    raise TimeoutError("the columns are not read")
+
+
 async def at_once(shard: Shard, text: str) -> list[str]:
     """Once what was written is taken in."""
     query = parse_query(PREFIXES + text)
@@ -64,7 +83,7 @@ async def at_once(shard: Shard, text: str) -> list[str]:
     for _ in range(2000):
         found: Evaluated | None = shard.node.queries.whole.search(join, lambda: query)
         if found is not None:
-            return sorted(" ".join(term.value for term in row) for row in found.answer)  # type: ignore[union-attr]
+            return sorted(map(" ".join, _cells_at_once(found)))
         await asyncio.sleep(0.01)
     raise TimeoutError("the index is not ready")
 
@@ -126,10 +145,15 @@ async def test_hits_are_of_the_state_that_is_read(shard: Shard) -> None:
         nonlocal is_done
         is_done = True
 
-    writing = asyncio.create_task(write())
     query = "SELECT ?l ?n { (?s ?score ?l) text:query 'mark' . ?s :n ?n }"
+    await in_arrays(shard, query)
+    join = small_join(parse_query(PREFIXES + query))
+    assert join is not None
+    writing = asyncio.create_task(write())
     while not is_done:
-        for row in await rows(shard, query):
+        found = shard.node.queries.whole.search(join, lambda: parse_query(PREFIXES + query))
+        at_once = [] if found is None else [",".join(row) for row in _cells_at_once(found)]
+        for row in [*at_once, *await rows(shard, query)]:
             label, number = row.split(",")
             assert label == f"mark m{number}"
     await writing
@@ -162,6 +186,28 @@ async def test_principals_find_what_they_see(shard: Shard) -> None:
     await update(shard, "INSERT DATA { GRAPH :g { :e rdfs:label 'novel' } :f rdfs:label 'novel' }")
     reads = await shard.node.queries.reads(visibility)
     assert await rows(reads, "SELECT ?s { GRAPH ?g { ?s text:query 'novel' } }") == ["urn:e"]
+
+
+async def test_hits_are_joined_in_arrays_after_a_while(shard: Shard) -> None:
+    assert await in_arrays(shard, WINE) == ["1", "2", "4"] == await at_once(shard, WINE)
+    await update(shard, "INSERT DATA { :a :year 8 } ; DELETE DATA { :b :year 2 }")
+    assert await rows(shard, WINE) == ["1", "4", "8"] == await at_once(shard, WINE)
+    await update(shard, "INSERT DATA { :new rdfs:label 'new wine' ; :year 9 }")
+    assert await at_once(shard, WINE) == ["1", "4", "8", "9"] == await rows(shard, WINE)
+    await update(shard, "INSERT DATA { :x rdfs:label 'wine', 'wine 2', 'wine 3' }")
+    with pytest.raises(LimitExceeded, match="max_hits"):
+        await rows(shard, WINE)
+
+
+async def test_principals_join_what_they_see(shard: Shard) -> None:
+    visibility = Visibility(default_graph=False, patterns=frozenset({"urn:g"}))
+    reads = await shard.node.queries.reads(visibility)
+    text = "SELECT ?s ?year { GRAPH :g { ?s text:query 'wine' ; :year ?year } }"
+    for asked in (reads, shard):
+        assert await in_arrays(asked, text) == ["urn:d,5"]
+    default = "SELECT ?s ?year { ?s text:query 'wine' ; :year ?year }"
+    assert len(await in_arrays(shard, default)) == 4
+    assert await in_arrays(reads, default) == []
 
 
 async def test_merged_graphs_have_a_triple_once(shard: Shard) -> None:

@@ -12,6 +12,7 @@ from actors.node.transactions import Transaction
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import EVERYONE, Principal
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
+from graphdb.config.limits import GateLimits
 from graphdb.errors import (
     Forbidden,
     InvalidParameter,
@@ -22,7 +23,7 @@ from graphdb.errors import (
     TransactionConflict,
 )
 from graphdb.model import Confirmation
-from graphdb.planning.gate import GateLimits, read_query, read_update
+from graphdb.planning.gate import read_query, read_update
 from graphdb.sparql.dataset import Dataset
 from graphdb.transactions.changes import TransactionCommit
 from graphdb.transactions.read_set import ReadPattern

@@ -3,14 +3,14 @@
 import pytest
 from pyoxigraph import Store
 
-from graphdb.columns import row_writing
+from graphdb.columns import results, row_writing
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import CompiledQuery, compile_query
-from graphdb.columns.results import TermTexts
-from graphdb.columns.row_writing import may_write_rows, write_rows
+from graphdb.columns.results import TermTexts, answer_of
+from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
-from graphdb.sparql.results import ResultFormat
+from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.sparql.translation import abstract_query
 from tests.support.column_answers import written_both_ways
 from tests.support.column_tables import column_tables
@@ -64,6 +64,36 @@ def test_the_same_bytes(
     for _ in range(2):  # the second time from what was kept
         ours, engines = written_both_ways(catalog, query, texts, fmt)
         assert ours == engines
+
+
+CONSTRUCTS = [
+    ("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", False),
+    ("CONSTRUCT { ?o :q ?s . ?s ?o ?o . ?s :q 1, 'x', ?none } WHERE { ?s ?p ?o }", False),
+    ("CONSTRUCT { ?s a :Thing } WHERE { ?s ?p ?o }", False),
+    ("CONSTRUCT { ?s :many ?n } WHERE { SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s }", False),
+    ("CONSTRUCT { ?s :p ?o } WHERE { ?s :p ?o } ORDER BY ?s LIMIT 3", True),
+    ("CONSTRUCT { ?s :of [ :value ?o ] } WHERE { ?s :p ?o }", True),
+    ("CONSTRUCT { ?s ?p ?o } WHERE { ?s :nothing ?o . ?s ?p ?o }", False),
+]
+
+
+@pytest.mark.parametrize("batch", [1, 3, 20_480])
+@pytest.mark.parametrize(("text", "is_free"), CONSTRUCTS)
+def test_the_same_triples(
+    catalog: Catalog, text: str, batch: int, monkeypatch: pytest.MonkeyPatch, *, is_free: bool
+) -> None:
+    """is_free: which triples there are is not determined, but how many."""
+    monkeypatch.setattr(results, "_BATCH_ROWS", batch)
+    query, texts = compiled(catalog, text), TermTexts(catalog.connection)
+    written: list[bytes] = []
+    write_triples(query, catalog.connection.execute(query.sql).fetchmany, texts, written.append)
+    lines = b"".join(written).splitlines(keepends=True)
+    assert len(set(lines)) == len(lines)
+    engines: list[bytes] = []
+    answer = answer_of(query, catalog.connection.execute(query.sql).fetchmany, texts)
+    write_answer(answer, ResultFormat.N_TRIPLES, engines.append)
+    expected = b"".join(engines).splitlines(keepends=True)
+    assert len(lines) == len(expected) if is_free else set(lines) == set(expected)
 
 
 def test_formats_follow_each_other(catalog: Catalog) -> None:

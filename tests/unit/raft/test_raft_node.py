@@ -434,6 +434,24 @@ def test_a_snapshot_is_noted_as_soon_as_the_disk_takes_it() -> None:
     assert cluster.snapshots[3].installations == 1
 
 
+def test_a_peer_knows_whether_it_waits_for_a_snapshot(cluster: Cluster) -> None:
+    leader_id, leader = cluster.leader()
+    behind = leader_id % 3 + 1
+    cluster.cut_off = {behind}
+    for _ in range(3):
+        leader.propose([entry()])
+        cluster.settle()
+    cluster.cut_off = set()
+    leader.compact(leader.committed_index)
+    cluster.run(1)
+    assert [node_id for node_id, node in cluster.nodes.items() if node.status().awaits_snapshot] == [behind]
+    mark = SnapshotMark(leader.committed_index, leader.status().term, Members(leader.status().members))
+    cluster.snapshots[leader_id].offer(mark, b"the store")
+    cluster.run(3)
+    assert cluster.nodes[behind].committed_index == leader.committed_index
+    assert not any(node.status().awaits_snapshot for node in cluster.nodes.values())
+
+
 def test_where_one_peers_entries_cannot_be_read_the_others_are_fed(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from pyoxigraph import DefaultGraph, RdfFormat, Store
 from rdflib import RDF, VOID, Graph, Literal, Namespace, URIRef
+from rdflib.compare import to_isomorphic
 
 from graphdb.config import Settings
+from serve.graph.linked_data.void import VoidEndpoint
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
@@ -113,10 +116,44 @@ def test_void(data: httpx.Client, accept: str) -> None:
     assert pairs == {RDF.type: 3, X.name: 2, X.address: 1}
 
 
-def test_counts_are_kept_for_a_while(data: httpx.Client) -> None:
-    before = data.get("/.well-known/void").headers["X-Snapshot-Index"]
-    update(data, "INSERT DATA { <urn:a> <urn:b> 1 }")
-    assert data.get("/.well-known/void").headers["X-Snapshot-Index"] == before
+CHANGES = [
+    "INSERT DATA { <urn:a> <urn:b> 1 }",
+    "PREFIX : <https://data.example/id/> INSERT DATA { :charles a :Man . GRAPH :more { :ada a :Woman } }",
+    "PREFIX : <https://data.example/id/> DELETE DATA { :ada a :Person } ; INSERT DATA { :ada a :Woman, 1 }",
+    "PREFIX : <https://data.example/id/> DROP GRAPH :more",
+    "PREFIX : <https://data.example/id/> DELETE WHERE { ?s :name ?n }",
+    "CLEAR ALL",
+]
+
+
+def test_counts_follow_the_changes(data: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[object]()
+    count = VoidEndpoint._count
+
+    async def counted(*arguments: Any) -> Any:
+        asked.append(arguments)
+        return await count(*arguments)
+
+    monkeypatch.setattr(VoidEndpoint, "_count", counted)
+    data.get("/.well-known/void")
+    asked.clear()
+    for change in CHANGES:
+        index = update(data, change).json()["snapshot_index"]
+        followed = data.get("/.well-known/void")
+        assert followed.headers["X-Snapshot-Index"] == str(index)
+        assert not asked
+        anew = data.get("/.well-known/void", headers={"Cache-Control": "no-cache"})
+        assert len(asked) == 1
+        asked.clear()
+        assert to_isomorphic(read(followed)) == to_isomorphic(read(anew)), change
+
+
+def test_a_change_that_is_too_large_to_follow_is_counted_in_a_while(data: httpx.Client) -> None:
+    before = data.get("/.well-known/void")
+    update(data, f"INSERT DATA {{ {' '.join(f'<urn:a> <urn:b> {number} .' for number in range(20_001))} }}")
+    after = data.get("/.well-known/void")
+    assert after.headers["X-Snapshot-Index"] == before.headers["X-Snapshot-Index"]
+    assert to_isomorphic(read(after)) == to_isomorphic(read(before))
 
 
 def test_credentials_are_needed(tmp_path: Path) -> None:

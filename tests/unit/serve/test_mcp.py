@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from graphdb.access.principal import Principal
 from graphdb.config import Settings
+from serve.graph.local_search import LocalSearch
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 from tests.unit.serve.access.accounts import key, settings_of
-from tests.unit.serve.conftest import update
+from tests.unit.serve.conftest import SETTINGS, update
 
 PEOPLE = """
 PREFIX : <https://people.example/> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
@@ -44,6 +46,27 @@ def call(url: str, name: str, headers: dict[str, str] | None = None, **arguments
             return bool(result.is_error), result.content[0].text  # type: ignore[union-attr]
 
     return asyncio.run(run())
+
+
+class OneHit(LocalSearch):
+    """A search port on which everything finds one document, about who asks and what."""
+
+    async def post(self, path: str, body: Mapping[str, Any], caller: Principal) -> httpx.Response:
+        words = body["query"]["multi_match"]["query"]
+        if words == "nothing":
+            return httpx.Response(404, json={"error": {"reason": f"no such index [{path}]"}, "status": 404})
+        hit = {"_index": path, "_id": caller.name, "_score": 1, "_source": {"words": words}}
+        return httpx.Response(200, json={"hits": {"hits": [hit]}})
+
+
+def searching() -> LocalSearch:
+    return OneHit("/nowhere", 5, 10)
+
+
+@pytest.fixture(scope="module")
+def base_url(backend: MemoryBackend) -> Iterator[str]:
+    with serving(build_app(backend, SETTINGS, search=searching())) as url:
+        yield url
 
 
 @pytest.fixture
@@ -184,7 +207,7 @@ def test_pages_of_other_origins_are_refused(people: str) -> None:
 def guarded(tmp_path: Path) -> Iterator[str]:
     settings = settings_of(tmp_path)
     settings = settings.model_copy(update={"mcp": Settings.model_validate({"mcp": {"updates": True}}).mcp})
-    with serving(build_app(MemoryBackend(), settings)) as url:
+    with serving(build_app(MemoryBackend(), settings, search=searching())) as url:
         yield url
 
 
@@ -197,3 +220,19 @@ def test_tools_have_the_rights_of_their_caller(guarded: str) -> None:
     assert call(guarded, "update", key("writer"), update=insert)[0] is False
     assert "true" in call(guarded, "query", key("reader"), query="ASK { ?s ?p ?o }")[1]
     assert httpx.post(f"{guarded}/mcp", content=b"{}", headers=MESSAGES, trust_env=False).status_code == 401
+
+
+def test_a_search_is_its_caller_s(guarded: str) -> None:
+    for role in ("reader", "writer"):
+        failed, text = call(guarded, "search", key(role), index="books", words="red wine")
+        assert (failed, text) == (False, f'/books/_search {role} (score 1.000): {{"words":"red wine"}}')
+    failed, text = call(guarded, "search", key("reader"), index="books", words="nothing")
+    assert (failed, text) == (True, "no such index [/books/_search]")
+
+
+def test_without_a_search_port_there_is_no_search(tmp_path: Path) -> None:
+    settings = Settings.model_validate({"server": {"data_dir": tmp_path}})
+    with serving(build_app(MemoryBackend(), settings)) as url:
+        failed, text = call(url, "search", index="books", words="a")
+        assert failed
+        assert text.startswith("there is no tool 'search'; there are")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import serve.graph.notebook_answers as notebook_answers
+from graphdb.config.limits import GateLimits
 from graphdb.errors import (
     InvalidParameter,
     LimitExceeded,
@@ -15,7 +16,6 @@ from graphdb.errors import (
     RdfSyntaxError,
     UnknownGraph,
 )
-from graphdb.planning.gate import GateLimits
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream

@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 from pyoxigraph import BlankNode, NamedNode, RdfFormat, parse
+from rdflib import Graph
 
 from tests.unit.serve.conftest import error_of, update
 
@@ -254,6 +255,20 @@ def test_service_description(client: httpx.Client, accept: str, syntax: RdfForma
     [quad] = [quad for quad in parse(answer.content, syntax) if quad.predicate == endpoint]
     assert isinstance(quad.subject, BlankNode)
     assert quad.object == NamedNode(f"{client.base_url}/sparql")
+
+
+def test_the_service_description_says_what_the_data_are(client: httpx.Client) -> None:
+    """As agents look for it: prefixes that clients keep, and VoID."""
+    update(client, "INSERT DATA { <urn:x:a> a <urn:x:C> ; <urn:x:p> 1 }")
+    client.put("/repositories/graphdb/namespaces/x", content="urn:x:").raise_for_status()
+    found = Graph().parse(data=client.get("/sparql", headers={"Accept": "text/turtle"}).text, format="turtle")
+    client.delete("/repositories/graphdb/namespaces").raise_for_status()
+    query = """PREFIX void: <http://rdfs.org/ns/void#> PREFIX sh: <http://www.w3.org/ns/shacl#>
+        SELECT ?prefix ?namespace ?class ?property { [] sh:prefix ?prefix ; sh:namespace ?namespace .
+          [] void:class ?class ; void:propertyPartition [ void:property ?property ] }"""
+    rows = sorted(tuple(map(str, row)) for row in found.query(query))  # type: ignore[arg-type]
+    kind = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+    assert rows == [("x", "urn:x:", "urn:x:C", kind), ("x", "urn:x:", "urn:x:C", "urn:x:p")]
 
 
 def test_cors(client: httpx.Client) -> None:

@@ -193,6 +193,7 @@ def test_graphs_survive_every_rdf_format(items: list[Quad]) -> None:
             ResultFormat.RDF_XML,
             ResultFormat.JSON_LD,
             ResultFormat.BINARY_RDF,
+            ResultFormat.RDF_THRIFT,
         ):
             document = answer(store, CONSTRUCT, fmt)
             assert canonical_lines(

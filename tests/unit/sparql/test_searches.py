@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from graphdb.errors import InvalidParameter
+from graphdb.planning.engine_text import engine_text, entities_text
 from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.search_requests import Highlight, IndexSearch, LiteralSearch, Part
@@ -164,8 +165,23 @@ def test_snippets_of_a_connector() -> None:
         ('(?s ?score) text:query "a" ; :p ?o', "write them apart"),
         ('(?s ?s) text:query "a"', "binds ?s twice"),
         ("SERVICE <search:b> { ?s :p ?o }", "needs one subject"),
-        ('SERVICE <search:b> { [] search:query "a" . ?s :p ?o }', "not about its search"),
-        ('SERVICE <search:b> { [] search:query "a" FILTER(true) }', "triples alone"),
+        ('SERVICE <search:b> { [] search:query "a" . ?s search:score ?o }', "not about its search"),
+        ('SERVICE <search:b> { [] search:query "a" . ?s :p ?o }', "about the variable of search:entity"),
+        ('SERVICE <search:b> { [] search:query "a" FILTER(true) }', "about the variable of search:entity"),
+        (
+            'SERVICE <search:b> { [] search:query "a" ; search:hit [ search:entity :s ] . :s :p ?o }',
+            "about the variable of search:entity",
+        ),
+        (
+            'SERVICE <search:b> { [] search:query "a" ; search:hit [ search:entity ?s ; search:id ?i ] . '
+            "?s :p ?i }",
+            "?i in the pattern",
+        ),
+        (
+            'SERVICE <search:b> { [] search:query "a" ; search:hit [ search:entity ?s ] . ?s :p ?o . '
+            'SERVICE <search:c> { [] search:query "b" ; search:hit [ search:entity ?s ] } }',
+            "another search",
+        ),
         ('SERVICE <search:b> { [] search:query "a" ; search:hits ?s }', "does not know the property hits"),
         ("SERVICE <search:b> { [] search:knn (1 2) }", "needs search:field"),
         ('SERVICE <search:b> { [] search:knn "[a" ; search:field "v" }', "JSON that cannot be read"),
@@ -177,3 +193,50 @@ def test_what_cannot_be_read_is_refused(pattern: str, reason: str) -> None:
     with pytest.raises(InvalidParameter) as raised:
         search_in(pattern)
     assert reason in str(raised.value)
+
+
+HIT = '[] search:query "a" ; search:hit [ search:entity ?s ]'
+
+
+@pytest.mark.parametrize(
+    ("inside", "engine", "entities"),
+    [
+        (
+            "?s :p ?o FILTER (?o > 1)",
+            "{search1} LATERAL { ?s <urn:p> ?o . } LATERAL { ?s <urn:q> ?z . } FILTER(?o > 1)",
+            "?s <urn:p> ?o . FILTER(?o > 1)",
+        ),
+        (
+            "?s :p/:q ?o",
+            "{search1} LATERAL { ?s <urn:p>/<urn:q> ?o . } LATERAL { ?s <urn:q> ?z . }",
+            "?s <urn:p>/<urn:q> ?o .",
+        ),
+        (
+            "{ ?s :p 1 } UNION { ?s :p 2 } OPTIONAL { ?s :r ?r }",
+            None,
+            None,
+        ),
+    ],
+)
+def test_a_pattern_in_the_braces_is_joined_and_restricts(
+    inside: str, engine: str | None, entities: str | None
+) -> None:
+    query = parse_query(f"{PREFIXES} SELECT * {{ SERVICE <search:b> {{ {HIT} . {inside} }} ?s :q ?z }}")
+    (search,) = searches_of(query)
+    assert search.within is not None
+    made = engine_text(query).with_tables({"search1": "{search1}"}).text
+    of_pattern = entities_text(abstract_query(query), search, None, 7)
+    assert of_pattern.startswith("SELECT DISTINCT ?s WHERE { ")
+    assert of_pattern.endswith("LIMIT 7")
+    among = entities_text(abstract_query(query), search, "{candidates}", 7)
+    assert among.count("{candidates}") == 1
+    if engine is not None and entities is not None:
+        assert " ".join(engine.split()) in " ".join(made.split())
+        assert " ".join(entities.split()) in " ".join(of_pattern.split())
+        assert "{candidates} LATERAL" in " ".join(among.split())
+
+
+def test_a_restricted_search_within_a_graph_is_restricted_by_that_graph() -> None:
+    query = parse_query(f"{PREFIXES} SELECT * {{ GRAPH :g {{ SERVICE <search:b> {{ {HIT} . ?s :p ?o }} }} }}")
+    (search,) = searches_of(query)
+    assert "GRAPH <urn:g> { ?s <urn:p> ?o . }" in entities_text(abstract_query(query), search, None, 7)

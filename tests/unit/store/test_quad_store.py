@@ -174,6 +174,27 @@ def test_graphs_named_by_blank_nodes(store: QuadStore) -> None:
         assert not list(store.dataset_quads())
 
 
+@pytest.mark.parametrize("most", [0, 10_000])
+def test_a_dropped_graph_of_any_size(store: QuadStore, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(apply, "DROPPED_QUADS_MAX", most)
+    stays = {quad("stays"), quad("stays", H)}
+    old = (quad("gone", G), Quad(BlankNode(), P, Triple(BlankNode(), P, BlankNode()), G))
+    store.apply(ChangeSet(added=(*stays, *old), created_graphs=(G, H)))
+    for _ in range(2):
+        store.apply_many(iter([ChangeSet(old[:1], (), (G,)), ChangeSet(old[1:], (quad("new"),))]))
+        assert set(store.dataset_quads()) == {*stays, quad("new")}
+        assert set(store.named_graphs()) == {H}
+
+
+def test_replay_takes_the_name_that_a_crash_has_left(
+    store: QuadStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply, "DROPPED_QUADS_MAX", 0)
+    store.apply(ChangeSet(created_graphs=(G, H)))  # the quads of G are gone already
+    store.apply(ChangeSet(removed=(quad("gone", G),), dropped_graphs=(G,)))
+    assert set(store.named_graphs()) == {H}
+
+
 def test_a_request_on_a_scratch_copy(store: QuadStore, tmp_path: Path) -> None:
     store.apply(ChangeSet(added=(quad("old"), quad("gone"))))
     with Overlay(store).request() as request:

@@ -161,6 +161,11 @@ def test_a_pattern_that_is_large_is_walked_once_in_each_state(
     assert fits("?s :nick ?k . ?s :name ?n", 1)
     assert not fits("?s :name ?n . ?t :name ?n", 2)
     assert asked
+    pattern = small_join(parse_query("PREFIX : <urn:> SELECT * { ?s :name ?n . ?t :name ?n }"))
+    assert pattern is not None
+    asked.clear()
+    assert not pattern.fits(store.uniting_graphs(), 100, large.at(2))
+    assert asked  # another default graph may hold more or less of it
 
 
 def test_in_the_graph_that_is_meant(store: QuadStore) -> None:

@@ -3,8 +3,9 @@
 import pytest
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 
+from graphdb.config.limits import GateLimits
 from graphdb.model import ChangeSet
-from graphdb.planning.gate import GateLimits, read_query, read_update
+from graphdb.planning.gate import read_query, read_update
 from graphdb.transactions.read_set import PATTERNS_MAX, ReadPattern, ReadSet
 
 A, B, P, Q, G, H = (NamedNode(f"urn:{name}") for name in "abpqgh")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from actors.clustering.cluster_report import cluster_report, node_status
-from actors.raft.log_requests import ClusterView, ViewedMember
+from actors.raft.log_requests import ClusterView, ReceivedSnapshot, ViewedMember
 from graphdb.node import ClusterMember, ClusterReport, NodeStatus, PeerReport
 
 OWN = NodeStatus(
@@ -92,6 +92,21 @@ def test_a_leader() -> None:
         PeerReport(1, "host1:7002", "leader", True, 47),
         PeerReport(2, "host2:7002", "follower", True, 46),
         PeerReport(3, "host3:7002", "learner", False, 0),
+    )
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [replace(FOLLOWS, awaits_snapshot=True), replace(FOLLOWS, received=ReceivedSnapshot(45, "tree"))],
+)
+def test_a_follower_that_waits_for_a_snapshot(waiting: ClusterView) -> None:
+    """Of the leader, or for its store to become one that has come."""
+    status = node_status(OWN, waiting)
+    assert (status.status, status.role) == ("degraded", "follower")
+    assert status.reason is not None
+    assert "waits for a snapshot" in status.reason
+    assert (
+        node_status(replace(OWN, snapshot_index=45), replace(waiting, awaits_snapshot=False)).reason is None
     )
 
 

@@ -8,11 +8,11 @@ import pytest
 from pyoxigraph import NamedNode
 
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
+from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError
 from graphdb.live.live_queries import read_live_query
 from graphdb.live.notifications import Notification
 from graphdb.node import Consistency
-from graphdb.planning.gate import GateLimits
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import nodes

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Self
 
 import pytest
@@ -62,6 +63,7 @@ class Node:
         self.fates: list[GraphDBError] = []  # of what is performed here, then it succeeds
         self.waited_for: list[tuple[int, float]] = []
         self.wait_error: UnavailableError | None = None
+        self.described_here: bool | None = None  # on the event loop's thread; None: not yet
         self.router: WriteRouter
 
     async def let_lead(self, node_id: int | None) -> None:
@@ -84,6 +86,7 @@ class Node:
 
     def write(self, request_id: bytes | None = ID, *, quick: bool = False) -> "asyncio.Task[Confirmation]":
         def describe(since: int) -> GraphDeletion:
+            self.described_here = current_thread() is main_thread()
             return GraphDeletion(GRAPH, since, FULL_VISIBILITY)
 
         routing = self.router.route(request_id, self.perform, describe, quick=quick)
@@ -127,6 +130,17 @@ async def test_others_forward_it_whole_and_wait_to_see_it(node: Node) -> None:
     assert await writing == DONE
     assert node.waited_for == [(12, 2.0)]
     assert node.performed == []
+
+
+@pytest.mark.parametrize("quick", [False, True])
+async def test_only_what_is_short_is_encoded_on_the_event_loop(node: Node, quick: bool) -> None:
+    await node.let_lead(2)
+    writing = node.write(quick=quick)
+    forwarding = await node.forwarded()
+    assert node.described_here is quick
+    outcome = encode_confirmation(DONE)
+    forwarding.succeed(encode_outcomes([(True, outcome)]) if quick else outcome)
+    assert await writing == DONE
 
 
 async def test_a_write_without_an_id_is_given_one_and_keeps_it(node: Node) -> None:

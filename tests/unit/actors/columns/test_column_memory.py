@@ -8,6 +8,7 @@ import pytest
 from pyoxigraph import Store
 
 from actors.columns.database import ViewFiles
+from actors.columns.protocol import ViewSettings
 from graphdb.config.service import Columns
 from graphdb.errors import QueryMemoryExceeded
 from tests.support.columns import ColumnNode, open_columns
@@ -63,7 +64,7 @@ async def test_a_query_that_cannot_be_spilled_ends_as_with_a_reader(tmp_path: Pa
 def test_no_more_is_spilled_than_may_be(tmp_path: Path) -> None:
     Store(str(tmp_path / "store")).flush()
     groups = "SELECT count(*) FROM (SELECT hash(i) AS number, count(*) FROM range({}) t(i) GROUP BY number)"
-    settings = Columns(memory_limit_mb=64, spill_limit_mb=64)
+    settings = ViewSettings.of(Columns(memory_limit_mb=64, spill_limit_mb=64))
     with ViewFiles(tmp_path / "columns", settings).load(tmp_path / "store", 1) as connection:
         with pytest.raises(duckdb.OutOfMemoryException):
             connection.execute(groups.format(16_000_000))

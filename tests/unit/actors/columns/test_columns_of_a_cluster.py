@@ -11,6 +11,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
 from graphdb.sparql.results import ResultFormat
 from tests.support.clustered_shards import Nodes, nodes
+from tests.support.columns import until_following
 from tests.support.shards import Shard
 from tests.support.timing import HANG_S
 
@@ -39,10 +40,8 @@ async def summed(shard: Shard) -> bytes:
 
 
 async def following(made: Nodes, *node_ids: int) -> None:
-    async with asyncio.timeout(60):
-        for node_id in node_ids:
-            while (await made.columns[node_id].status()).state != "following":  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+    for node_id in node_ids:
+        await until_following(made.columns[node_id])
 
 
 def answer(*values: int) -> bytes:

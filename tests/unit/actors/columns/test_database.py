@@ -5,12 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
-from actors.columns.database import OpenView
+from actors.columns.database import Cursors, OpenView
 from graphdb.columns.applying import transaction
+from graphdb.columns.quad_arrays import Ends, Terms
 from graphdb.columns.schema import create
 from graphdb.columns.term_ids import Tag
 
@@ -35,26 +37,32 @@ def advance(view: OpenView, index: int) -> None:
         run("INSERT INTO terms (id, text, kind) VALUES (?, ?, ?)", iri)
 
 
-def seen(view: OpenView, cursor: DuckDBPyConnection) -> tuple[int, int, int, bool, bool]:
-    index, catalog = view.begin(cursor)
+def cursors_of(view: OpenView) -> Cursors:
+    return Cursors(view.connection.cursor(), view.connection.cursor())
+
+
+def seen(view: OpenView, cursors: Cursors, *, stays_open: bool = False) -> tuple[int, int, int, bool, bool]:
+    index, catalog = view.begin(cursors)
     try:
         own, following = (catalog.id_of(NamedNode(f"http://e/{number}")) for number in (index, index + 1))
         return index, catalog.predicates[1].quads, catalog.named_graphs, own == index, following is None
     finally:
-        cursor.execute("ROLLBACK")
+        if not stays_open:
+            cursors.end()
 
 
-def test_each_transaction_sees_one_state(view: OpenView) -> None:
-    cursor = view.connection.cursor()
+@pytest.mark.parametrize("stays_open", [False, True])
+def test_each_transaction_sees_one_state(view: OpenView, *, stays_open: bool) -> None:
+    cursors = cursors_of(view)
     for index in (1, 2, 3):
         advance(view, index)
-        assert seen(view, cursor) == (index, index, index, True, True)
-        assert seen(view, cursor) == (index, index, index, True, True)
+        assert seen(view, cursors, stays_open=stays_open) == (index, index, index, True, True)
+        assert seen(view, cursors, stays_open=stays_open) == (index, index, index, True, True)
 
 
 def test_a_transaction_that_is_open_keeps_its_state(view: OpenView) -> None:
     advance(view, 1)
-    older, newer = view.connection.cursor(), view.connection.cursor()
+    older, newer = cursors_of(view), cursors_of(view)
     index, catalog = view.begin(older)
     advance(view, 2)
     assert view.begin(newer)[0] == 2
@@ -63,7 +71,7 @@ def test_a_transaction_that_is_open_keeps_its_state(view: OpenView) -> None:
 
 def test_what_one_query_looks_up_the_next_one_need_not(view: OpenView) -> None:
     advance(view, 1)
-    first, second = view.connection.cursor(), view.connection.cursor()
+    first, second = cursors_of(view), cursors_of(view)
     assert view.begin(first)[1].id_of(NamedNode("http://e/1")) == 1
     catalog = view.begin(second)[1]
     second.close()  # so that it can look nothing up
@@ -90,11 +98,11 @@ def test_a_change_that_comes_between_is_seen_as_the_transaction_sees_it(
     view: OpenView, statement: str, index: int, *, is_known: bool
 ) -> None:
     advance(view, 1)
-    cursor, other = view.connection.cursor(), view.connection.cursor()
+    cursors, other = cursors_of(view), cursors_of(view)
     if is_known:
         seen(view, other)
-    between: Any = Between(cursor, statement, lambda: advance(view, 2))
-    assert seen(view, between) == (index, index, index, True, True)
+    between: Any = Between(cursors.rows, statement, lambda: advance(view, 2))
+    assert seen(view, Cursors(between, cursors.terms)) == (index, index, index, True, True)
     assert seen(view, other) == (2, 2, 2, True, True)
 
 
@@ -102,8 +110,12 @@ def test_states_are_exact_beside_a_writer(view: OpenView) -> None:
     advance(view, 1)
 
     def read(_number: int) -> set[tuple[int, ...]]:
-        with view.connection.cursor() as cursor:
-            return {seen(view, cursor) for _ in range(300)}
+        found = set[tuple[int, ...]]()
+        for turn in range(300):
+            cursors = view.take()
+            found.add(seen(view, cursors, stays_open=turn % 2 == 0))
+            view.give_back(cursors)
+        return found
 
     with ThreadPoolExecutor(3) as threads:
         reading = threads.map(read, range(3))
@@ -115,11 +127,68 @@ def test_states_are_exact_beside_a_writer(view: OpenView) -> None:
 
 
 def test_cursors_are_used_again(view: OpenView) -> None:
-    first, second = view.take_cursor(), view.take_cursor()
+    first, second = view.take(), view.take()
     view.give_back(first)
-    assert view.take_cursor() is first
-    assert first.execute("SELECT current_setting('operator_memory_limit')").fetchone() == ("61.0 MiB",)
+    assert view.take() is first
+    setting = "SELECT current_setting('operator_memory_limit')"
+    assert [each.execute(setting).fetchone() for each in (first.rows, first.terms)] == [("61.0 MiB",)] * 2
     view.give_back(second)
     view.close()
     with pytest.raises(duckdb.ConnectionException):
-        second.execute("SELECT 1")
+        second.rows.execute("SELECT 1")
+
+
+def test_a_transaction_stays_open_until_the_view_changes(view: OpenView) -> None:
+    cursors = view.take()
+    view.begin(cursors)
+    view.give_back(cursors)
+    assert cursors.is_open
+    begun: list[str] = []
+    between: Any = Between(cursors.rows, "BEGIN", lambda: begun.append("again"))
+    again = Cursors(between, cursors.terms, cursors.version, cursors.is_open)
+    assert view.begin(again)[0] == 0
+    assert begun == []
+    with view.changing():
+        assert not cursors.is_open
+    cursors = view.take()
+    with view.changing():  # while a query runs
+        view.begin(cursors)
+    view.give_back(cursors)
+    assert not cursors.is_open
+
+
+def test_arrays_stay_over_changes_of_other_predicates(view: OpenView) -> None:
+    cursors = view.take()
+    kept = Ends(Terms(0, 1), np.zeros(3, np.uint32))
+
+    def made() -> dict[int, bool]:
+        """Of which of two predicates arrays are made anew."""
+        _, catalog = view.begin(cursors)
+        anew = dict.fromkeys((1, 2), False)
+        for predicate in anew:
+
+            def make(predicate: int = predicate) -> Ends:
+                anew[predicate] = True
+                return kept
+
+            catalog.arrays.get(((predicate,), "s"), make)
+        return anew
+
+    assert made() == {1: True, 2: True}
+    with view.changing() as changed:
+        changed.add(1)
+    assert made() == {1: True, 2: False}
+    with pytest.raises(duckdb.Error), view.changing() as changed:
+        raise duckdb.Error
+    assert made() == {1: True, 2: True}
+    assert made() == {1: False, 2: False}
+
+
+def test_a_query_of_an_older_state_adds_no_arrays_to_the_newer_one(view: OpenView) -> None:
+    older, newer = view.take(), view.take()
+    _, catalog = view.begin(older)
+    with view.changing() as changed:
+        changed.add(1)
+    ends = [Ends(Terms(0, 1), np.zeros(count, np.uint32)) for count in (3, 4)]
+    catalog.arrays.get(((1,), "s"), lambda: ends[0])
+    assert view.begin(newer)[1].arrays.get(((1,), "s"), lambda: ends[1]) is ends[1]

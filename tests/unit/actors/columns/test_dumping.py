@@ -10,6 +10,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from actors.columns.database import ViewFiles
 from actors.columns.dumping import RowFiles, RowOutput
+from actors.columns.protocol import ViewSettings
 from graphdb.config.service import Columns
 from graphdb.errors import UnavailableError
 
@@ -71,7 +72,7 @@ def test_no_more_files_than_there_may_be(tmp_path: Path) -> None:
 
 def test_a_copy_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="could not be read"):
-        ViewFiles(tmp_path / "columns", Columns()).load(tmp_path / "store", 1)
+        ViewFiles(tmp_path / "columns", ViewSettings.of(Columns())).load(tmp_path / "store", 1)
 
 
 def test_a_copy_that_is_damaged_is_unavailable(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_a_copy_that_is_damaged_is_unavailable(tmp_path: Path) -> None:
         content[start : start + 10_000] = bytes(len(content[start : start + 10_000]))
         path.write_bytes(content)
     with pytest.raises(UnavailableError, match="could not be read"):
-        ViewFiles(tmp_path / "columns", Columns()).load(store, 1)
+        ViewFiles(tmp_path / "columns", ViewSettings.of(Columns())).load(store, 1)
 
 
 def test_it_ends_with_whoever_takes_its_files(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from graphdb.access.visibility import FULL_VISIBILITY
+from graphdb.config.limits import GateLimits
 from graphdb.errors import ChangesForgotten, GraphDBError, LogUnavailable
 from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
-from graphdb.planning.gate import GateLimits
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.clustered_shards import nodes

@@ -14,12 +14,12 @@ from pyoxigraph import DefaultGraph, Quad
 from actors.live import visible_live
 from graphdb.access.annotations import VisibleQuads
 from graphdb.access.visibility import FULL_VISIBILITY, NO_VISIBILITY, Visibility
+from graphdb.config.limits import GateLimits
 from graphdb.errors import ChangesForgotten, GraphDBError, LogUnavailable, Overloaded
 from graphdb.live.changes import LoggedChange
 from graphdb.live.live_queries import read_live_query
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
-from graphdb.planning.gate import GateLimits
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.shards import Shard, open_shard, stand_alone

@@ -89,6 +89,15 @@ async def test_who_sees_everything_needs_no_view(tmp_path: Path) -> None:
         assert not list((tmp_path / "views").iterdir())
 
 
+@pytest.mark.parametrize("visibility", [FULL_VISIBILITY, EVERY_GRAPH, ONE, GRAPH])
+async def test_each_request_knows_which_patterns_are_large(tmp_path: Path, visibility: Visibility) -> None:
+    async with stand_alone(tmp_path) as shard:
+        await insert(shard, ":a :p 1 {| acl:allowedSid 'S-1' |} . GRAPH <urn:g:1> { :b :p 2 }")
+        views = opened(shard).views
+        first, second = [await views.visible_store(visibility) for _ in range(2)]
+        assert first.large is second.large
+
+
 async def test_it_is_reported_how_each_view_follows_the_log(tmp_path: Path) -> None:
     async with stand_alone(tmp_path) as shard:
         await insert(shard, ":a :p 1 {| acl:allowedSid 'S-1' |}")

@@ -290,9 +290,26 @@ def test_pipelines(index: Index) -> None:
     assert [one["key"] for one in buckets] == ["b", "a"]
 
 
+@pytest.mark.parametrize("lag", [{}, {"lag": 2}, {"lag": 1.0}, {"lag": 9}])
+def test_serial_diff(index: Index, lag: dict[str, Any]) -> None:
+    below = {"diff": {"serial_diff": {"buckets_path": "_count", **lag}}}
+    histogram = {"field": "n", "interval": 2, "extended_bounds": {"min": 0, "max": 11}}
+    buckets = index.aggregations({"h": {"histogram": histogram, "aggs": below}})["h"]["buckets"]
+    counts = [bucket["doc_count"] for bucket in buckets]
+    step = int(lag.get("lag", 1))
+    assert [bucket.get("diff", {}).get("value") for bucket in buckets] == [
+        None if place < step else float(counts[place] - counts[place - step]) for place in range(len(counts))
+    ]
+
+
 @pytest.mark.parametrize(
     ("aggs", "kind", "reason"),
     [
+        (
+            {"h": {"histogram": {"field": "n", "interval": 4}, "aggs": {"d": {"serial_diff": {"lag": 0}}}}},
+            "illegal_argument_exception",
+            "Lag must be a positive, non-zero integer.  Value supplied was[0] for [d].",
+        ),
         (
             {"x": {"term": {"field": "n"}}},
             "parsing_exception",

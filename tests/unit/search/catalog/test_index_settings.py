@@ -188,3 +188,50 @@ def test_settings_that_analyzers_need_stay() -> None:
     commands.create("a", {"settings": {"max_ngram_diff": 2, "analysis": analysis}})
     with pytest.raises(SearchError, match="difference between max_gram and min_gram"):
         commands(PutSettings(("a",), {"max_ngram_diff": 1}))
+
+
+OWN = {"own": {"type": "BM25", "k1": 2, "b": "0.1"}}
+NAMED = {"properties": {"t": {"type": "text", "similarity": "own"}, "k": {"type": "keyword"}}}
+
+
+def test_similarities_are_defined_and_named() -> None:
+    commands = Commands()
+    commands.create("a", {"settings": {"index": {"similarity": OWN}}, "mappings": NAMED})
+    index = commands.catalog.find("a")
+    assert index is not None
+    shown = index.shown_settings()["settings"]["index"]
+    assert shown["similarity"] == {"own": {"type": "BM25", "k1": "2", "b": "0.1"}}
+    assert index.mapping.as_json()["properties"]["t"] == {"type": "text", "similarity": "own"}
+    with pytest.raises(SearchError, match="non dynamic"):
+        commands(PutSettings(("a",), {"index.similarity.own.k1": 1}))
+
+
+@pytest.mark.parametrize(
+    ("similarity", "reason"),
+    [
+        ({"own": {"type": "DFR"}}, r"Unknown Similarity type \[DFR\] for \[own\]"),
+        ({"own": {"k1": 1}}, "must have an associated type"),
+        ({"own": 1}, "must have an associated type"),
+        ({"BM25": {"type": "BM25"}}, "Cannot redefine built-in"),
+        ({"own": {"type": "BM25", "k": 1}}, r"Unknown settings .* \[k\]"),
+        ({"own": {"type": "BM25", "k1": -1}}, "illegal k1 value: -1"),
+        ({"own": {"type": "BM25", "k1": "inf"}}, "illegal k1 value: inf"),
+        ({"own": {"type": "BM25", "b": 1.5}}, "illegal b value: 1.5"),
+        ({"own": {"type": "BM25", "b": "nan"}}, "illegal b value: nan"),
+        ({"own": {"type": "BM25", "b": []}}, r"Failed to parse value \[\[\]\]"),
+        ({"own": {"type": "BM25", "discount_overlaps": False}}, "discount_overlaps"),
+        ({"other": {"type": "BM25"}}, r"Unknown Similarity type \[own\] for field \[t\]"),
+    ],
+)
+def test_similarities_that_cannot_be(similarity: dict[str, Any], reason: str) -> None:
+    with pytest.raises(SearchError, match=reason):
+        Commands().create("a", {"settings": {"similarity": similarity}, "mappings": NAMED})
+
+
+def test_the_default_similarity_is_that_of_fields_that_name_none() -> None:
+    commands = Commands()
+    commands.create("a", {"settings": {"similarity.default": {"type": "BM25", "b": 0}}})
+    index = commands.catalog.find("a")
+    assert index is not None
+    assert index.analyzers.similarity(None).b == 0
+    assert index.analyzers.similarity("BM25").b == 0.75

@@ -1,6 +1,7 @@
 """A stand-in for the index's analyzers: words at spaces, lower case."""
 
 from graphdb.search.errors import illegal_argument
+from graphdb.search.similarity import STANDARD, Similarity
 
 __all__ = ["SPACES", "SpaceAnalyzers"]
 
@@ -31,6 +32,11 @@ class SpaceAnalyzers:
         if name != "lower":
             raise illegal_argument(f"normalizer [{name}] not found")
         return Lower()
+
+    def similarity(self, name: str | None) -> Similarity:
+        if name not in (None, "BM25"):
+            raise illegal_argument(f"similarity [{name}] not found")
+        return STANDARD
 
 
 SPACES = SpaceAnalyzers()

@@ -20,9 +20,13 @@ class Corpus:
     """Documents by `_id` "0", "1" and so on, spread over as many segments as are asked for."""
 
     def __init__(
-        self, documents: Sequence[JsonObject[str, Any]], mappings: JsonObject[str, Any], segments: int = 1
+        self,
+        documents: Sequence[JsonObject[str, Any]],
+        mappings: JsonObject[str, Any],
+        segments: int = 1,
+        similarity: JsonObject[str, Any] | None = None,
     ) -> None:
-        self.analyzers = Analyzers.of({})
+        self.analyzers = Analyzers.of({}, similarity=similarity or {})
         self.mapping = Mapping.of(mappings, self.analyzers)
         leaves, base = [], 0
         for number, part in enumerate(np.array_split(np.arange(len(documents)), segments)):

@@ -41,6 +41,23 @@ def test_the_statistics_are_of_the_documents_that_have_the_field() -> None:
     assert dict(corpus.hits({"match": {"t": "foo"}})) == {"0": expected}
 
 
+@pytest.mark.parametrize(("k1", "b"), [(2, 0.1), ("0.5", "1"), (0, 0.75), (1.2, 0), (1.2, 0.75)])
+def test_an_index_has_similarities_of_its_own(k1: Any, b: Any) -> None:
+    own = {"own": {"type": "BM25", "k1": k1, "b": b}}
+    mapping = {"properties": {"t": {"type": "text", "similarity": "own"}, "u": {"type": "text"}}}
+    documents = [{"t": text, "u": text} for text in ("foo foo bar", "bar", "bar foo bar bar bar")]
+    corpus = Corpus(documents, mapping, segments=2, similarity=own)
+    of_own, standard = [dict(corpus.hits({"match": {field: "foo"}})) for field in ("t", "u")]
+    for number, freq, length in (("0", 2, 3), ("2", 1, 5)):
+        assert standard[number] == pytest.approx(_bm25(_idf(2, 3), freq, length, 3), rel=1e-6)
+        tf = freq / (freq + float(k1) * (1 - float(b) + float(b) * length / 3))
+        assert of_own[number] == pytest.approx((float(k1) + 1) * _idf(2, 3) * tf, rel=1e-6)
+        assert corpus.explained({"match": {"t": "foo"}})[number] == pytest.approx(of_own[number], rel=1e-6)
+    phrase = dict(corpus.hits({"match_phrase": {"t": "foo bar"}}))
+    tf = 1 / (1 + float(k1) * (1 - float(b) + float(b) * 3 / 3))
+    assert phrase["0"] == pytest.approx((float(k1) + 1) * (_idf(2, 3) + _idf(3, 3)) * tf, rel=1e-6)
+
+
 def test_lengths_are_as_exact_as_a_norm_byte() -> None:
     assert LENGTHS[:41].tolist() == list(range(41))
     assert LENGTHS[[41, 48, 60, 255]].tolist() == [42, 56, 120, np.float32(2_013_265_944)]

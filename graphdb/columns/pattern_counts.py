@@ -1,0 +1,487 @@
+"""How many solutions a pattern has for each term of a variable, without the solutions: `part_of`.
+
+Triple patterns whose variables form a tree are counted from the numbers of matches of each term. The
+solutions with some value of a variable are the product of what each branch at this variable has for it, and
+what a branch has is summed over the quads in between (the semi-joins of M. Yannakakis, Algorithms for acyclic
+database schemes, VLDB 1981, with counts in place of sets). An OPTIONAL, MINUS, EXISTS, UNION or group that
+has one variable in common with the tree is a weight of the terms of that variable, and so is a FILTER of one
+variable, or a constant at the other end of a pattern. Two patterns with the same two variables are one, of
+the pairs that both have, and so is a path, of the pairs that it joins.
+"""
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import reduce
+from itertools import count
+from typing import Final, Protocol
+
+import numpy as np
+from pyoxigraph import NamedNode
+
+from graphdb.columns.catalog import Catalog
+from graphdb.columns.expressions import conjuncts, literal_of
+from graphdb.columns.quad_arrays import Ends, Floats, NotCounted, Terms, Weights
+from graphdb.columns.relations import Relation, closure, common, of_predicate, where_equal
+from graphdb.columns.term_vectors import Column, Unread, condition, variables_of
+from graphdb.sparql.algebra import (
+    Algebra,
+    Bgp,
+    Exists,
+    Expression,
+    Filter,
+    Join,
+    LeftJoin,
+    Minus,
+    Path,
+    Union,
+    spine_of,
+)
+from graphdb.sparql.patterns import Comparison, InversePath, RepeatedPath, SequencePath
+from graphdb.sparql.patterns import Path as Predicate
+from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, Variable
+
+__all__ = ["EXACT", "Edge", "Part", "Tree", "part_of", "whole"]
+
+EXACT: Final = 2.0**53  # whole numbers below it are exact as doubles
+
+
+class Part(Protocol):
+    """A group or a UNION. certain are the variables that all its solutions bind, names all that it has."""
+
+    certain: frozenset[str]
+    names: frozenset[str]
+
+    def total(self) -> int:
+        """How many solutions there are."""
+
+    def weights(self, name: str) -> Weights:
+        """How many there are with each term as the value of a variable, one that is certain."""
+
+    def distinct(self, name: str) -> int:
+        """How many values a variable has, one that is certain."""
+
+    def column(self, name: str) -> Column:
+        """The terms of a variable, one that is certain and by ids: those that weights has places for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A triple pattern between two variables."""
+
+    subject: str
+    object: str
+    relation: Relation
+
+    def other(self, name: str) -> str:
+        return self.object if name == self.subject else self.subject
+
+    def column(self, name: str) -> str:
+        return "s" if name == self.subject else "o"
+
+
+def part_of(
+    node: Algebra, catalog: Catalog, by_ids: AbstractSet[str], conditions: Sequence[Expression] = ()
+) -> Part:
+    """What a pattern has where conditions, of variables that it binds, hold. by_ids are the variables whose
+    terms are by their ids. Raises NotCounted.
+    """
+    outer = list(conditions)
+    while isinstance(node, Filter) and isinstance(node.pattern, Filter | Union):
+        outer += conjuncts(node.expression)
+        node = node.pattern
+    if isinstance(node, Union):
+        return _Alternatives([part_of(branch, catalog, by_ids, outer) for branch in node.branches])
+    if not isinstance(node, Bgp | Path | Join | LeftJoin | Minus | Filter):
+        raise NotCounted
+    group = _Group(catalog, by_ids, outer)
+    first, steps = spine_of(node)
+    group.join(first)
+    for step in steps:
+        match step:
+            case Join(right=right):
+                group.join(right)
+            case LeftJoin(right=right, condition=None):
+                group.put_beside(_Effect.FACTOR_OR_ONE, right)
+            case Minus(right=right):
+                group.put_beside(_Effect.NONE, right)
+            case Filter(expression=expression):
+                group.filter(expression)
+            case _:
+                raise NotCounted
+    return group.tree()
+
+
+class _Group:
+    """The elements of a group, as they are gathered."""
+
+    def __init__(self, catalog: Catalog, by_ids: AbstractSet[str], conditions: Iterable[Expression]) -> None:
+        self._catalog, self._by_ids = catalog, by_ids
+        self._conditions = list(conditions)
+        self._edges: list[Edge] = []
+        self._beside: list[tuple[_Effect, Part]] = []
+        self._fixed: dict[str, list[_Fixed]] = {}
+        self._fresh = count()
+
+    def join(self, operand: Algebra) -> None:
+        match operand:
+            case Bgp(triples=triples):
+                for triple in triples:
+                    if not isinstance(triple.predicate, Iri):
+                        raise NotCounted
+                    self._step(triple.subject, triple.predicate, triple.object)
+            case Path():
+                self._step(operand.subject, operand.predicate, operand.object)
+            case _:
+                self.put_beside(_Effect.FACTOR, operand)
+
+    def put_beside(self, effect: "_Effect", pattern: Algebra) -> None:
+        self._beside.append((effect, part_of(pattern, self._catalog, self._by_ids)))
+
+    def filter(self, expression: Expression) -> None:
+        for one in conjuncts(expression):
+            if isinstance(one, Exists):
+                self.put_beside(_Effect.NONE if one.negated else _Effect.SOME, one.pattern)
+            else:
+                self._conditions.append(one)
+
+    def _step(self, subject: PatternTerm, predicate: Predicate, object_: PatternTerm) -> None:
+        """A sequence is its steps, with variables of its own between them."""
+        match predicate:
+            case SequencePath(steps=steps):
+                between = [Variable(f"/{next(self._fresh)}") for _ in steps[1:]]
+                ends: list[PatternTerm] = [subject, *between, object_]
+                for place, step in enumerate(steps):
+                    self._step(ends[place], step, ends[place + 1])
+            case InversePath(path=path):
+                self._step(object_, path, subject)
+            case RepeatedPath(path=Iri() as path, modifier="+"):
+                self._put(subject, closure(self._relation(path)), object_)
+            case Iri():
+                self._put(subject, self._relation(predicate), object_)
+            case _:
+                raise NotCounted
+
+    def _relation(self, predicate: Iri) -> Relation:
+        number = self._catalog.id_of(NamedNode(predicate.value))
+        if number is None:
+            raise NotCounted  # nothing matches: DuckDB knows that without reading anything
+        return of_predicate(self._catalog, number)
+
+    def _put(self, subject: PatternTerm, relation: Relation, object_: PatternTerm) -> None:
+        names = _name(subject), _name(object_)
+        match names:
+            case str() as one, str() as other if one != other:
+                self._edges.append(Edge(one, other, relation))
+            case str() as one, None:
+                self._fix(one, relation, "s", object_)
+            case None, str() as other:
+                self._fix(other, relation, "o", subject)
+            case _:
+                raise NotCounted
+
+    def _fix(self, name: str, relation: Relation, column: str, term: PatternTerm) -> None:
+        if not isinstance(term, Iri | RdfLiteral):
+            raise NotCounted
+        number = self._catalog.id_of(NamedNode(term.value) if isinstance(term, Iri) else literal_of(term))
+        if number is None:
+            raise NotCounted
+        self._fixed.setdefault(name, []).append(_Fixed(relation, column, number))
+
+    def tree(self) -> "Tree":
+        """All of it. Raises NotCounted."""
+        edges = _merged(self._edges)
+        masks: dict[str, list[Expression]] = {}
+        for one in self._conditions:
+            names = variables_of(one)
+            if len(names) == 2:
+                edges = _restricted(edges, one, names)
+            elif len(names) == 1:
+                masks.setdefault(next(iter(names)), []).append(one)
+            else:
+                raise NotCounted
+        return Tree(edges, self._beside, self._fixed, masks, self._by_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """A pattern with a term at one end; column is the other one."""
+
+    relation: Relation
+    column: str
+    term: int
+
+
+def _name(term: object) -> str | None:
+    match term:
+        case Variable(name=name):
+            return name
+        case BlankNodeLabel(label=label):
+            return f"_:{label}"
+    return None
+
+
+def _merged(edges: Sequence[Edge]) -> list[Edge]:
+    """Those with the same two variables as one."""
+    found: dict[frozenset[str], Edge] = {}
+    for edge in edges:
+        names = frozenset((edge.subject, edge.object))
+        known = found.get(names)
+        if known is None:
+            found[names] = edge
+        else:
+            turned = known.subject != edge.subject
+            found[names] = replace(known, relation=common(known.relation, edge.relation, turned=turned))
+    return list(found.values())
+
+
+def _restricted(edges: Sequence[Edge], expression: Expression, names: AbstractSet[str]) -> list[Edge]:
+    """Where the two variables of one edge are equal, or are not."""
+    if not isinstance(expression, Comparison) or expression.operator not in ("=", "!="):
+        raise NotCounted
+    if not isinstance(expression.left, Variable) or not isinstance(expression.right, Variable):
+        raise NotCounted
+    found = [edge for edge in edges if {edge.subject, edge.object} == names]
+    if len(found) != 1:
+        raise NotCounted
+    relation = where_equal(found[0].relation, negated=expression.operator == "!=")
+    return [replace(edge, relation=relation) if edge is found[0] else edge for edge in edges]
+
+
+class _Effect(Enum):
+    """What a part beside a tree does to the number of solutions with a term, by its own number of them."""
+
+    FACTOR = "factor"  # a join
+    FACTOR_OR_ONE = "factor or one"  # OPTIONAL
+    SOME = "some"  # EXISTS
+    NONE = "none"  # NOT EXISTS, MINUS
+
+    def weigh(self, found: Floats, terms: Terms, part: Weights) -> None:
+        """Apply it to the numbers of some terms, by those of the part."""
+        where, here = part.on(terms)
+        match self:
+            case _Effect.FACTOR:
+                found[where] *= here
+            case _Effect.FACTOR_OR_ONE:
+                found[where] *= np.maximum(here, 1.0)
+            case _Effect.SOME:
+                found[where] *= here > 0.0
+            case _Effect.NONE:
+                found[where] *= here == 0.0
+        if self in (_Effect.FACTOR, _Effect.SOME):
+            found[: where.start] = found[where.stop :] = 0.0
+
+
+class Tree:
+    """Triple patterns whose variables form a tree, and parts that each have one of these variables and
+    otherwise names of their own. A `Part`.
+    """
+
+    def __init__(
+        self,
+        edges: Sequence[Edge],
+        beside: Sequence[tuple[_Effect, Part]],
+        fixed: dict[str, list[_Fixed]],
+        masks: dict[str, list[Expression]],
+        by_ids: AbstractSet[str],
+    ) -> None:
+        """fixed are patterns with one variable, masks conditions of one. Raises NotCounted."""
+        self.edges = edges
+        self._at: dict[str, list[Edge]] = {}
+        for edge in edges:
+            for name in (edge.subject, edge.object):
+                self._at.setdefault(name, []).append(edge)
+        self._fixed, self._masks = fixed, masks
+        if not edges and len(fixed) == 1:
+            self._at = {name: [] for name in fixed}
+        self.certain = frozenset(self._at)
+        self._check_tree()
+        if not self.certain.issuperset((*fixed, *masks)):
+            raise NotCounted
+        self._by_ids = by_ids | masks.keys()
+        self._beside: dict[str, list[tuple[_Effect, Part]]] = {}
+        names = set(self.certain)
+        for effect, part in beside:
+            shared = list(part.names & names)
+            if len(shared) != 1 or shared[0] not in self.certain & part.certain:
+                raise NotCounted
+            self._beside.setdefault(shared[0], []).append((effect, part))
+            names |= part.names
+        self.names = frozenset(names)
+        self._is_plain = len(edges) == 1 and not (self._beside or fixed or masks)
+        self._found_masks: dict[str, Weights] = {}
+
+    def _check_tree(self) -> None:
+        """So many edges join all variables only where there is no circle."""
+        if len(self.edges) != len(self._at) - 1:
+            raise NotCounted
+        reached, waiting = set[str](), [next(iter(self._at))]
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                waiting += [edge.other(name) for edge in self._at[name]]
+        if reached != self.certain:
+            raise NotCounted
+
+    def total(self) -> int:
+        """See `Part.total`. Counted at the inner edge of the most quads, or at the one variable that all
+        edges have.
+        """
+        if self._is_plain:
+            return self.edges[0].relation.quads
+        inner = [edge for edge in self.edges if self._has_more(edge.subject, edge)]
+        inner = [edge for edge in inner if self._has_more(edge.object, edge)]
+        if not inner:
+            center = max(self._at, key=lambda name: len(self._at[name]) + self._weight_count(name))
+            return whole(self._weighed(center, None, self._terms(center)))
+        return whole(self.of_quads(max(inner, key=lambda edge: edge.relation.quads)))
+
+    def weights(self, name: str) -> Weights:
+        """See `Part.weights`."""
+        if self._is_plain:
+            return self._message(self.edges[0], name)
+        terms = self._terms(name)
+        found = self._weighed(name, None, terms)
+        whole(found)
+        return Weights(terms, found)
+
+    def distinct(self, name: str) -> int:
+        """See `Part.distinct`."""
+        if self._is_plain:
+            edge = self.edges[0]
+            known = edge.relation.distinct(edge.column(name))
+            if known is not None:
+                return known
+        return int(np.count_nonzero(self.weights(name).values))
+
+    def column(self, name: str) -> Column:
+        """See `Part.column`."""
+        relation, column = self._narrowest(name)
+        return relation.column(column, name)
+
+    def of_quads(self, edge: Edge) -> Floats:
+        """How many solutions there are with each quad of an edge, (n,) float64."""
+        return self._of_end(edge.subject, edge) * self._of_end(edge.object, edge)
+
+    def ends(self, edge: Edge, name: str) -> Ends:
+        """One end of an edge."""
+        return edge.relation.ends(edge.column(name), by_ids=name in self._by_ids)
+
+    def _narrowest(self, name: str) -> tuple[Relation, str]:
+        """An end where all terms are that a variable can have."""
+        ends = [(edge.relation, edge.column(name)) for edge in self._at[name]]
+        ends += [(fixed.relation, fixed.column) for fixed in self._fixed.get(name, ())]
+        return min(ends, key=lambda end: end[0].quads)
+
+    def _terms(self, name: str) -> Terms:
+        relation, column = self._narrowest(name)
+        return relation.ends(column, by_ids=name in self._by_ids).terms
+
+    def _weight_count(self, name: str) -> int:
+        return sum(len(each.get(name, ())) for each in (self._beside, self._fixed, self._masks))
+
+    def _has_more(self, name: str, edge: Edge) -> bool:
+        """Whether a variable is more than the end of this edge."""
+        return len(self._at[name]) > 1 or self._weight_count(name) > 0
+
+    def _weighed(self, name: str, source: Edge | None, terms: Terms) -> Floats:
+        """How many solutions there are with each of some terms as a variable's value, but for the branch of
+        one edge. A product is inexact only where it passes 2^53, and then so does any sum with it.
+        """
+        branches = [self._message(edge, name) for edge in self._at[name] if edge is not source]
+        branches += [
+            fixed.relation.matches_with(fixed.column, fixed.term, by_ids=name in self._by_ids)
+            for fixed in self._fixed.get(name, ())
+        ]
+        if name in self._masks:
+            branches.append(self._mask(name))
+        if branches and branches[0].terms is terms:
+            found = branches.pop(0).values.copy()
+        else:
+            found = np.ones(terms.span)
+        for branch in branches:
+            _Effect.FACTOR.weigh(found, terms, branch)
+        for effect, part in self._beside.get(name, ()):
+            effect.weigh(found, terms, part.weights(name))
+        return found
+
+    def _mask(self, name: str) -> Weights:
+        """For which terms the conditions of a variable hold."""
+        found = self._found_masks.get(name)
+        if found is None:
+            column = self.column(name)
+            each = [condition(one, column) for one in self._masks[name]]
+            found = Weights(self._terms(name), reduce(np.logical_and, each).astype(np.float64))
+            self._found_masks[name] = found
+        return found
+
+    def _message(self, edge: Edge, name: str) -> Weights:
+        """How many solutions the branch of an edge has for each term at this end of it."""
+        far = edge.other(name)
+        if not self._has_more(far, edge):
+            return edge.relation.matches_of_each(edge.column(name), by_ids=name in self._by_ids)
+        found = self._of_end(far, edge)
+        whole(found)
+        return self.ends(edge, name).gathered(found)
+
+    def _of_end(self, name: str, edge: Edge) -> Floats:
+        """How many solutions the branches at a variable but for this edge have for each quad of it."""
+        ends = self.ends(edge, name)
+        if not self._has_more(name, edge):
+            return np.ones(len(ends.codes))
+        return self._weighed(name, edge, ends.terms).take(ends.codes)
+
+
+class _Alternatives:
+    """UNION. A `Part`."""
+
+    def __init__(self, branches: Sequence[Part]) -> None:
+        self._branches = branches
+        self.certain = frozenset.intersection(*(branch.certain for branch in branches))
+        self.names = frozenset[str]().union(*(branch.names for branch in branches))
+
+    def total(self) -> int:
+        """See `Part.total`."""
+        return sum(branch.total() for branch in self._branches)
+
+    def weights(self, name: str) -> Weights:
+        """See `Part.weights`."""
+        each = [branch.weights(name) for branch in self._branches]
+        ids = [one.terms.ids for one in each]
+        if all(one is None for one in ids):
+            low = min(one.terms.low for one in each)
+            terms = Terms(low, max(one.terms.high for one in each) - low)
+        else:
+            known = [one for one in ids if one is not None]
+            if len(known) < len(ids):
+                raise NotCounted
+            terms = Terms.of(np.unique(np.concatenate(known)))
+        found = np.zeros(terms.span)
+        for one in each:
+            where, here = one.on(terms)
+            found[where] += here
+        whole(found)
+        return Weights(terms, found)
+
+    def distinct(self, name: str) -> int:
+        """See `Part.distinct`."""
+        return int(np.count_nonzero(self.weights(name).values))
+
+    def column(self, name: str) -> Column:
+        """See `Part.column`. Texts of several relations together are not read."""
+        ids = self.weights(name).terms.ids
+        if ids is None:
+            raise NotCounted
+        return Column(name, ids, Unread())
+
+
+def whole(found: Floats) -> int:
+    """The sum. Raises NotCounted where it is not exact, nor perhaps the weights: none is negative, so that
+    each is less than the sum.
+    """
+    total = float(found.sum())
+    if total >= EXACT:
+        raise NotCounted
+    return int(total)

@@ -1,0 +1,203 @@
+"""Hits joined with what their subjects have, in arrays: the answer to a `SearchedStar`.
+
+`HitJoiner.joined` gives the rows that the walk of a small join gives (`graphdb.store.join_walk`), best hits
+first, without a look-up in the engine for each.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode
+
+from graphdb.search.leaf_reader import Bools, Floats, Longs
+from graphdb.search.query import Searcher
+from graphdb.sparql.search_requests import Part
+from graphdb.sparql.text_tables import KeptCells, TextTable
+from graphdb.store.join_walk import Pattern
+from graphdb.store.quad_store import QuadStore
+from graphdb.store.small_joins import SearchedStar, written
+from graphdb.text.hit_columns import Generation, HitColumns, Key, ObjectColumn, subject_of
+from graphdb.text.literal_search import keys_of_quads, leaves_of, score_text
+
+__all__ = ["HitJoiner", "keys_of"]
+
+_LOOKED_UP_MAX: Final = 128  # subjects, of one answer
+
+
+def keys_of(star: SearchedStar) -> list[Key]:
+    """The columns that it needs."""
+    keys: list[Key] = []
+    for pattern in star.patterns:
+        predicate = pattern.terms[1]
+        assert isinstance(predicate, NamedNode)
+        keys.append((predicate, pattern.graph or DefaultGraph()))
+    return keys
+
+
+class HitJoiner:
+    """For one index of literals; on any thread."""
+
+    def __init__(self, columns: HitColumns) -> None:
+        self._columns = columns
+        self._kept = KeptCells()
+
+    def columns(self, star: SearchedStar) -> tuple[Generation, list[ObjectColumn]] | None:
+        """Those that it needs; None where one is not there, or not yet."""
+        return self._columns.columns(keys_of(star))
+
+    def joined(
+        self,
+        star: SearchedStar,
+        columns: tuple[Generation, Sequence[ObjectColumn]],
+        searcher: Searcher,
+        docs: Longs,
+        scores: Floats,
+        store: QuadStore,
+        rows_max: int,
+    ) -> TextTable | None:
+        """The answer in the present state of the store, of hits of that state, best first. None where there
+        are more rows, or many subjects have to be looked up; or where the graph changes meanwhile, maybe.
+        """
+        generation, in_order = columns
+        hits = _Hits(generation, searcher, docs, scores)
+        at = np.arange(len(docs))  # the hit of each row
+        found: dict[str, tuple[Longs, _Objects]] = {}  # places in the objects, by variable
+        for pattern, column in zip(star.patterns, in_order, strict=True):
+            objects = _Objects.of(pattern, column, generation, hits, store)
+            if objects is None:
+                return None
+            rows, places = objects.extended(at)
+            if len(rows) > rows_max:
+                return None
+            at = at[rows]
+            found = {name: (known[rows], each) for name, (known, each) in found.items()}
+            wanted = pattern.terms[2]
+            if isinstance(wanted, str):
+                found[wanted] = places, objects
+            else:
+                kept = objects.equal(places, written(wanted))
+                at, found = at[kept], {name: (known[kept], each) for name, (known, each) in found.items()}
+        parts = {f"?{name.name}": Part(part) for part, name in star.search.columns}
+        texts = [
+            found[name][1].texts(found[name][0]) if name in found else hits.texts(parts[name], at)
+            for name in star.columns
+        ]
+        if star.length is not None:
+            texts = [column[: star.length] for column in texts]
+        return TextTable([name[1:] for name in star.columns], texts, self._kept)
+
+
+class _Hits:
+    """Documents that were found, and the numbers of their subjects."""
+
+    def __init__(self, generation: Generation, searcher: Searcher, docs: Longs, scores: Floats) -> None:
+        self._scores = scores
+        self.numbers = np.empty(len(docs), np.int64)
+        self._keys: list[str] | None = None
+        self._searcher, self._docs, self._subjects = searcher, docs, generation.subjects.texts
+        for leaf, places, own in leaves_of(searcher, docs):
+            self.numbers[places] = generation.numbers(leaf, own)
+
+    def subjects(self) -> list[str]:
+        """Their subjects, in N-Triples."""
+        if len(self.numbers) and self.numbers.min() < 0:
+            return [subject_of(key) for key in self._all_keys()]
+        return list(map(self._subjects.__getitem__, self.numbers.tolist()))
+
+    def texts(self, part: Part, at: Longs) -> list[str]:
+        """What a search binds, in N-Triples, for rows of these hits."""
+        match part:
+            case Part.SUBJECT:
+                texts = self.subjects()
+            case Part.SCORE:
+                texts = list(map(score_text, self._scores.tolist()))
+            case _:
+                texts = [key.split(" ", 3)[_PLACES[part]] for key in self._all_keys()]
+        return list(map(texts.__getitem__, at.tolist()))
+
+    def _all_keys(self) -> list[str]:
+        """The names of the quads in the index."""
+        if self._keys is None:
+            self._keys = keys_of_quads(self._searcher, self._docs)
+        return self._keys
+
+
+_PLACES: Mapping[Part, int] = {Part.PROPERTY: 1, Part.GRAPH: 2, Part.LITERAL: 3}
+
+
+@dataclass(slots=True)
+class _Objects:
+    """The objects of hits: those of hit h have the places from first[h] on, counts[h] of them. Places beyond
+    the codes of the column are those of `more`.
+    """
+
+    column: ObjectColumn
+    first: Longs
+    counts: Longs
+    more: list[str]
+
+    @classmethod
+    def of(
+        cls, pattern: Pattern, column: ObjectColumn, generation: Generation, hits: _Hits, store: QuadStore
+    ) -> "_Objects | None":
+        """None where too many have to be looked up."""
+        numbers = hits.numbers
+        unknown = column.unknown(numbers, generation.subjects)
+        known = np.where(unknown, 0, numbers)
+        if column.size:
+            first = column.starts[known].astype(np.int64)
+            counts = column.starts[known + 1] - first
+        else:
+            first, counts = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
+        made = cls(column, first, counts, [])
+        if unknown.any() and not made._look_up(pattern, unknown, hits, store):
+            return None
+        return made
+
+    def _look_up(self, pattern: Pattern, unknown: Bools, hits: _Hits, store: QuadStore) -> bool:
+        places = np.flatnonzero(unknown).tolist()
+        if len(places) > _LOOKED_UP_MAX:
+            return False
+        subjects = hits.subjects()
+        predicate = pattern.terms[1]
+        assert isinstance(predicate, NamedNode)
+        for hit in places:
+            quads = store.matching(_subject(subjects[hit]), predicate, None, pattern.graph)
+            objects = [written(quad.object) for quad in quads]
+            self.first[hit] = len(self.column.codes) + len(self.more)
+            self.counts[hit] = len(objects)
+            self.more += objects
+        return True
+
+    def extended(self, at: Longs) -> tuple[Longs, Longs]:
+        """(rows, places): each row of these hits as often as its hit has objects, with their places."""
+        counts, first = self.counts[at], self.first[at]
+        if (counts == 1).all():
+            return np.arange(len(at)), first
+        rows = np.repeat(np.arange(len(at)), counts)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return rows, first[rows] + within
+
+    def texts(self, places: Longs) -> list[str]:
+        """The objects at these places."""
+        codes, terms = self.column.codes, self.column.terms
+        if not self.more:
+            return list(map(terms.__getitem__, codes[places].tolist()))
+        return [
+            self.more[place - len(codes)] if place >= len(codes) else terms[codes[place]]
+            for place in places.tolist()
+        ]
+
+    def equal(self, places: Longs, text: str) -> Bools:
+        """Which of the objects at these places are this term."""
+        if not self.more:
+            found: Bools = self.column.codes[places] == self.column.numbers.get(text, -1)
+            return found
+        return np.array([each == text for each in self.texts(places)], np.bool_)
+
+
+def _subject(text: str) -> NamedNode | BlankNode:
+    """Of its form in N-Triples."""
+    return BlankNode(text[2:]) if text.startswith("_:") else NamedNode(text[1:-1])

@@ -1,0 +1,199 @@
+"""Hits joined in arrays are those that the engine joins, whatever was changed since they were read."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store
+
+from graphdb.model import ChangeSet
+from graphdb.planning.engine_text import engine_text
+from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.parser import parse_query
+from graphdb.sparql.results import ResultFormat, write_answer
+from graphdb.sparql.text_tables import TextTable
+from graphdb.store.quad_store import Answer, QuadStore
+from graphdb.store.small_joins import SearchedStar, small_join
+from graphdb.text.hit_columns import HitColumns
+from graphdb.text.hit_joins import HitJoiner
+from graphdb.text.literal_index import ALL, LiteralIndex
+from graphdb.text.literal_search import LiteralSearcher
+
+subjects = st.sampled_from([NamedNode("urn:a"), NamedNode("urn:b#é"), NamedNode("urn:c'd"), BlankNode("d")])
+predicates = st.sampled_from([NamedNode("urn:label"), NamedNode("urn:p"), NamedNode("urn:q")])
+graphs = st.sampled_from([DefaultGraph(), DefaultGraph(), NamedNode("urn:g")])
+words = st.lists(st.sampled_from(["red", "blue", "green"]), min_size=1, max_size=3).map(" ".join)
+objects = (
+    words.map(Literal)
+    | st.sampled_from([Literal('a"\\\n\t,'), Literal("x", language="en"), Literal(3), Literal(1.5)])
+    | subjects
+)
+quads = st.builds(Quad, subjects, predicates, objects, graphs)
+changes = st.lists(st.tuples(st.lists(quads, max_size=4), st.integers(0, 2)), max_size=6)
+patterns = st.lists(
+    st.sampled_from(["?s :p ?x", "?s :q ?y", "?s :label ?z", "?s :q 3", "?s :p <urn:a>"]),
+    max_size=3,
+    unique=True,
+)
+limits = st.sampled_from(["", " 1", " 2"])
+named = st.sampled_from([False, False, True])
+FORMATS = (ResultFormat.JSON, ResultFormat.TSV, ResultFormat.CSV, ResultFormat.XML)
+
+
+class Indexed:
+    """A store with an index and columns."""
+
+    def __init__(self, subjects_max: int = 1_000) -> None:
+        self.quads = QuadStore(Store())
+        self.log_index = 0
+        columns = HitColumns(
+            lambda predicate, graph: self.quads.quads_matching(None, predicate, None, graph),
+            subjects_max,
+            lambda: None,
+        )
+        scan, current = self.quads.quads_of, lambda: self.log_index
+        self.index = LiteralIndex(scan, [ALL], current, columns=columns)
+        self.quads.text_index = self.index
+        self.searcher = LiteralSearcher(self.index.analyzers, [ALL], 1_000)
+        self.joiner = HitJoiner(columns)
+        self.take_in()
+
+    def apply(self, added: list[Quad], removed: int) -> None:
+        present = sorted(self.quads.dataset_quads(), key=str)
+        new = tuple(quad for quad in dict.fromkeys(added) if quad not in set(present))
+        self.quads.apply(ChangeSet(removed=tuple(present[:removed]), added=new))
+        self.log_index += 1
+
+    def take_in(self) -> None:
+        while self.index.has_work:
+            self.index.begin()
+            self.index.step()
+
+    def joined(self, star: SearchedStar) -> TextTable | None:
+        columns = self.joiner.columns(star)
+        if columns is None:
+            return None
+        state = self.index.state(self.log_index)
+        planned = self.searcher.planned(star.search, state, Dataset(), union_default_graph=False)
+        docs, scores, _ = self.searcher.hits(planned, counts=False)
+        return self.joiner.joined(star, columns, planned.searcher, docs, scores, self.quads, 10_000)
+
+    def of_engine(self, text: str) -> QuerySolutions:
+        state = self.index.state(self.log_index)
+        tables = {
+            search.name: self.searcher.table(
+                self.searcher.planned(search, state, Dataset(), union_default_graph=False), self.log_index
+            )
+            for search in engine_text(parse_query(text)).searches
+        }
+        answer = self.quads.query(parse_query(text), Dataset(), tables)
+        assert isinstance(answer, QuerySolutions)
+        return answer
+
+
+def star_of(text: str) -> SearchedStar:
+    join = small_join(parse_query(text))
+    assert join is not None
+    assert join.star is not None
+    return join.star
+
+
+def query_of(wanted: str, limit: str, where: list[str], in_graph: bool) -> str:
+    pattern = " . ".join([f'(?s ?score ?l ?g ?property) text:query ("{wanted}"{limit})', *where])
+    pattern = f"GRAPH <urn:g> {{ {pattern} }}" if in_graph else pattern
+    return f"PREFIX text: <http://jena.apache.org/text#> PREFIX : <urn:> SELECT * {{ {pattern} }}"
+
+
+def written(answer: Answer | TextTable, form: ResultFormat) -> bytes:
+    pieces: list[bytes] = []
+    write_answer(answer, form, pieces.append)
+    return b"".join(pieces)
+
+
+def rows_of(answer: QuerySolutions) -> Counter[Any]:
+    names = [variable.value for variable in answer.variables]
+    return Counter(tuple(sorted((name, str(row[name])) for name in names)) for row in answer)
+
+
+@settings(max_examples=200, deadline=None)
+@given(changes, changes, words, limits, patterns, named, st.integers(0, 3))
+def test_joins_what_the_engine_joins(
+    before: list[tuple[list[Quad], int]],
+    after: list[tuple[list[Quad], int]],
+    wanted: str,
+    limit: str,
+    where: list[str],
+    in_graph: bool,
+    steps: int,
+) -> None:
+    text = query_of(wanted, limit, where, in_graph)
+    star, indexed = star_of(text), Indexed()
+    for change in before:
+        indexed.apply(*change)
+    indexed.take_in()
+    for _ in range(20):
+        indexed.joined(star)
+    for change in after:  # the first of them while the columns are read
+        indexed.index.begin()
+        for _ in range(steps):
+            indexed.index.step()
+        indexed.apply(*change)
+    indexed.take_in()
+    found = indexed.joined(star)
+    assert found is not None
+    assert rows_of(found.solutions()) == rows_of(indexed.of_engine(text))
+    for form in FORMATS:
+        assert written(found, form) == written(found.solutions(), form)
+
+
+def filled() -> Indexed:
+    indexed = Indexed()
+    red = Literal("red")
+    for number in range(50):
+        subject = NamedNode(f"urn:{number}")
+        indexed.apply(
+            [
+                Quad(subject, NamedNode("urn:label"), red, DefaultGraph()),
+                Quad(subject, NamedNode("urn:p"), Literal(f"{number}"), DefaultGraph()),
+            ],
+            0,
+        )
+    indexed.take_in()
+    return indexed
+
+
+def test_a_column_is_read_when_it_is_asked_for_often_and_anew_after_a_load() -> None:
+    star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), filled()
+    assert indexed.joined(star) is None
+    indexed.take_in()
+    assert indexed.joined(star) is None, "asked for twice"
+    for _ in range(20):
+        indexed.joined(star)
+    indexed.take_in()
+    found = indexed.joined(star)
+    assert found is not None
+    assert len(found) == 50
+    indexed.index.columns.note_many()
+    assert indexed.joined(star) is None
+    for _ in range(20):
+        indexed.joined(star)
+    indexed.take_in()
+    assert indexed.joined(star) is not None
+
+
+def test_it_can_be_switched_off() -> None:
+    star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), Indexed(subjects_max=0)
+    for _ in range(40):
+        assert indexed.joined(star) is None
+        indexed.take_in()
+
+
+def test_more_subjects_than_allowed_end_it() -> None:
+    star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), Indexed(subjects_max=1)
+    for name in ("urn:a", "urn:b"):
+        indexed.apply([Quad(NamedNode(name), NamedNode("urn:p"), Literal("red"), DefaultGraph())], 0)
+    indexed.take_in()
+    for _ in range(40):
+        assert indexed.joined(star) is None
+        indexed.take_in()
