@@ -15,19 +15,30 @@ logger = logging.getLogger(__name__)
 _LEADERLESS_S = 3.0  # so long an election may take; who asks then is refused at once
 _ELECTION_S = 2.0  # of that, once it is known that there is no leader any more
 _AGAIN_S = 0.1
+_ANY_INDEX = (1 << 63) - 1
 _SILENT_S = 2.0  # the log promises an answer every half second
 
 
 class ClusterFollower:
     """For one event loop."""
 
-    def __init__(self, node_id: int, log: RaftLogClient, on_view: Callable[[ClusterView], None]) -> None:
-        """on_view hears of each new view."""
+    def __init__(
+        self,
+        node_id: int,
+        log: RaftLogClient,
+        on_view: Callable[[ClusterView], None],
+        *,
+        hears_commits: bool = True,
+    ) -> None:
+        """on_view hears of each new view; without hears_commits, not at once of one that differs in how far
+        the log is and in nothing else.
+        """
         # None while the log is silent; one with a failure and nothing else where it cannot start
         self.view: ClusterView | None = None
         self._node_id = node_id
         self._log = log
         self._on_view = on_view
+        self._hears_commits = hears_commits
         self._changed = asyncio.Event()
         self._leader_seen_at = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -63,7 +74,8 @@ class ClusterFollower:
             except GraphDBError as error:
                 self._lose(ClusterView(failure=str(error)))  # all that is known while it cannot start
             else:
-                version, committed = view.version, view.committed_index
+                version = view.version
+                committed = view.committed_index if self._hears_commits else _ANY_INDEX
                 self._take(view)
                 continue
             version = committed = 0  # the next answer comes at once

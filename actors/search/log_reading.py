@@ -4,7 +4,7 @@ written; `ChangeReader`, which quads have changed.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyoxigraph import Quad
@@ -14,13 +14,14 @@ from actors.log.view_sources import LogReading, ReadableLog
 from graphdb.errors import CorruptionError, LogCompacted
 from graphdb.log.codec import entry_bytes
 from graphdb.log.replay import Replayer
-from graphdb.model import ChangeSet, LogEntry
+from graphdb.model import ChangeSet, EntryKind, LogEntry
 from graphdb.public_text import public_text
 from graphdb.search.catalog.catalog_commands import Command, WriteDocuments
 
 __all__ = ["ChangeReader", "Changes", "ChangesUnknown", "OwnEntries", "RecentEntries"]
 
 _BYTES_MAX = 16 << 20
+_PASSED_OVER_S = 0.1  # entries that were all passed over are likely to be followed by more such ones
 
 
 class RecentEntries:
@@ -32,6 +33,7 @@ class RecentEntries:
         self._bytes_max, self._bytes = bytes_max, 0
         self._entries: deque[LogEntry] = deque()
         self._grown = asyncio.Event()
+        self.readers = 0  # `ChangeReader`s, to whom every entry matters
 
     def take(self, entries: Sequence[LogEntry]) -> None:
         """These were applied."""
@@ -67,8 +69,10 @@ class OwnEntries:
     the log, and documents in them are not decoded.
     """
 
-    def __init__(self, log: ReadableLog) -> None:
-        self._log = LogReading(log)
+    def __init__(self, log: ReadableLog, all_matter: Callable[[], bool] = lambda: False) -> None:
+        """all_matter: whether others than those of search do, too."""
+        self._log, self._all_matter = LogReading(log), all_matter
+        self._passes_over = False
         self._kept: dict[int, tuple[LogEntry, Command]] = {}
         self._read_index = 0
         self._documents: dict[int, Command] = {}
@@ -83,7 +87,11 @@ class OwnEntries:
         return first_index + len(entries) - 1
 
     async def watch_index(self, known_index: int, timeout_s: float) -> int:
-        """See `Source.watch_index`."""
+        """See `Source.watch_index`. While nothing but other entries comes, they are let gather, for each
+        answer costs more than they do. Whoever waits for an index tells the runner.
+        """
+        if self._passes_over and not self._all_matter():
+            await asyncio.sleep(_PASSED_OVER_S)
         return await self._log.watch_index(known_index, timeout_s)
 
     async def read(self, after_index: int) -> list[LogEntry]:
@@ -95,6 +103,7 @@ class OwnEntries:
         }
         entries = [entry for entry, _ in own] or await self._log.read(after_index)
         self._read_index = entries[-1].log_index if entries else after_index
+        self._passes_over = bool(entries) and all(entry.kind is not EntryKind.SEARCH for entry in entries)
         return entries
 
     @property
@@ -141,6 +150,7 @@ class ChangeReader:
         self._log, self._recent = log, recent
         self._quads: list[Quad] = []
         self._replayer = Replayer(self._collect, log_index)
+        recent.readers += 1
 
     async def wait(self) -> None:
         """Return when there is something to read."""
@@ -157,7 +167,9 @@ class ChangeReader:
         return Changes(self._replayer.resume_index, quads)
 
     def close(self) -> None:
+        """Once."""
         self._replayer.close()
+        self._recent.readers -= 1
 
     async def _next(self) -> list[LogEntry]:
         index = self._replayer.applied_index

@@ -52,8 +52,8 @@ class OpenSearch:
     def __init__(self, view: CatalogView, log: LogAccess, config: SearchConfig, room: DiskRoom) -> None:
         self.view = view
         self._thread = SearchThread()
-        self.recent = RecentEntries(view.applied_index)
-        self._own = OwnEntries(log)
+        recent = self.recent = RecentEntries(view.applied_index)
+        self._own = OwnEntries(log, all_matter=lambda: recent.readers > 0)
         self.runner = ViewRunner(
             SEARCH, view, self._own, perform=self._perform, on_applied=self._on_applied, pace=_PACE
         )

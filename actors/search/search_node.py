@@ -95,7 +95,8 @@ class SearchNode:
         self._tasks: list[asyncio.Task[None]] = []
         self._reporting: asyncio.Task[None] | None = None
         self._cluster = (
-            ClusterFollower(settings.cluster.node_id, log, self._hear)
+            # its runner watches the log too, at its own pace
+            ClusterFollower(settings.cluster.node_id, log, self._hear, hears_commits=False)
             if isinstance(log, RaftLogClient)
             else None
         )

@@ -95,7 +95,7 @@ class ScriptedLog:
         future: Future[ClusterView] = Future()
         if self.is_silent:
             return future
-        if (version, committed_index) == (self.view.version, self.view.committed_index):
+        if version == self.view.version and committed_index >= self.view.committed_index:
             self._watching.append(future)
             asyncio.get_running_loop().call_later(_ANSWER_AT_LEAST_S, answer, future, self.view)
         else:

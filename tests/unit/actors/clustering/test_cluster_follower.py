@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,22 @@ async def test_views_are_heard_in_order_and_the_last_is_kept(log: ScriptedLog) -
         (3, 1, 0),
         (4, 1, 9),
     ]
+
+
+async def test_who_does_not_hear_of_commits_hears_of_all_else(log: ScriptedLog) -> None:
+    heard: list[ClusterView] = []
+    client = log.client()
+    follower = ClusterFollower(1, client, heard.append, hears_commits=False)
+    follower.start()
+    await until(follower, NO_LEADER)
+    log.view = replace(log.view, committed_index=9)
+    await asyncio.sleep(0.05)
+    assert [view.committed_index for view in heard] == [0]
+    log.let_lead(1)
+    await until(follower, log.view)
+    assert (heard[-1].leader_id, heard[-1].committed_index) == (1, 9)
+    await follower.close()
+    await client.close()
 
 
 async def test_who_asks_during_an_election_is_told_its_winner(log: ScriptedLog) -> None:
