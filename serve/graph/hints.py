@@ -79,14 +79,17 @@ class Hints:
         return found
 
     async def _terms(self, request: Request) -> Sequence[str]:
-        """Predicates and classes of what the caller may see; none where that takes too long."""
+        """Predicates and classes of what the caller may see; none where that takes too long.
+
+        Whoever errs while they are read gets those of before: faults do not queue for them.
+        """
         visibility = visibility_of(request.scope)
+        index, terms = self._known.get(visibility, (-1, ()))
+        if self._reading.locked() or index == self._progress.snapshot_index():
+            return terms
         async with self._reading:
-            known = self._known.get(visibility)
-            if known is not None and known[0] == self._progress.snapshot_index():
-                return known[1]
-            self._known.pop(visibility, None)
             terms, index = await self._read(request)
+            self._known.pop(visibility, None)  # so that it comes last
             self._known[visibility] = index, terms
             while len(self._known) > _KEPT:
                 del self._known[next(iter(self._known))]
