@@ -19,7 +19,7 @@ from tests.support.column_tables import column_tables
 pytestmark = pytest.mark.skipif(suite_root() is None, reason="the W3C suites are not at ../shared/suites")
 
 FORMATS = (ResultFormat.TSV, ResultFormat.CSV, ResultFormat.JSON)
-CASES, COMPILED = 581, 331
+CASES, COMPILED = 581, 338
 # The SQL ends with an error, and a reader answers: an average of nothing, letters beyond ASCII in upper case.
 TO_A_READER = {"sparql11/aggregates#agg-avg-03", "sparql11/functions#ucase01-non-bmp"}
 

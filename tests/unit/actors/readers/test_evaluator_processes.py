@@ -210,9 +210,11 @@ async def test_a_reader_that_is_started_again_is_waited_for(
         await held.read()
     late = asyncio.create_task(client.lease("late", 30))
     await asyncio.sleep(0.3)
-    async with readers(tmp_path, count=2):
-        for lease in (held, await queued, await late):
-            lease.close()
+    # Not `readers`, which waits until it has leased all evaluators itself: those that wait have both.
+    again = await asyncio.to_thread(start_reader, tmp_path, count=2)
+    for lease in (held, await queued, await late):
+        lease.close()
+    await asyncio.to_thread(again.close)
     monkeypatch.setattr(reader_client, "_AWAY_S", 0.2)
     with pytest.raises(UnavailableError, match="do not answer"):
         await client.lease("never", 30)
