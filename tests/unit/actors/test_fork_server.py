@@ -20,8 +20,10 @@ FALLBACK = "import sys; print(sys.argv[1:])"
 
 
 def children() -> list[Any]:
+    """The servers among them; other tests of this process may have left some that have ended."""
     found: list[Any] = psutil.Process().children()
-    return [child for child in found if "actors.fork_server" in " ".join(child.cmdline())]
+    running = [child for child in found if is_running(child.pid)]
+    return [child for child in running if "actors.fork_server" in " ".join(child.cmdline())]
 
 
 def is_running(pid: int) -> bool:
