@@ -137,6 +137,8 @@ def test_a_viewer_edits_nothing_on_explore(guarded: Service, window: Chromium) -
     guarded_update(guarded, 'INSERT DATA { <urn:viewed> a <urn:Thing> ; <urn:says> "hello" }')
     for key, may_write in ((READER, False), (ADMIN, True)):
         window.open(f"{guarded.url}/?{key}")
+        # A page that is still signing in keeps its credentials again when that is done.
+        window.wait_for("!!document.querySelector('.main .page h1, input[name=key]')")
         window.evaluate("sessionStorage.clear()")
         window.open(f"{guarded.url}/?{key}-again")
         sign_in(guarded, window, key, "explore?iri=urn:viewed")
