@@ -20,7 +20,7 @@ from graphdb.columns.exact_numbers import DECIMALS, INTEGERS
 from graphdb.columns.pattern_counts import EXACT, Edge, Part, Tree, part_of, whole
 from graphdb.columns.quad_arrays import Ends, Ids, NotCounted
 from graphdb.columns.results import Fetch, Row
-from graphdb.columns.term_ids import XSD, Tag
+from graphdb.columns.term_ids import PAYLOAD_BITS, XSD, Tag
 from graphdb.columns.term_vectors import Column, Unread, Vector, computed, number_of, variables_of
 from graphdb.columns.values import DATES, Rep
 from graphdb.sparql.algebra import AbstractQuery, Algebra, Bgp, Expression, Filter, Select
@@ -235,7 +235,7 @@ def _of_kinds(catalog: Catalog, column: str, name: str, test: Expression) -> int
     if not isinstance(test, BuiltInCall) or not test.name.startswith("IS"):
         raise NotCounted
     counts = catalog.quads_of_tags(column)
-    tags = np.array([int(tag) << 56 for tag in sorted(counts)], np.int64)
+    tags = np.array([int(tag) << PAYLOAD_BITS for tag in sorted(counts)], np.int64)
     passes = computed(test, Column(name, tags, Unread())).values
     return sum(counts[tag] for tag, has_passed in zip(sorted(counts), passes, strict=True) if has_passed)
 

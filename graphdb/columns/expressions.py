@@ -29,13 +29,13 @@ from graphdb.sparql.patterns import (
 from graphdb.sparql.terms import Iri, RdfLiteral, Variable
 from graphdb.store.stored_form import stored_term
 
-__all__ = ["Expressions", "conjuncts", "literal_of", "narrow"]
+__all__ = ["KINDS_OF_TERMS", "Expressions", "conjuncts", "literal_of", "narrow"]
 
 _DECIMAL_OF = {"+": "+", "-": "-", "*": "*", "/": "/"}
 _PLAIN: Final = frozenset(
     (Tag.IRI, Tag.BLANK_NODE, Tag.STRING, Tag.LANGUAGE_STRING, Tag.INTEGER, Tag.BOOLEAN)
 )
-_KINDS: Final = {
+KINDS_OF_TERMS: Final = {  # by the functions that test for them
     "ISIRI": frozenset((Tag.IRI,)),
     "ISURI": frozenset((Tag.IRI,)),
     "ISBLANK": frozenset((Tag.BLANK_NODE,)),
@@ -224,8 +224,8 @@ def conjuncts(condition: Expression | None) -> Iterator[Expression]:
 def narrow(block: Block, condition: Expression) -> None:
     """Note what one of `conjuncts` that holds says of the kinds of a variable's terms."""
     match condition:
-        case BuiltInCall(name=name, arguments=(Variable(name=variable),)) if name in _KINDS:
+        case BuiltInCall(name=name, arguments=(Variable(name=variable),)) if name in KINDS_OF_TERMS:
             value = block.columns.get(variable)
             if value is not None and value.rep is Rep.ID and value.constant is None:
-                kinds = value.tags & _KINDS[name]
+                kinds = value.tags & KINDS_OF_TERMS[name]
                 block.columns[variable] = replace(value, tags=kinds or value.tags, nullable=False)

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from graphdb.columns.exact_numbers import NUMBER_MAX, ExactNumbers, exact_numbers
-from graphdb.columns.expressions import literal_of
+from graphdb.columns.expressions import KINDS_OF_TERMS, literal_of
 from graphdb.columns.quad_arrays import Ids, NotCounted, distinct_tags
-from graphdb.columns.term_ids import OFFSET, PAYLOAD_MASK, XSD, Tag, inline_id
+from graphdb.columns.term_ids import OFFSET, PAYLOAD_BITS, PAYLOAD_MASK, XSD, Tag, inline_id
 from graphdb.columns.text_column import TextColumn
 from graphdb.columns.text_order import Bound, TextOrder, UnorderedError
-from graphdb.columns.values import DATES, NUMBERS, STRINGS, Rep, Tags
+from graphdb.columns.values import DATES, STRINGS, Rep, Tags
 from graphdb.sparql.algebra import Expression
 from graphdb.sparql.patterns import (
     And,
@@ -39,14 +39,6 @@ __all__ = ["Column", "Reader", "Unread", "Vector", "computed", "condition", "num
 Array: TypeAlias = npt.NDArray[Any]
 _SCALE_MAX: Final = 18
 _PLAIN: Final = frozenset((Tag.IRI, Tag.BLANK_NODE, Tag.STRING, Tag.LANGUAGE_STRING))
-_LITERALS: Final = frozenset(Tag) - {Tag.IRI, Tag.BLANK_NODE, Tag.TRIPLE}
-_KINDS: Final = {
-    "ISIRI": frozenset((Tag.IRI,)),
-    "ISURI": frozenset((Tag.IRI,)),
-    "ISBLANK": frozenset((Tag.BLANK_NODE,)),
-    "ISLITERAL": _LITERALS,
-    "ISNUMERIC": NUMBERS,
-}
 _COMPARE: Final = {
     "=": np.equal,
     "!=": np.not_equal,
@@ -311,10 +303,10 @@ def _called(name: str, arguments: tuple[Expression, ...], column: Column) -> Vec
             return _truth(_texts(hay, column).containing(_needle(needle)))
         case "REGEX", (hay, needle):
             return _truth(_matched(hay, _needle(needle), column))
-        case _, (Variable(),) if name in _KINDS:
+        case _, (Variable(),) if name in KINDS_OF_TERMS:
             vector = computed(arguments[0], column)
-            tags = [int(tag) for tag in _KINDS[name]]
-            return _truth(np.isin(vector.values >> 56, tags))
+            tags = [int(tag) for tag in KINDS_OF_TERMS[name]]
+            return _truth(np.isin(vector.values >> PAYLOAD_BITS, tags))
     raise NotCounted
 
 
@@ -383,7 +375,7 @@ def _date_part(name: str, vector: Vector) -> Array:
     if vector.rep is not Rep.ID or not vector.tags or not vector.tags <= DATES:
         raise NotCounted
     payload = (vector.values & PAYLOAD_MASK) - OFFSET
-    is_time = np.isin(vector.values >> 56, [int(tag) for tag in _DATE_TIMES])
+    is_time = np.isin(vector.values >> PAYLOAD_BITS, [int(tag) for tag in _DATE_TIMES])
     days = np.where(is_time, payload // 86_400_000_000, payload).astype("datetime64[D]")
     if name == "YEAR":
         return days.astype("datetime64[Y]").astype(np.int64) + 1970
