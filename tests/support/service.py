@@ -21,6 +21,7 @@ from benchmarks.service import free_port
 __all__ = ["Service", "free_port"]
 
 COMMAND = Path(sys.executable).parent / "graphdb"
+_GONE_S = 30
 
 
 class Service:
@@ -130,25 +131,23 @@ class Service:
         """kill -9 the processes whose command line has the name in it, all at once; all there are for ""."""
         killed = self.pids(name)
         assert killed, f"no process {name}"
-        for pid in killed:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _send(signal.SIGKILL, killed)
         if self._process is not None and self._process.pid in killed:
             self._process.wait(10)
+        deadline = time.monotonic() + _GONE_S  # a large process is seen for a while after it was killed
+        while left := [pid for pid in self.pids(name) if not name or pid in killed]:
+            assert time.monotonic() < deadline, f"killed, and still there: {left}"
+            _send(signal.SIGKILL, left)  # among them may be one that was being forked meanwhile
+            time.sleep(0.01)
         return killed
 
     def pause(self) -> None:
         """SIGSTOP every process, as a machine that stands still for a while."""
-        self._send_all(signal.SIGSTOP)
+        _send(signal.SIGSTOP, self.pids())
 
     def resume(self) -> None:
         """After pause()."""
-        self._send_all(signal.SIGCONT)
-
-    def _send_all(self, number: int) -> None:
-        for pid in self.pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+        _send(signal.SIGCONT, self.pids())
 
     def stop(self, number: int = signal.SIGTERM, timeout_s: float = 30) -> int | None:
         """Ask the command to end; its exit code. It is killed if it does not."""
@@ -220,6 +219,12 @@ def _connections(pid: int) -> list[Any]:
         return list(psutil.Process(pid).net_connections("inet"))
     except psutil.NoSuchProcess:
         return []
+
+
+def _send(number: int, pids: Sequence[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _command_line(pid: int) -> str:
