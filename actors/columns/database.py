@@ -194,13 +194,15 @@ class OpenView:
         strings_in_order: see `columns.strings_in_order`.
         """
         self.connection = connection
-        self._orders = TextOrders(self._aside, arrays_bytes // _ORDER_SHARE) if strings_in_order else None
+        order_bytes = arrays_bytes // _ORDER_SHARE
+        self._orders = TextOrders(self._aside, order_bytes, connection) if strings_in_order else None
+        self._predicate_names: dict[int, str] = {}
         self._sorting: Thread | None = None
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
         # of the present version, another one after each change
-        self._arrays = QuadArrays(arrays_bytes - arrays_bytes // _ORDER_SHARE)
+        self._arrays = QuadArrays(arrays_bytes - order_bytes)
         self._query_memory_mb = query_memory_mb
         # parsed once
         (self._begin,) = connection.extract_statements("BEGIN")
@@ -293,7 +295,8 @@ class OpenView:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
         is_present = version is not None and version is self._version  # and so were they
-        catalog = Catalog(cursor, arrays if is_present else QuadArrays(arrays.bytes_max), self._orders)
+        own = arrays if is_present else QuadArrays(arrays.bytes_max)
+        catalog = Catalog(cursor, own, self._orders, self._predicate_names)
         if cursors.version is not None:
             self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog

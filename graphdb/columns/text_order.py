@@ -180,9 +180,15 @@ class TextOrders:
     """
 
     def __init__(
-        self, start: Callable[[Callable[[], None]], None] | None = None, bytes_max: int = _BYTES_MAX
+        self,
+        start: Callable[[Callable[[], None]], None] | None = None,
+        bytes_max: int = _BYTES_MAX,
+        parent: DuckDBPyConnection | None = None,
     ) -> None:
-        self._start = start or (lambda make: make())
+        """parent is the connection whose cursor reads the strings; None: that which asks for the order, which
+        then cannot be closed meanwhile.
+        """
+        self._start, self._parent = start or (lambda make: make()), parent
         self._bytes_max = bytes_max
         self._refused_at = -1  # the next term of a state that has too many strings
         self._order: TextOrder | None = None
@@ -220,7 +226,7 @@ class TextOrders:
         with self._changing:
             if self._making is not None:
                 return
-            cursor = self._making = connection.cursor()
+            cursor = self._making = (self._parent or connection).cursor()
 
         def make() -> None:
             order, is_refused = self._order, False

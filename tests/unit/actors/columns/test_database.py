@@ -1,5 +1,6 @@
 """What a query is told of the state that its transaction sees, while a writer changes the view."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
 from actors.columns.database import Cursors, OpenView
+from graphdb.columns import text_order
 from graphdb.columns.applying import transaction
 from graphdb.columns.quad_arrays import Ends, Terms
 from graphdb.columns.schema import create
@@ -208,6 +210,49 @@ def test_strings_are_put_in_order_beside_queries(view: OpenView) -> None:
     assert order.ids.tolist() == row[:1]
     cursors.close()
     view.close()
+
+
+def test_a_query_may_end_while_strings_are_put_in_order(
+    view: OpenView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_reading = threading.Event()
+
+    def read_long(connection: DuckDBPyConnection) -> int:
+        is_reading.set()
+        connection.execute("SELECT sum(hash(i)) FROM range(1_000_000_000_000) numbers(i)")
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(text_order, "_bytes_needed", read_long)
+        cursors = cursors_of(view)
+        _, catalog = view.begin(cursors)
+        assert catalog.text_order() is None
+        assert is_reading.wait(HANG_S)
+        time.sleep(0.05)  # so that it mostly is within the call
+        cursors.close()
+        assert view._orders is not None
+        assert view._sorting is not None
+        while view._sorting.is_alive():  # an interrupt before the call is lost
+            view._orders.interrupt()
+            view._sorting.join(0.05)
+    _, catalog = view.begin(cursors_of(view))
+    catalog.text_order()
+    view._sorting.join()
+    assert catalog.text_order() is not None
+    view.close()
+
+
+def test_the_names_of_predicates_are_looked_up_once(view: OpenView) -> None:
+    advance(view, 1)
+    name = NamedNode("http://e/1")
+    cursors = cursors_of(view)
+    assert view.begin(cursors)[1].id_of(name) == 1
+    cursors.end()
+    view.connection.execute("DELETE FROM terms")
+    with view.changing():
+        pass
+    assert view.begin(cursors)[1].id_of(name) == 1
+    assert view.begin(cursors)[1].id_of(NamedNode("http://e/2")) is None
 
 
 def test_a_view_without_strings_in_order_has_none() -> None:
