@@ -45,6 +45,8 @@ _VARIABLE = re.compile(r"\?([a-z]\w*)")
 _COMPARED_ROWS_MAX = 20_000
 _BY_READER = "by a reader"
 
+_Bindings = list[dict[str, Any]]
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -166,7 +168,7 @@ def _measured(
     place: int, query: AskedQuery, rounds: int, targets: Sequence[_Target], service: httpx.Client
 ) -> Measured:
     taken_ms: dict[str, float | None] = {}
-    answers: dict[str, bytes] = {}
+    answers: dict[str, _Bindings] = {}
     for number in range(rounds):
         # two features may have the same predicates, and so the same text
         text = _VARIABLE.sub(rf"?\1_{place}_{number}", query.text)
@@ -176,17 +178,28 @@ def _measured(
                 continue
             begun = time.perf_counter()
             try:
-                answers[target.name] = target.answer(text)
+                answer = target.answer(text)
+                took_ms = 1000 * (time.perf_counter() - begun)
+                answers[target.name] = _bindings(answer)
             except _FailedError:
                 taken_ms[target.name] = None
+                answers.pop(target.name, None)
             else:
-                taken_ms[target.name] = min(least, 1000 * (time.perf_counter() - begun))
+                taken_ms[target.name] = min(least, took_ms)
     evaluated, reason = _explained(service, query)
-    found = {name: _content(answer, query) for name, answer in answers.items()}
+    found = {name: _content(bindings, query) for name, bindings in answers.items()}
     expected = found.get(OURS)
     differing = [] if expected is None else [name for name, content in found.items() if content != expected]
-    rows = 0 if OURS not in answers else len(json.loads(answers[OURS])["results"]["bindings"])
-    return Measured(query.name, rows, taken_ms, evaluated, reason, differing)
+    return Measured(query.name, len(answers.get(OURS, ())), taken_ms, evaluated, reason, differing)
+
+
+def _bindings(answer: bytes) -> _Bindings:
+    """The solutions; an answer that breaks off, as of a query that was cancelled after its head, is none."""
+    try:
+        bindings: _Bindings = json.loads(answer)["results"]["bindings"]
+    except ValueError as error:
+        raise _FailedError(f"its answer is no JSON: {error}") from error
+    return bindings
 
 
 def _explained(service: httpx.Client, query: AskedQuery) -> tuple[str, str]:
@@ -196,8 +209,7 @@ def _explained(service: httpx.Client, query: AskedQuery) -> tuple[str, str]:
     return told["classification"]["evaluated"], columns.get("reason") or ""
 
 
-def _content(answer: bytes, query: AskedQuery) -> object:
-    bindings = json.loads(answer)["results"]["bindings"]
+def _content(bindings: _Bindings, query: AskedQuery) -> object:
     if query.counted or len(bindings) > _COMPARED_ROWS_MAX:
         return len(bindings)
     return Counter(
