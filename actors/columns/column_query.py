@@ -18,6 +18,7 @@ from graphdb.columns.catalog import Catalog, NotKnown
 from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
 from graphdb.columns.counting import Counted, counted
 from graphdb.columns.estimate import Estimate, estimate
+from graphdb.columns.pieces import ending_by
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
 from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
@@ -209,8 +210,11 @@ class ColumnQuery:
         self._found: Estimate = estimate(query, catalog, by_lines=by_lines)
         if self._found.reader_because is not None:
             raise Unsuited(self._found.reader_because)
-        if self._counts and not self._has_dataset and (found := counted(query, catalog)) is not None:
-            return found
+        if self._counts and not self._has_dataset:
+            with ending_by(self._check):
+                found = counted(query, catalog)
+            if found is not None:
+                return found
         compiled = compile_query(query, dataset, catalog)
         if isinstance(compiled, NotCompiled):
             raise Unsuited(compiled.construct)

@@ -25,7 +25,7 @@ def view() -> Iterator[OpenView]:
     with duckdb.connect(":memory:") as connection:
         create(connection)
         connection.execute("INSERT INTO predicates VALUES (1, 'rest', 0, 0, 0, true)")
-        yield OpenView(connection, query_memory_mb=64)
+        yield OpenView(connection, query_memory_mb=64, arrays_bytes=1 << 20)
 
 
 def advance(view: OpenView, index: int) -> None:
@@ -213,6 +213,6 @@ def test_strings_are_put_in_order_beside_queries(view: OpenView) -> None:
 def test_a_view_without_strings_in_order_has_none() -> None:
     with duckdb.connect(":memory:") as connection:
         create(connection)
-        view = OpenView(connection, query_memory_mb=64, strings_in_order=False)
+        view = OpenView(connection, query_memory_mb=64, arrays_bytes=1 << 20, strings_in_order=False)
         _, catalog = view.begin(cursors_of(view))
         assert catalog.text_order() is None
