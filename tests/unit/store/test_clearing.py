@@ -10,12 +10,12 @@ from graphdb.model import ChangeSet, NamedGraph
 from graphdb.rdf.quad_lines import ClearedLines, parse_lines
 from graphdb.store import apply, clearing
 from graphdb.store.clearing import Emptied, clear_lines, is_worth_lines
-from graphdb.store.quad_store import QuadStore
+from graphdb.store.quad_store import QuadStore, Term
 
 G, H, K = (NamedNode(f"urn:{name}") for name in "ghk")
 DEFAULT = DefaultGraph()
 P = NamedNode("urn:p")
-OBJECTS = [
+OBJECTS: list[Term] = [
     Literal("a .\nb"),
     Literal("é\t\"'", language="en"),
     Literal("7"),
@@ -38,7 +38,7 @@ def store_of(*graphs: tuple[NamedGraph | DefaultGraph, bool], empty: tuple[Named
     return store
 
 
-CASES = {
+CASES: dict[str, tuple[list[tuple[NamedGraph | DefaultGraph, bool]], Emptied]] = {
     "the default graph": ([(DEFAULT, True), (G, True)], Emptied((None,))),
     "all that there is": ([(DEFAULT, True), (G, True)], Emptied((None, G), (G,))),
     "all but names": ([(DEFAULT, True), (G, True), (H, True)], Emptied((None, G, H))),
@@ -61,7 +61,7 @@ def test_ways(case: str, put_back_max: int, monkeypatch: pytest.MonkeyPatch, tmp
     assert change.removed is not None
     logged = decode_changes(encode_lines(change.removed.read_bytes(), b"", (), change.dropped_graphs))
     expected.apply(logged)
-    whole = [quad for graph, _ in there for quad in store.graph_quads(None if graph == DEFAULT else graph)]
+    whole = [*store.dataset_quads()]
     assert set(logged.removed) == {quad for quad in whole if quad.graph_name in change.cleared_graphs}
     cleared = ClearedLines(change.removed, len(logged.removed), change.cleared_graphs, change.dropped_graphs)
     parts = [part for part in cleared]
