@@ -194,7 +194,9 @@ class OpenView:
         strings_in_order: see `columns.strings_in_order`.
         """
         self.connection = connection
-        self._orders = TextOrders(self._aside, arrays_bytes // _ORDER_SHARE) if strings_in_order else None
+        self._orders: TextOrders | None = None
+        if strings_in_order:
+            self._orders = TextOrders(connection, self._aside, arrays_bytes // _ORDER_SHARE)
         self._sorting: Thread | None = None
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
