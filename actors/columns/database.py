@@ -78,6 +78,7 @@ class ViewFiles:
             connection,
             settings.query_memory_mb,
             strings_in_order=settings.strings_in_order,
+            compares_dates=settings.dates_compared,
         )
 
     def remove(self) -> None:
@@ -185,10 +186,12 @@ class OpenView:
         query_memory_mb: int,
         *,
         strings_in_order: bool = True,
+        compares_dates: bool = True,
     ) -> None:
         """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill.
-        strings_in_order: see `columns.strings_in_order`.
+        strings_in_order, compares_dates: see `columns.strings_in_order` and `columns.dates_compared`.
         """
+        self._compares_dates = compares_dates
         self.connection = connection
         self._orders = TextOrders(self._aside) if strings_in_order else None
         self._sorting: Thread | None = None
@@ -288,7 +291,8 @@ class OpenView:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
         is_present = version is not None and version is self._version  # and so were they
-        catalog = Catalog(cursor, arrays if is_present else None, self._orders)
+        arrays_now = arrays if is_present else None
+        catalog = Catalog(cursor, arrays_now, self._orders, compares_dates=self._compares_dates)
         if cursors.version is not None:
             self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog
