@@ -3,7 +3,7 @@ of a query through it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -161,7 +161,7 @@ def column_task(
     min_index: int,
     *,
     unites_graphs: bool = False,
-    factors: Mapping[str, Factors] | None = None,
+    factors: Factors | None = None,
 ) -> ColumnTask:
     """What to send the view. unites_graphs: the default graph of queries is the union of all graphs. factors:
     see `ColumnTask`.

@@ -215,7 +215,7 @@ class ColumnQuery:
         """Raises Unsuited where a reader is estimated to be faster."""
         if self._task.factors is None or self._work is None:
             return
-        way, columns_ms, reader_ms = cheaper(self._work, self._task.factors[self._work.kind])
+        way, columns_ms, reader_ms = cheaper(self._work, self._task.factors)
         if way is Way.READER:
             raise self._unsuited(
                 f"a reader takes {reader_ms:.0f} ms, as estimated, and this {columns_ms:.0f}"

@@ -23,7 +23,7 @@ A client has a connection for each call:
 A client that goes away cancels its query.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +137,7 @@ class ColumnTask:
     format: str  # the value of a ResultFormat
     min_index: int  # the view has to have this entry of the log
     timeout_s: float  # from now to the last byte
-    factors: Mapping[str, Factors] | None  # what was learnt of costs; None: costs do not decide
+    factors: Factors | None  # what was learnt of costs; None: costs do not decide
     unites_graphs: bool = False  # the default graph is the union of all, unless the query names others
 
 

@@ -5,7 +5,6 @@ these, of each way and kind of query, and of single queries that were met.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, log
@@ -23,8 +22,8 @@ class Way(StrEnum):
 
 
 KINDS: Final = ("join", "list", "group", "order", "path", "triples")
-Factors: TypeAlias = tuple[float, float]
-"""What the estimates of the work by the columns and by a reader are multiplied by."""
+Factors: TypeAlias = tuple[float, ...]
+"""What the estimates of the work are multiplied by: of each of KINDS, by the columns and by a reader."""
 
 _LEARNT: Final = (Way.COLUMNS, Way.READER)
 # Milliseconds of a query at all, of a quad that is looked through, of a solution on the way, of a row. A
@@ -69,9 +68,13 @@ def _of_work(way: Way, work: Work) -> float:
     return max(query / 4, work.scanned * quad + work.steps * step + work.rows * row)
 
 
+def _place(way: Way, kind: str) -> int:
+    return len(_LEARNT) * KINDS.index(kind) + _LEARNT.index(way)
+
+
 def cheaper(work: Work, factors: Factors) -> tuple[Way, float, float]:
     """The columns or a reader, and the estimates of both in milliseconds."""
-    columns, reader = (milliseconds(way, work, factor) for way, factor in zip(_LEARNT, factors, strict=True))
+    columns, reader = (milliseconds(way, work, factors[_place(way, work.kind)]) for way in _LEARNT)
     return (Way.COLUMNS if columns <= reader else Way.READER), columns, reader
 
 
@@ -87,25 +90,25 @@ class LearntCosts:
     """Owned by a node, on its event loop. Exponential averages, of which the number is bounded."""
 
     def __init__(self) -> None:
-        self._kinds = {way: dict.fromkeys(KINDS, 0.0) for way in _LEARNT}  # logarithms
-        self._shown = self._factors_of_kinds()
+        self._kinds = [0.0] * (len(_LEARNT) * len(KINDS))  # logarithms, in the order of Factors
+        self._factors: Factors = tuple(map(exp, self._kinds))
         self._texts: OrderedDict[str, dict[Way, _Met]] = OrderedDict()
         self._least_step_ms = _LEAST_STEP_MS
 
-    def factors(self, text: str) -> Mapping[str, Factors]:
-        """By the kind that a query turns out to be. What was learnt of the query itself goes first."""
+    def factors(self, text: str) -> Factors:
+        """For a query of any kind. What was learnt of itself comes before what was of all of its kind."""
         met = self._texts.get(text)
         if met is None:
-            return self._shown
-        known = tuple(exp(met[way].factor) if way in met else None for way in _LEARNT)
-        return {
-            kind: (columns if known[0] is None else known[0], reader if known[1] is None else known[1])
-            for kind, (columns, reader) in self._shown.items()
-        }
+            return self._factors
+        found = list(self._factors)
+        for place, way in enumerate(_LEARNT):
+            if way in met:
+                found[place :: len(_LEARNT)] = [exp(met[way].factor)] * len(KINDS)
+        return tuple(found)
 
     def estimated_ms(self, way: Way, text: str, work: Work) -> float:
         """What a query takes by the columns or a reader, as it is estimated now."""
-        return milliseconds(way, work, self.factors(text)[work.kind][_LEARNT.index(way)])
+        return milliseconds(way, work, self.factors(text)[_place(way, work.kind)])
 
     def note(self, way: Way, text: str, work: Work, ms: float, *, is_whole: bool = True) -> None:
         """By this way an answer took so long to make, without waiting for a place; or, unless is_whole, was
@@ -116,11 +119,12 @@ class LearntCosts:
             return  # a short one says nothing of what work takes
         factor = log(max(ms - at_all, at_all / 4) / expected)
         factor = min(max(factor, -_FACTOR_MAX), _FACTOR_MAX)
-        of_kind = self._kinds[way][work.kind]
+        place = _place(way, work.kind)
+        of_kind = self._kinds[place]
         if is_whole or factor > of_kind:
             surprise = min(max(factor - of_kind, -_SURPRISE_MAX), _SURPRISE_MAX)
-            self._kinds[way][work.kind] = of_kind + surprise * _WEIGHT
-            self._shown = self._factors_of_kinds()
+            self._kinds[place] = of_kind + surprise * _WEIGHT
+            self._factors = (*self._factors[:place], exp(self._kinds[place]), *self._factors[place + 1 :])
         if len(text) <= _TEXT_CHARACTERS_MAX:
             self._note_text(way, text, work.kind, _Met(factor, ms), is_whole)
         if is_whole and way is Way.READER and work.least >= _CERTAIN_STEPS:
@@ -132,7 +136,7 @@ class LearntCosts:
         if len(self._texts) > _TEXTS_MAX:
             self._texts.popitem(last=False)
         before = met.get(way)
-        known = self._kinds[way][kind] if before is None else before.factor
+        known = self._kinds[_place(way, kind)] if before is None else before.factor
         if is_whole:  # what is new may be chance
             weight = _WEIGHT if before is not None else 0.5
             met[way] = _Met(known + (new.factor - known) * weight, new.ms)
@@ -140,7 +144,7 @@ class LearntCosts:
             met[way] = new
         for other in _LEARNT:  # may be tried again
             if other is not way and (left := met.get(other)) is not None:
-                left.factor += (self._kinds[other][kind] - left.factor) * _FORGETTING
+                left.factor += (self._kinds[_place(other, kind)] - left.factor) * _FORGETTING
 
     def took_ms(self, way: Way, text: str) -> float | None:
         """How long the last answer to a query took by a way, where that is known."""
@@ -159,7 +163,3 @@ class LearntCosts:
             f"least {seconds:.0e} s, and the time limit is {timeout_s:g} s; join the patterns that have no "
             "variable in common, name a predicate, a subject or an object in them, or add LIMIT"
         )
-
-    def _factors_of_kinds(self) -> dict[str, Factors]:
-        columns, reader = (self._kinds[way] for way in _LEARNT)
-        return {kind: (exp(columns[kind]), exp(reader[kind])) for kind in KINDS}
