@@ -82,11 +82,11 @@ def _set_slack_of(pid: int, names: tuple[str, ...], seconds: float) -> None:
 def look_less_often(*, also_main: bool = True) -> None:
     """Have the threads of this process that look around by themselves do so twice a second, once they wait.
 
-    The main thread looks for signals a hundred times a second, the one for messages (`worker.io`) sees to
-    its timers ten times. Each waits in `epoll_wait`, for work and for a timer that its loop (Boost.Asio) sets.
+    The main thread looks for signals a hundred times a second, the one for messages (`worker.io`) sees to its
+    timers ten times. Each waits in `epoll_wait`, for work and for a timer that its loop, of Boost.Asio, sets.
     That timer is taken out, and a counter (eventfd) put in its place, under the same mark, to which a thread
-    here adds. Work wakes a loop at once, as before. Where one does not wait like this, as with another Ray, it
-    stays as it is. also_main: the main thread is a worker's.
+    here adds. Work wakes a loop at once, as before. Where one does not wait like this, as with another Ray,
+    it stays as it is. also_main: the main thread is a worker's.
     """
     threading.Thread(target=_tick, args=(also_main,), daemon=True).start()
 

@@ -79,6 +79,7 @@ class ViewFiles:
             settings.query_memory_mb,
             settings.arrays_mb << 20,
             strings_in_order=settings.strings_in_order,
+            compares_dates=settings.dates_compared,
         )
 
     def remove(self) -> None:
@@ -188,11 +189,13 @@ class OpenView:
         arrays_bytes: int,
         *,
         strings_in_order: bool = True,
+        compares_dates: bool = True,
     ) -> None:
         """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill.
         arrays_bytes: what arrays may have, a quarter of it the order of the strings.
-        strings_in_order: see `columns.strings_in_order`.
+        strings_in_order, compares_dates: see `columns.strings_in_order` and `columns.dates_compared`.
         """
+        self._compares_dates = compares_dates
         self.connection = connection
         self._orders: TextOrders | None = None
         if strings_in_order:
@@ -295,7 +298,8 @@ class OpenView:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
         is_present = version is not None and version is self._version  # and so were they
-        catalog = Catalog(cursor, arrays if is_present else QuadArrays(arrays.bytes_max), self._orders)
+        arrays_now = arrays if is_present else QuadArrays(arrays.bytes_max)
+        catalog = Catalog(cursor, arrays_now, self._orders, compares_dates=self._compares_dates)
         if cursors.version is not None:
             self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog
