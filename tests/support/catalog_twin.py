@@ -174,9 +174,9 @@ def contents_of(catalog: Catalog) -> dict[str, TwinIndex]:
     """The catalogue in the form of the twin. It is refreshed."""
     found = {}
     for index in catalog.indexes():
-        index.shard.refresh()
+        index.shards.refresh()
         documents = {}
-        for leaf in index.shard.leaves():
+        for leaf in index.shards.leaves():
             segment = leaf.segment
             for doc in np.flatnonzero(leaf.roots).tolist():
                 versions = int(segment.versions[doc]), int(segment.seq_nos[doc])
