@@ -204,7 +204,7 @@ def random_command(random: Random, uuids: list[str], number: int) -> Command:
     kind = random.randrange(12)
     chosen = tuple(dict.fromkeys(random.choices(uuids, k=2))) if uuids else ()
     if kind == 0 or not chosen:
-        body = random.choice([{}, {"settings": {"number_of_shards": 3}}])
+        body: dict[str, Any] = random.choice([{}, {"settings": {"number_of_shards": 3}}])
         return CreateIndex(random.choice(NAMES), f"uuid{number}", body)
     if kind == 1 and random.random() < 0.4:
         return DeleteIndices(chosen[:1])
