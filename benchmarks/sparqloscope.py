@@ -191,7 +191,7 @@ def _measured(
 ) -> Measured:
     memory_mb: list[float] = []
     taken_ms: dict[str, float | None] = {}
-    answers: dict[str, bytes] = {}
+    found: dict[str, Counter[Any] | int] = {}
     for number in range(rounds):
         # two features may have the same predicates, and so the same text
         text = _VARIABLE.sub(rf"?\1_{place}_{number}", query.text)
@@ -204,13 +204,15 @@ def _measured(
                     watching.enter_context(peak_memory_mb(view_process(ours.service), memory_mb))
                 begun = time.perf_counter()
                 try:
-                    answers[target.name] = target.answer(text)
+                    answer = target.answer(text)
+                    took_ms = 1000 * (time.perf_counter() - begun)
+                    found[target.name] = _content(answer, query)
                 except _FailedError:
                     taken_ms[target.name] = None
+                    found.pop(target.name, None)
                 else:
-                    taken_ms[target.name] = min(least, 1000 * (time.perf_counter() - begun))
+                    taken_ms[target.name] = min(least, took_ms)
     evaluated, reason = _explained(ours.client, query)
-    found = {name: _content(answer, query) for name, answer in answers.items()}
     expected = found.get(OURS)
     differing = [] if expected is None else [name for name, content in found.items() if content != expected]
     rows = expected.total() if isinstance(expected, Counter) else expected or 0
@@ -227,13 +229,21 @@ def _explained(service: httpx.Client, query: AskedQuery) -> tuple[str, str]:
 
 
 def _content(answer: bytes, query: AskedQuery) -> Counter[Any] | int:
-    """The rows, or how many they are."""
+    """The rows, or how many they are.
+
+    Raises _FailedError for an answer that breaks off, as of a query that is cancelled after its head.
+    """
+    if not answer.rstrip().endswith(b"}"):
+        raise _FailedError("its answer breaks off")
     if query.counted:
         # each row binds the first variable; millions of rows are not to be read into memory
         variable = _VARIABLE.search(query.text)
         assert variable is not None
         return sum(1 for _ in re.finditer(rb'"%s(?:_\d+)*"\s*:\s*\{' % variable[1].encode(), answer))
-    bindings = json.loads(answer)["results"]["bindings"]
+    try:
+        bindings = json.loads(answer)["results"]["bindings"]
+    except ValueError as error:
+        raise _FailedError(f"its answer is no JSON: {error}") from error
     return Counter(
         tuple(sorted((name.partition("_")[0], _value(term)) for name, term in row.items()))
         for row in bindings

@@ -79,6 +79,7 @@ class ViewFiles:
             settings.query_memory_mb,
             settings.arrays_mb << 20,
             strings_in_order=settings.strings_in_order,
+            compares_dates=settings.dates_compared,
         )
 
     def remove(self) -> None:
@@ -188,21 +189,24 @@ class OpenView:
         arrays_bytes: int,
         *,
         strings_in_order: bool = True,
+        compares_dates: bool = True,
     ) -> None:
         """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill.
         arrays_bytes: what arrays may have, a quarter of it the order of the strings.
-        strings_in_order: see `columns.strings_in_order`.
+        strings_in_order, compares_dates: see `columns.strings_in_order` and `columns.dates_compared`.
         """
+        self._compares_dates = compares_dates
         self.connection = connection
-        order_bytes = arrays_bytes // _ORDER_SHARE
-        self._orders = TextOrders(self._aside, order_bytes, connection) if strings_in_order else None
+        self._orders: TextOrders | None = None
+        if strings_in_order:
+            self._orders = TextOrders(connection, self._aside, arrays_bytes // _ORDER_SHARE)
         self._predicate_names: dict[int, str] = {}
         self._sorting: Thread | None = None
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
         # of the present version, another one after each change
-        self._arrays = QuadArrays(arrays_bytes - order_bytes)
+        self._arrays = QuadArrays(arrays_bytes - arrays_bytes // _ORDER_SHARE)
         self._query_memory_mb = query_memory_mb
         # parsed once
         (self._begin,) = connection.extract_statements("BEGIN")
@@ -295,8 +299,14 @@ class OpenView:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
         is_present = version is not None and version is self._version  # and so were they
-        own = arrays if is_present else QuadArrays(arrays.bytes_max)
-        catalog = Catalog(cursor, own, self._orders, self._predicate_names)
+        arrays_now = arrays if is_present else QuadArrays(arrays.bytes_max)
+        catalog = Catalog(
+            cursor,
+            arrays_now,
+            self._orders,
+            self._predicate_names,
+            compares_dates=self._compares_dates,
+        )
         if cursors.version is not None:
             self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from actors.wire.messages import Messages
+from graphdb.planning.costs import Factors, Work
 
 if TYPE_CHECKING:  # see ViewSettings
     from graphdb.config.service import Columns
@@ -71,6 +72,7 @@ class ViewSettings:
     counts_without_rows: bool
     plans_kept: bool
     strings_in_order: bool
+    dates_compared: bool
 
     @classmethod
     def of(cls, columns: "Columns") -> "ViewSettings":
@@ -86,6 +88,7 @@ class ViewSettings:
             columns.counts_without_rows,
             columns.plans_kept,
             columns.strings_in_order,
+            columns.dates_compared,
         )
 
 
@@ -136,6 +139,7 @@ class ColumnTask:
     format: str  # the value of a ResultFormat
     min_index: int  # the view has to have this entry of the log
     timeout_s: float  # from now to the last byte
+    factors: Factors | None  # what was learnt of costs; None: costs do not decide
     unites_graphs: bool = False  # the default graph is the union of all, unless the query names others
 
 
@@ -145,6 +149,7 @@ class Taken:
 
     log_index: int  # of exactly whose state the answer is
     where: str
+    work: Work | None  # as estimated; None of what is answered without an estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +176,7 @@ class NotTaken:
 
     reason: str
     is_unsuited: bool  # and has to as long as the view is as it is
+    work: Work | None  # as estimated, with what is certain of it
 
 
 @dataclass(frozen=True, slots=True)

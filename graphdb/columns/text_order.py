@@ -181,14 +181,15 @@ class TextOrders:
 
     def __init__(
         self,
+        connection: DuckDBPyConnection,
         start: Callable[[Callable[[], None]], None] | None = None,
         bytes_max: int = _BYTES_MAX,
-        parent: DuckDBPyConnection | None = None,
     ) -> None:
-        """parent is the connection whose cursor reads the strings; None: that which asks for the order, which
-        then cannot be closed meanwhile.
+        """It is read on a cursor of this connection, and not of a query's: closing that would close it too,
+        and DuckDB refuses to close one that works.
         """
-        self._start, self._parent = start or (lambda make: make()), parent
+        self._connection = connection
+        self._start = start or (lambda make: make())
         self._bytes_max = bytes_max
         self._refused_at = -1  # the next term of a state that has too many strings
         self._order: TextOrder | None = None
@@ -205,7 +206,7 @@ class TextOrders:
         order = self._order
         if order is None or len(order.rest) > max(_REST_MIN, len(order.ids) // _REST_SHARE):
             if next_term > self._refused_at:
-                self._make(connection, next_term)
+                self._make(next_term)
             order = self._order
         if order is None or order.next_term >= next_term:
             return order
@@ -222,11 +223,11 @@ class TextOrders:
             if self._making is not None:
                 self._making.interrupt()
 
-    def _make(self, connection: DuckDBPyConnection, next_term: int) -> None:
+    def _make(self, next_term: int) -> None:
         with self._changing:
             if self._making is not None:
                 return
-            cursor = self._making = (self._parent or connection).cursor()
+            cursor = self._making = self._connection.cursor()
 
         def make() -> None:
             order, is_refused = self._order, False

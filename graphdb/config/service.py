@@ -298,6 +298,11 @@ class Readers(Section):
         10, ge=0, description="Seconds that a query waits for a free reader before it is refused with 503."
     )
     queue_max: int = Field(1000, ge=0, description="Queries that may wait; one more is refused with 503.")
+    refuses_early: bool = Field(
+        True,
+        description="Whether a query is refused with 503 before it begins where it is certain that a reader "
+        "takes more than 20 times the time limit; otherwise it is ended at that limit.",
+    )
     result_cache_mb: int = Field(
         64, ge=0, description="Memory in MB for cached answers; 0 turns the cache off."
     )
@@ -349,6 +354,16 @@ class Columns(Section):
         True,
         description="Whether counts and other aggregates of solutions are computed from arrays of the quads, "
         "where that is possible, instead of from a join.",
+    )
+    chosen_by_cost: bool = Field(
+        True,
+        description="Whether a query that both the column view and a reader can answer goes to the one that "
+        "is estimated to be faster, by what answers took so far; otherwise it goes to the column view.",
+    )
+    dates_compared: bool = Field(
+        True,
+        description="Whether it compares dates of all forms; otherwise a query that compares those of "
+        "several forms, or with durations and other literals of XML Schema, goes to a reader.",
     )
     strings_in_order: bool = Field(
         True,

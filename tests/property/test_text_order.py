@@ -113,7 +113,7 @@ def _ordered(catalog: Catalog, first_of_rest: int) -> Catalog:
     run(f"CREATE TABLE later AS FROM {beyond}")
     run(f"DELETE FROM {beyond}")
     run(f"UPDATE meta SET value = '{first_of_rest}' WHERE key = 'next_term'")
-    orders = TextOrders()
+    orders = TextOrders(catalog.connection)
     assert orders.of(catalog.connection) is not None
     run("INSERT INTO terms FROM later")
     run("UPDATE meta SET value = '1000' WHERE key = 'next_term'")
@@ -184,7 +184,7 @@ def test_more_strings_than_there_is_memory_for_are_not_put_in_order() -> None:
     _, plain = _loaded([(1, '"a"'), (2, '"b"')], 1)
     connection = plain.connection
     connection.execute("UPDATE meta SET value = '100' WHERE key = 'next_term'")
-    order = TextOrders().of(connection)
+    order = TextOrders(connection).of(connection)
     assert order is not None
     looks: list[None] = []
 
@@ -192,7 +192,7 @@ def test_more_strings_than_there_is_memory_for_are_not_put_in_order() -> None:
         looks.append(None)
         make()
 
-    enough, little = (TextOrders(start, order.nbytes + more) for more in (16, -40))
+    enough, little = (TextOrders(connection, start, order.nbytes + more) for more in (16, -40))
     assert enough.of(connection) is not None
     assert little.of(connection) is None
     assert little.of(connection) is None
@@ -202,7 +202,7 @@ def test_more_strings_than_there_is_memory_for_are_not_put_in_order() -> None:
 def test_a_large_rest_is_merged_into_a_new_order() -> None:
     _, plain = _loaded([(1, '"a"')], 1)
     plain.connection.execute("UPDATE meta SET value = '100' WHERE key = 'next_term'")
-    orders = TextOrders()
+    orders = TextOrders(plain.connection)
     order = orders.of(plain.connection)
     assert order is not None
     rows = ", ".join(
