@@ -14,7 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["GRPC_THREADS", "late_timers", "look_less_often", "make_timers_late", "slow_down"]
+__all__ = [
+    "GRPC_THREADS",
+    "late_timers",
+    "look_less_often",
+    "make_timers_late",
+    "make_timers_punctual",
+    "slow_down",
+]
 
 _PR_SET_TIMERSLACK = 29
 _LATE_S, _PUNCTUAL_S = 1.0, 50e-6  # the latter is what Linux begins with
@@ -55,11 +62,20 @@ def make_timers_late(pid: int, names: tuple[str, ...] = ("",)) -> None:
 
     For another thread than the own, Linux allows it with CAP_SYS_NICE only, which root has; else all stays.
     """
+    _set_slack_of(pid, names, _LATE_S)
+
+
+def make_timers_punctual(pid: int) -> None:
+    """Undo `make_timers_late`, for a stop that would wait for them. A timer that runs already stays late."""
+    _set_slack_of(pid, ("",), _PUNCTUAL_S)
+
+
+def _set_slack_of(pid: int, names: tuple[str, ...], seconds: float) -> None:
     with suppress(OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):  # also of a thread that ends meanwhile
                 if (thread / "comm").read_text().startswith(names):
-                    Path(f"/proc/{thread.name}/timerslack_ns").write_text(f"{_LATE_S * 1e9:.0f}")
+                    Path(f"/proc/{thread.name}/timerslack_ns").write_text(f"{seconds * 1e9:.0f}")
 
 
 def look_less_often() -> None:

@@ -19,6 +19,7 @@ from graphdb.columns.certain_steps import certain_steps
 from graphdb.columns.compiler import CompiledQuery, compile_query
 from graphdb.columns.counting import Counted, counted
 from graphdb.columns.estimate import Estimate, estimate, scanned_quads, work_of
+from graphdb.columns.pieces import ending_by
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
 from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
@@ -243,8 +244,11 @@ class ColumnQuery:
         self._found: Estimate = estimate(query, catalog, by_lines=by_lines)
         because = self._found.reader_because
         if because is None:
-            if self._counts and not self._has_dataset and (found := counted(query, catalog)) is not None:
-                return found
+            if self._counts and not self._has_dataset:
+                with ending_by(self._check):
+                    found = counted(query, catalog)
+                if found is not None:
+                    return found
             compiled = compile_query(query, dataset, catalog)
             if isinstance(compiled, CompiledQuery):
                 self._work = work_of(query, self._found, catalog)

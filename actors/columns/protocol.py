@@ -62,7 +62,8 @@ ALIVE_S = 2.0
 class ViewSettings:
     """What an engine needs of `Columns`, whose library, pydantic, would take 8 MB there."""
 
-    memory_limit_mb: int
+    tables_memory_mb: int
+    arrays_mb: int
     query_memory_mb: int
     spill_dir: str | None
     spill_limit_mb: int
@@ -77,7 +78,8 @@ class ViewSettings:
     def of(cls, columns: "Columns") -> "ViewSettings":
         """Those of a node."""
         return cls(
-            columns.memory_limit_mb,
+            columns.tables_memory_mb,
+            columns.arrays_mb,
             columns.query_memory_mb,
             None if columns.spill_dir is None else str(columns.spill_dir),
             columns.spill_limit_mb,

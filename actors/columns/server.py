@@ -106,7 +106,7 @@ class ColumnServer:
 
     def give_up(self, reason: str) -> None:
         """End this process, for another to be started: what it does cannot be ended otherwise."""
-        logger.warning("the column view is started again: %s", reason)
+        logger.warning("the column view is started again: %s", reason, exc_info=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -313,7 +313,16 @@ class Columns(Section):
 
     enabled: bool = Field(True, description="Whether the column view is maintained.")
     memory_limit_mb: int = Field(
-        2048, ge=64, description="Memory in MB that it may use before it spills to disk."
+        2048,
+        ge=64,
+        description="Memory in MB that it may use before it spills to disk, with that for arrays.",
+    )
+    arrays_memory_mb: int | None = Field(
+        None,
+        ge=1,
+        description="Memory in MB, out of memory_limit_mb, for arrays that aggregates are computed from and "
+        "for the strings in order: at most a half, by default a quarter. A predicate whose arrays do not fit "
+        "is left to SQL.",
     )
     spill_dir: AbsolutePath | None = Field(
         None, description="Directory for data spilled to disk; by default next to the view."
@@ -365,7 +374,23 @@ class Columns(Section):
     @property
     def query_memory_mb(self) -> int:
         """What one query may have before it spills: a share for each, and one for what follows the log."""
-        return self.memory_limit_mb // (self.queries_max + 1)
+        return self.tables_memory_mb // (self.queries_max + 1)
+
+    @property
+    def arrays_mb(self) -> int:
+        """The memory for arrays."""
+        return self.arrays_memory_mb or self.memory_limit_mb // 4
+
+    @property
+    def tables_memory_mb(self) -> int:
+        """The memory that the database has."""
+        return self.memory_limit_mb - self.arrays_mb
+
+    @model_validator(mode="after")
+    def _check_arrays(self) -> Self:
+        if 2 * self.arrays_mb > self.memory_limit_mb:
+            raise ValueError("columns.arrays_memory_mb is more than half of columns.memory_limit_mb")
+        return self
 
 
 class Security(GateLimits):
