@@ -300,13 +300,10 @@ class OpenView:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
         is_present = version is not None and version is self._version  # and so were they
-        catalog = Catalog(
-            cursor,
-            arrays if is_present else QuadArrays(arrays.bytes_max),
-            self._orders,
-            self._predicate_names,
-            compares_dates=self._compares_dates,
-        )
+        if not is_present:
+            arrays = QuadArrays(arrays.bytes_max)
+        names, dates = self._predicate_names, self._compares_dates
+        catalog = Catalog(cursor, arrays, self._orders, names, compares_dates=dates)
         if cursors.version is not None:
             self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog
