@@ -41,6 +41,7 @@ from graphdb.store.apply import add_lines, apply_changes, clear_graphs, may_clea
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.engine_flushes import EngineFlushes
 from graphdb.store.engine_query import engine_query
+from graphdb.store.object_rows import ObjectRows
 from graphdb.store.search_tables import Table, patterns_of
 from graphdb.store.view import Subject, Term
 
@@ -229,6 +230,10 @@ class QuadStore:
     def quads_of(self, predicate: NamedNode | None) -> Iterator[Quad]:
         """The quads with a predicate (None: all), as of the call."""
         return self._store.quads_for_pattern(None, predicate, None, None)
+
+    def object_rows(self, predicate: NamedNode, graph: GraphName) -> ObjectRows:
+        """The subjects and objects of a predicate in a graph, in the present state or a later one."""
+        return ObjectRows(self._store, predicate, graph)
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """True also for a graph that was created empty."""

@@ -137,7 +137,7 @@ class LiteralIndex:
         """
         self._scan, self._current, self._on_work = scan, current, on_work
         self._predicates = None if ALL in predicates else frozenset(map(NamedNode, predicates))
-        self.columns = columns or HitColumns(lambda _predicate, _graph: (), 0, on_work)
+        self.columns = columns or HitColumns(None, 0, on_work)
         self._directory = None if directory is None else Path(mkdtemp(prefix="text-", dir=directory))
         self._lock = Lock()
         self._waiting: deque[_Noted] = deque()
