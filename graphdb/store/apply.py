@@ -157,7 +157,7 @@ def _ways_to_clear(
         everything = "DROP NAMED" if set(dropped).issuperset(store.named_graphs()) else "CLEAR NAMED"
         yield [everything, *_written((False, quad) for quad in kept)]
     if not any(isinstance(graph, BlankNode) for graph in graphs):
-        yield [_EMPTY_ALL % " ".join(map(str, graphs))]
+        yield [_EMPTY % graphs[0] if len(graphs) == 1 else _EMPTY_ALL % " ".join(map(str, graphs))]
 
 
 def _quads_beside(store: Store, graphs: frozenset[NamedGraph]) -> Iterator[Quad]:
