@@ -31,7 +31,7 @@ from graphdb.sparql.printing import written_term
 from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 from graphdb.sparql.tree_walk import nodes_below
 
-__all__ = ["Estimate", "PatternEstimate", "estimate"]
+__all__ = ["Estimate", "PatternEstimate", "estimate", "solutions"]
 
 # Listing the matches of one pattern is only writing. The columns do that in a third of a reader's time, but a
 # slow client holds one of their places, of which there are few.
@@ -93,6 +93,11 @@ def estimate(query: AbstractQuery, catalog: Catalog, *, by_lines: bool = True) -
         if constructed > (LISTING_ROWS_MAX if by_lines else COLLECTED_MAX):
             because = f"it makes about {constructed:.0f} triples, which a reader sends as it finds them"
     return Estimate(patterns, because)
+
+
+def solutions(pattern: Algebra, catalog: Catalog) -> float:
+    """How many solutions a pattern has, on average."""
+    return _rows(pattern, set(), catalog)
 
 
 def _triples(node: Any) -> Sequence[Any]:
