@@ -22,7 +22,7 @@ from actors.fork_server import ForkServer
 from actors.log.update_log import UpdateLog
 from actors.processes import end_processes, start_keeper
 from actors.query_keeper import QueryKeeper
-from actors.ray_at_rest import GRPC_THREADS, make_timers_late
+from actors.ray_at_rest import look_less_often, make_timers_late, make_timers_punctual
 from actors.ray_private import calm_connections, default_temp_dir, print_no_deaths, start_head_node
 from actors.service_files import ServiceFiles
 from graphdb.config import Settings
@@ -135,11 +135,15 @@ class OwnRuntime:
 
         Not before, for its processes sleep for milliseconds at their start, again and again.
         """
-        make_timers_late(os.getpid(), GRPC_THREADS)
+        look_less_often(also_main=False)
         for child in psutil.Process().children():
             with contextlib.suppress(psutil.Error):
                 if child.name() in _SERVERS:
                     make_timers_late(child.pid)
+
+    def hasten(self) -> None:
+        """Undo `rest`, where a stop is to come: what waits in this process ends at once then."""
+        make_timers_punctual(os.getpid())
 
     def failure(self) -> str | None:
         """Which of Ray's processes has died, if any has."""
@@ -158,7 +162,8 @@ class OwnRuntime:
         bounded(ray.shutdown, timeout_s=3)
         node, self._node = self._node, None
         if node is not None:
-            bounded(lambda: node.kill_all_processes(check_alive=False, allow_graceful=True), timeout_s=3)
+            # at once: what is to be kept is closed, and the raylet takes a second to end by itself
+            bounded(lambda: node.kill_all_processes(check_alive=False), timeout_s=3)
         self._forks.stop()
         left = end_processes(self._files.marker)
         if left:
@@ -196,6 +201,9 @@ class SharedRuntime:
 
     def rest(self) -> None:
         """Its processes are not this service's to change."""
+
+    def hasten(self) -> None:
+        """There is nothing to undo."""
 
     def failure(self) -> str | None:
         """Whether this machine's Ray node is gone, which Ray itself does not tell."""

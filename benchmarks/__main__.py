@@ -80,7 +80,13 @@ BENCHMARKS = {
             Option("copies", int, 1, "of the data: 1.5 million triples each"),
             SCALE,
             Option("only", str, "", "only the queries whose name has this in it"),
-            Option("peer", str, "yes", "whether to ask other stores beside", ("no", "yes")),
+            Option(
+                "peer",
+                str,
+                "yes",
+                "whether to ask other stores beside: those that are installed, none, or Virtuoso alone",
+                ("no", "yes", "virtuoso"),
+            ),
         ),
     ),
     "shards": Benchmark(

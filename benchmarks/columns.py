@@ -21,7 +21,7 @@ from benchmarks.service import RunningService, flight_triples, running_service, 
 from graphdb.config.service import Columns
 from graphdb.errors import UnavailableError
 
-__all__ = ["run", "wait_until_following"]
+__all__ = ["run", "view_process", "wait_until_following"]
 
 QUADS = 1_000_000
 QUADS_PER_SECOND = 300_000  # that a view is to be made with, on two cores
@@ -89,6 +89,18 @@ def wait_until_following(service: RunningService) -> None:
             await asyncio.sleep(_SAMPLE_S)
 
     asyncio.run(wait())
+
+
+def view_process(service: RunningService) -> int:
+    """The id of the process that its column view is in; waits until there is one."""
+
+    async def find() -> int:
+        while True:
+            with contextlib.suppress(UnavailableError):
+                return (await _client(service).status()).pid
+            await asyncio.sleep(_SAMPLE_S)
+
+    return asyncio.run(find())
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import psutil  # type: ignore[import-untyped]
 from actors.processes import marked_processes
 from actors.service_files import ServiceFiles
 
-__all__ = ["Usage", "usage", "wait_until_back"]
+__all__ = ["Usage", "peak_memory_mb", "usage", "wait_until_back"]
 
 # What counts as back: the allocators and Python keep a little, and an idle service does a little.
 SLACK_MB, SLACK_CORES = 100.0, 0.25
@@ -32,6 +33,20 @@ def usage(data_dir: Path, window_s: float = WINDOW_S) -> Usage:
     after, seconds = _processor_seconds(data_dir), time.monotonic() - began
     spent = sum(after[pid] - before.get(pid, 0.0) for pid in after)
     return Usage(sum(map(_own_memory, after)) / 1e6, spent / seconds)
+
+
+@contextlib.contextmanager
+def peak_memory_mb(pid: int, found: list[float]) -> Iterator[None]:
+    """Add what a process has in memory at its peak meanwhile, files that it maps included; nothing if it is
+    gone.
+    """
+    process = Path(f"/proc/{pid}")
+    with contextlib.suppress(OSError):
+        (process / "clear_refs").write_text("5")  # the peak begins anew
+    yield
+    with contextlib.suppress(OSError, IndexError):
+        status = (process / "status").read_text()
+        found.append(int(status.partition("VmHWM:")[2].split()[0]) / 1e3)
 
 
 def wait_until_back(data_dir: Path, before: Usage, within_s: float) -> tuple[float | None, Usage]:

@@ -1,13 +1,14 @@
 """The queries of `benchmarks.sparqloscope_queries` over HTTP, ours beside other stores.
 
-All of ../shared/data make one default graph of 1.5 million triples; --copies 10 makes 15 million of it. Each
+All of ../shared/data make one default graph of 1.5 million triples; --copies 10 makes 15 million of it, and
+takes some 12 GB below the directory for temporary files with all targets, 6 with ours alone. Each
 text is asked once with each target in turn and then never again: the variables of every query and round have
 names of their own, so that nothing that is kept of texts is measured. Of each query the best of its rounds
 counts; one that takes longer than 5 s is asked once. Targets: the service as it is by default, and Virtuoso,
 Fuseki and Oxigraph's server (the command `oxigraph`) where they are installed.
 
 Answers are compared with ours as multisets of rows, numbers to six digits; where the engine may choose which
-rows it gives, their number is.
+rows it gives, their number is. MB is what the process of the column view has in memory at its peak.
 """
 
 import json
@@ -28,8 +29,9 @@ from typing import Any
 import httpx
 
 from benchmarks import fuseki, virtuoso
-from benchmarks.columns import wait_until_following
-from benchmarks.service import BenchmarkError, free_port, running_service, stop, work_dir
+from benchmarks.columns import view_process, wait_until_following
+from benchmarks.process_usage import peak_memory_mb
+from benchmarks.service import BenchmarkError, RunningService, free_port, running_service, stop, work_dir
 from benchmarks.shared_data import DATA_SETS, write_copies
 from benchmarks.sparqloscope_queries import AskedQuery, queries_for
 
@@ -42,19 +44,19 @@ _SLOWER_AT_MOST = 2.0  # than the best peer, of any query
 _TIMEOUT_S, _PATIENCE_S = 60.0, 5.0
 _JSON = "application/sparql-results+json"
 _VARIABLE = re.compile(r"\?([a-z]\w*)")
-_COMPARED_ROWS_MAX = 20_000
 _BY_READER = "by a reader"
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One query: milliseconds by target, None where it fails or takes longer than 60 s; who answered ours,
-    and why; the targets whose answer is another.
+    """One query: milliseconds by target, None where it fails or takes longer than 60 s; the memory of the
+    column view's process; who answered ours, and why; the targets whose answer is another.
     """
 
     name: str
     rows: int
     ms: Mapping[str, float | None]
+    memory_mb: float
     path: str
     reason: str
     differing: Sequence[str]
@@ -76,6 +78,7 @@ class Measured:
             "query": self.name,
             "rows": str(self.rows),
             **{f"{target}, ms": "failed" if ms is None else f"{ms:.1f}" for target, ms in self.ms.items()},
+            "MB": f"{self.memory_mb:.0f}",
             "by": self.path,
             "": " ".join(
                 [*(f"{target} differs" for target in self.differing), *([] if self.passes else ["MISSED"])]
@@ -89,10 +92,13 @@ class Measured:
 @dataclass(frozen=True, slots=True)
 class Summary:
     """All queries together: geometric means in milliseconds and failures by target; how many times each
-    peer's speed ours has, over the queries that both answer; what the columns do not answer, and why.
+    peer's speed ours has, over the queries that both answer; what the columns do not answer, and why; how
+    long the column view took to be made, and the memory of its process, then and during all queries.
     """
 
     triples: int
+    made: "_Made"
+    memory_mb: float
     mean_ms: Mapping[str, float]
     failed: Mapping[str, int]
     times: Mapping[str, float]
@@ -114,13 +120,14 @@ class Summary:
         return (
             {"query": "geometric mean", "rows": ""}
             | means
-            | {"by": "", "": "met" if self.passes else "MISSED"}
+            | {"MB": f"{self.memory_mb:.0f}", "by": "", "": "met" if self.passes else "MISSED"}
         )
 
     def notes(self) -> Sequence[str]:
         return (
             f"{self.triples:,} triples; failed: "
             + ", ".join(f"{target} {count}" for target, count in self.failed.items()),
+            f"the column view was made in {self.made.seconds:.0f} s, with {self.made.memory_mb:.0f} MB",
             *(
                 f"{times:.1f} times {peer}'s speed, at least {self.asked[peer]:.0f} asked"
                 for peer, times in self.times.items()
@@ -128,6 +135,23 @@ class Summary:
             f"{self.missed} queries take more than {_SLOWER_AT_MOST:.0f} times the best peer's time",
             *(f"not by the columns: {name}: {reason}" for name, reason in self.elsewhere.items()),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """How a column view was made: how long it took from when the service was ready, and in what memory."""
+
+    seconds: float
+    memory_mb: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Ours:
+    """The service, by its client, and what its column view is."""
+
+    client: httpx.Client
+    service: RunningService
+    made: _Made
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +168,7 @@ class _FailedError(Exception):
 
 def run(rounds: int, copies: int, scale: float, only: str, peer: str) -> list[Measured | Summary]:
     """Each query whose name has `only` in it, on so many copies of the data, or of this part of it; peer:
-    "yes", "no".
+    "yes", "no", "virtuoso".
     """
     with work_dir() as directory, ExitStack() as stack:
         once, triples = directory / "once.nt", directory / "all.nt"
@@ -153,20 +177,21 @@ def run(rounds: int, copies: int, scale: float, only: str, peer: str) -> list[Me
         queries = [one for one in queries_for(once) if only in one.name]
         if not queries:
             raise BenchmarkError(f"no query has {only!r} in its name")
-        service = stack.enter_context(_service(directory, triples))
-        targets = [_Target(OURS, _asking(service, "/sparql"))]
-        if peer == "yes":
-            targets += _peers(directory, triples, stack)
-        measured = [_measured(place, query, rounds, targets, service) for place, query in enumerate(queries)]
         count = sum(1 for _ in triples.open("rb"))
-    return [*measured, _summary(measured, count, copies)]
+        ours = stack.enter_context(_service(directory, triples))
+        targets = [_Target(OURS, _asking(ours.client, "/sparql"))]
+        if peer != "no":
+            targets += _peers(directory, triples, stack, others=peer == "yes")
+        measured = [_measured(place, query, rounds, targets, ours) for place, query in enumerate(queries)]
+    return [*measured, _summary(measured, count, copies, ours.made)]
 
 
 def _measured(
-    place: int, query: AskedQuery, rounds: int, targets: Sequence[_Target], service: httpx.Client
+    place: int, query: AskedQuery, rounds: int, targets: Sequence[_Target], ours: _Ours
 ) -> Measured:
+    memory_mb: list[float] = []
     taken_ms: dict[str, float | None] = {}
-    answers: dict[str, bytes] = {}
+    found: dict[str, Counter[Any] | int] = {}
     for number in range(rounds):
         # two features may have the same predicates, and so the same text
         text = _VARIABLE.sub(rf"?\1_{place}_{number}", query.text)
@@ -174,19 +199,26 @@ def _measured(
             least = taken_ms.get(target.name, math.inf)
             if least is None or (number and least > 1000 * _PATIENCE_S):
                 continue
-            begun = time.perf_counter()
-            try:
-                answers[target.name] = target.answer(text)
-            except _FailedError:
-                taken_ms[target.name] = None
-            else:
-                taken_ms[target.name] = min(least, 1000 * (time.perf_counter() - begun))
-    evaluated, reason = _explained(service, query)
-    found = {name: _content(answer, query) for name, answer in answers.items()}
+            with ExitStack() as watching:
+                if target.name == OURS:
+                    watching.enter_context(peak_memory_mb(view_process(ours.service), memory_mb))
+                begun = time.perf_counter()
+                try:
+                    answer = target.answer(text)
+                    took_ms = 1000 * (time.perf_counter() - begun)
+                    found[target.name] = _content(answer, query)
+                except _FailedError:
+                    taken_ms[target.name] = None
+                    found.pop(target.name, None)
+                else:
+                    taken_ms[target.name] = min(least, took_ms)
+    evaluated, reason = _explained(ours.client, query)
     expected = found.get(OURS)
     differing = [] if expected is None else [name for name, content in found.items() if content != expected]
-    rows = 0 if OURS not in answers else len(json.loads(answers[OURS])["results"]["bindings"])
-    return Measured(query.name, rows, taken_ms, evaluated, reason, differing)
+    rows = expected.total() if isinstance(expected, Counter) else expected or 0
+    return Measured(
+        query.name, rows, taken_ms, max(memory_mb, default=math.nan), evaluated, reason, differing
+    )
 
 
 def _explained(service: httpx.Client, query: AskedQuery) -> tuple[str, str]:
@@ -196,10 +228,22 @@ def _explained(service: httpx.Client, query: AskedQuery) -> tuple[str, str]:
     return told["classification"]["evaluated"], columns.get("reason") or ""
 
 
-def _content(answer: bytes, query: AskedQuery) -> object:
-    bindings = json.loads(answer)["results"]["bindings"]
-    if query.counted or len(bindings) > _COMPARED_ROWS_MAX:
-        return len(bindings)
+def _content(answer: bytes, query: AskedQuery) -> Counter[Any] | int:
+    """The rows, or how many they are.
+
+    Raises _FailedError for an answer that breaks off, as of a query that is cancelled after its head.
+    """
+    if not answer.rstrip().endswith(b"}"):
+        raise _FailedError("its answer breaks off")
+    if query.counted:
+        # each row binds the first variable; millions of rows are not to be read into memory
+        variable = _VARIABLE.search(query.text)
+        assert variable is not None
+        return sum(1 for _ in re.finditer(rb'"%s(?:_\d+)*"\s*:\s*\{' % variable[1].encode(), answer))
+    try:
+        bindings = json.loads(answer)["results"]["bindings"]
+    except ValueError as error:
+        raise _FailedError(f"its answer is no JSON: {error}") from error
     return Counter(
         tuple(sorted((name.partition("_")[0], _value(term)) for name, term in row.items()))
         for row in bindings
@@ -214,7 +258,7 @@ def _value(term: Mapping[str, str]) -> str:
         return term["value"]
 
 
-def _summary(measured: Sequence[Measured], triples: int, copies: int) -> Summary:
+def _summary(measured: Sequence[Measured], triples: int, copies: int, made: _Made) -> Summary:
     targets = list(measured[0].ms)
     by_target = {target: [one.ms[target] for one in measured] for target in targets}
     ours = by_target[OURS]
@@ -225,6 +269,8 @@ def _summary(measured: Sequence[Measured], triples: int, copies: int) -> Summary
     }
     return Summary(
         triples,
+        made,
+        max(one.memory_mb for one in measured),
         {target: _mean([ms for ms in of_target if ms]) for target, of_target in by_target.items()},
         {target: sum(ms is None for ms in of_target) for target, of_target in by_target.items()},
         times,
@@ -254,17 +300,20 @@ def _asking(client: httpx.Client, path: str) -> Callable[[str], bytes]:
 
 
 @contextmanager
-def _service(directory: Path, triples: Path) -> Iterator[httpx.Client]:
-    """A client of a service whose column view has the data."""
+def _service(directory: Path, triples: Path) -> Iterator[_Ours]:
+    """A service whose column view has the data."""
     environment = {"GRAPHDB_SERVER__QUERY_TIMEOUT_SECONDS": f"{_TIMEOUT_S:.0f}"}
     with running_service(directory, load=triples, environment=environment) as service:
-        wait_until_following(service)
+        begun, memory_mb = time.perf_counter(), list[float]()
+        with peak_memory_mb(view_process(service), memory_mb):
+            wait_until_following(service)
+        made = _Made(time.perf_counter() - begun, max(memory_mb, default=math.nan))
         with httpx.Client(base_url=service.url, timeout=_TIMEOUT_S + 10, trust_env=False) as client:
-            yield client
+            yield _Ours(client, service, made)
 
 
-def _peers(directory: Path, triples: Path, stack: ExitStack) -> Iterator[_Target]:
-    """Those that are installed, with the data."""
+def _peers(directory: Path, triples: Path, stack: ExitStack, *, others: bool) -> Iterator[_Target]:
+    """Those that are installed, with the data; others: than Virtuoso, too."""
     if virtuoso.is_installed():
         running = stack.enter_context(virtuoso.running_virtuoso(directory))
         running.load(triples)
@@ -276,7 +325,7 @@ def _peers(directory: Path, triples: Path, stack: ExitStack) -> Iterator[_Target
                 raise _FailedError(str(error)) from error
 
         yield _Target(VIRTUOSO, answer)
-    for name, begin in ((FUSEKI, _fuseki), (OXIGRAPH, _oxigraph)):
+    for name, begin in ((FUSEKI, _fuseki), (OXIGRAPH, _oxigraph)) if others else ():
         url = begin(directory, triples, stack)
         if url is not None:
             client = stack.enter_context(httpx.Client(timeout=_TIMEOUT_S, trust_env=False))

@@ -33,6 +33,7 @@ GraphDBError
     Overloaded                too much is waiting
     ProviderUnavailable       whoever is to say whose credentials these are cannot be asked
     QueryTimeout              a query past its time limit
+    QueryTooLong              a query that would be far past its time limit, and was not begun
     QueryMemoryExceeded       a query past the memory that a reader may have
     QueryCancelled            a query that somebody has ended
     IndexNotReached           a node that is behind the index that is asked for
@@ -85,6 +86,7 @@ __all__ = [
     "QueryMemoryExceeded",
     "QuerySyntaxError",
     "QueryTimeout",
+    "QueryTooLong",
     "RdfSyntaxError",
     "RequestError",
     "ShapesViolated",
@@ -427,6 +429,10 @@ class ProviderUnavailable(UnavailableError):
 
 class QueryTimeout(UnavailableError):
     """The query ran past its time limit and was ended."""
+
+
+class QueryTooLong(UnavailableError):
+    """The query would run far past its time limit, and was not begun: the caller has to change it."""
 
 
 class QueryMemoryExceeded(UnavailableError):

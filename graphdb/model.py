@@ -67,11 +67,17 @@ class EntryKind(IntEnum):
     ALERTS = 7  # a command to the book of alerts (`graphdb.alerts`), by the same writer as those on quads
     SAVED_QUERIES = 8  # a command to the book of saved queries (`graphdb.saved_queries`), by that writer too
     NAMESPACES = 9  # a command to the book of namespaces (`graphdb.namespaces`), by that writer too
+    CLOSE_CLEARED = 10  # as CLOSE; and what the parts remove is all that some graphs have
 
     @property
     def concerns_quads(self) -> bool:
         """Whether what is planned upon the quads before such an entry may not hold behind it any more."""
         return self is not EntryKind.SEARCH
+
+    @property
+    def closes_parts(self) -> bool:
+        """Whether it makes PART entries visible."""
+        return self in (EntryKind.CLOSE, EntryKind.CLOSE_CLEARED)
 
     @property
     def is_of_a_book(self) -> bool:

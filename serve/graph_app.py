@@ -215,7 +215,7 @@ def _routes(
     hints = Hints(node.namespaces, node.progress)
     by_names = settings.columns.plans_kept
     reader = QueryReader(limits, server.query_timeout_seconds, hints.worded, by_names=by_names)
-    explainer = Explainer(limits, hints.of_patterns, keeps_answers=cache.answer_bytes_max > 0)
+    explainer = Explainer(limits, hints.of_patterns, accounts, keeps_answers=cache.answer_bytes_max > 0)
     answers = QueryAnswers(node.queries, node.progress, cache, tags, explainer, metrics, accounts)
     hints.rows = rows = RowReader(reader, answers)
     update = UpdateEndpoint(node.writing, accounts, server.max_body_bytes, limits, hints.worded)

@@ -5,6 +5,7 @@ of a query through it.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from actors.columns.protocol import (
@@ -20,12 +21,13 @@ from actors.columns.protocol import (
     Taken,
     Wanted,
 )
-from actors.readers.running_queries import QueryRun
+from actors.readers.running_queries import QueryRun, RunAnswer
 from actors.wire.client import WireClient
 from actors.wire.connection import Stream
 from actors.wire.messages import Done, Piece, expect
 from graphdb.errors import QueryCancelled, QueryTimeout, UnavailableError
 from graphdb.node import QueryRequest
+from graphdb.planning.costs import Factors, LearntCosts, Work
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
 from graphdb.public_text import public_text
 from graphdb.sparql.dataset import Dataset
@@ -33,7 +35,16 @@ from graphdb.sparql.packing import packed
 from graphdb.sparql.results import is_of_lines
 from graphdb.sparql.translation import searches_of
 
-__all__ = ["ColumnAnswer", "ColumnClient", "ColumnRunner", "ColumnStream", "column_task", "may_use_columns"]
+__all__ = [
+    "ColumnAnswer",
+    "ColumnClient",
+    "ColumnRunner",
+    "ColumnStream",
+    "LeftToReader",
+    "column_task",
+    "may_use_columns",
+    "readers_alone",
+]
 
 _CALL_S = 5.0
 _SOON_S = 0.2  # after which a reader is asked instead
@@ -44,22 +55,22 @@ class ColumnAnswer:
 
     def __init__(self, stream: Stream, keep: Callable[[Stream], None]) -> None:
         """keep takes the stream back once the answer is over."""
-        self.taken = Taken(0, "")  # once the view has begun
-        self.is_unsuited = False  # whether a reader has to answer as long as the view is as it is
+        self.taken = Taken(0, "", None)  # once the view has begun
+        self.not_taken = NotTaken("the column view went away", False, None)  # where a reader has to answer
         self._stream: Stream | None = stream
         self._keep = keep
 
-    async def begin(self) -> str | None:
-        """Wait for the beginning: None; or why a reader has to answer. Raises as read() does."""
+    async def begin(self) -> bool:
+        """Wait for the beginning; False where a reader has to answer. Raises as read() does."""
         message = await self._read()
         if message is None:
-            return "the column view went away"
+            return False
         if isinstance(message, NotTaken):
             self._over()
-            self.is_unsuited = message.is_unsuited
-            return message.reason
+            self.not_taken = message
+            return False
         self.taken = expect(Taken, message)
-        return None
+        return True
 
     async def read(self) -> bytes | None:
         """The next piece of the answer; None at its end, which alone says that it is whole.
@@ -145,8 +156,15 @@ def may_use_columns(request: QueryRequest) -> bool:
     return not (request.explain or request.query.service_hosts or searches_of(request.query))
 
 
-def column_task(request: QueryRequest, min_index: int, *, unites_graphs: bool = False) -> ColumnTask:
-    """What to send the view. unites_graphs: the default graph of queries is the union of all graphs.
+def column_task(
+    request: QueryRequest,
+    min_index: int,
+    *,
+    unites_graphs: bool = False,
+    factors: Factors | None = None,
+) -> ColumnTask:
+    """What to send the view. unites_graphs: the default graph of queries is the union of all graphs. factors:
+    see `ColumnTask`.
 
     Raises RecursionError where the query nests too deeply for it.
     """
@@ -160,12 +178,25 @@ def column_task(request: QueryRequest, min_index: int, *, unites_graphs: bool = 
         request.format.value,
         min_index,
         request.timeout_s,
+        factors,
         unites_graphs,
     )
 
 
+def readers_alone(reason: str) -> dict[str, Any]:
+    """As `ColumnQuery.explained`, of a query that the view is not asked."""
+    return {"path": "reader", "reason": reason, "plan": None}
+
+
 # text, base, dataset, whether graphs are united, whether triples are written line by line
 _Asked: TypeAlias = tuple[str, str | None, Dataset, bool, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftToReader:
+    """The view has not answered. work is what there is to do, where the view has estimated it."""
+
+    work: Work | None
 
 
 class ColumnRunner:
@@ -173,43 +204,49 @@ class ColumnRunner:
     the same state of the store.
     """
 
-    def __init__(self, columns: ColumnClient) -> None:
-        self._columns = columns
-        self._unsuited: dict[_Asked, tuple[int, float]] = {}
+    def __init__(self, columns: ColumnClient, costs: LearntCosts | None = None) -> None:
+        """costs decide between the columns and a reader; None: fixed limits alone do."""
+        self._columns, self._costs = columns, costs
+        self._unsuited: dict[_Asked, tuple[int, float, Work | None]] = {}
 
     async def start(
         self, run: QueryRun, request: QueryRequest, min_index: int, *, unites_graphs: bool
-    ) -> "ColumnStream | None":
-        """The answer, of min_index or later, once it begins; None where a reader has to give it. See
+    ) -> "ColumnStream | LeftToReader":
+        """The answer, of min_index or later, once it begins, unless a reader has to give it. See
         `column_task` for unites_graphs.
 
         Raises QueryTimeout, QueryCancelled.
         """
         by_lines = is_of_lines(request.format)  # triples are collected in other formats
         key = request.text, request.query.base_iri, request.dataset, unites_graphs, by_lines
-        known_index, until = self._unsuited.get(key, (0, 0.0))
+        known_index, until, work = self._unsuited.get(key, (0, 0.0, None))
         if known_index == min_index and run.loop.time() < until:
-            return None
+            return LeftToReader(work)
         with ExitStack() as held:
             try:
-                task = column_task(request, min_index, unites_graphs=unites_graphs)
+                task = self._task(request, min_index, unites_graphs=unites_graphs)
                 answer = self._columns.ask_at_once(task)
                 if answer is None:
                     answer = await run.unless_cancelled(self._columns.ask(task), ColumnAnswer.close)
                 held.callback(answer.close)
                 run.on_cancel = answer.close
-                if await run.unless_cancelled(answer.begin()) is not None:
-                    if answer.is_unsuited:
-                        self._remember(key, (min_index, run.loop.time() + _UNSUITED_S))
-                    return None
+                if not await run.unless_cancelled(answer.begin()):
+                    why = answer.not_taken
+                    if why.is_unsuited:
+                        self._remember(key, (min_index, run.loop.time() + _UNSUITED_S, why.work))
+                    return LeftToReader(why.work)
             except (QueryTimeout, QueryCancelled):
                 raise
             except (UnavailableError, RecursionError):
-                return None
+                return LeftToReader(None)
             run.where = answer.taken.where
             return ColumnStream(run, answer, held.pop_all())
 
-    def _remember(self, key: "_Asked", found: tuple[int, float]) -> None:
+    def _task(self, request: QueryRequest, min_index: int, *, unites_graphs: bool) -> ColumnTask:
+        factors = None if self._costs is None else self._costs.factors(request.query.text)
+        return column_task(request, min_index, unites_graphs=unites_graphs, factors=factors)
+
+    def _remember(self, key: "_Asked", found: tuple[int, float, Work | None]) -> None:
         if len(self._unsuited) >= _UNSUITED_MAX:
             self._unsuited.clear()
         if len(key[0]) <= SHORT_TEXT_CHARACTERS:
@@ -218,29 +255,22 @@ class ColumnRunner:
     async def explain(self, request: QueryRequest, min_index: int, *, unites_graphs: bool) -> dict[str, Any]:
         """Which way the query would take, and why."""
         try:
-            return await self._columns.explain(column_task(request, min_index, unites_graphs=unites_graphs))
+            return await self._columns.explain(self._task(request, min_index, unites_graphs=unites_graphs))
         except UnavailableError as error:
-            return {"path": "reader", "reason": public_text(error), "plan": None}
+            return readers_alone(public_text(error))
         except RecursionError:
-            return {"path": "reader", "reason": "the query nests too deeply", "plan": None}
+            return readers_alone("the query nests too deeply")
 
 
-class ColumnStream:
-    """See `serve.backend.AnswerStream`."""
-
-    is_exact = True
+class ColumnStream(RunAnswer):
+    """See `serve.backend.AnswerStream`. work is what there is to do, where the view has estimated it."""
 
     def __init__(self, run: QueryRun, answer: ColumnAnswer, held: ExitStack) -> None:
         """held ends the query, if it is not over."""
-        self.query_id = run.id
-        self.snapshot_index, self.where = answer.taken.log_index, answer.taken.where
-        self._run, self._answer, self._held = run, answer, held
+        super().__init__(run, answer.read, held)
+        self.snapshot_index, self.where, self.work = (
+            answer.taken.log_index,
+            answer.taken.where,
+            answer.taken.work,
+        )
         held.callback(run.end)
-
-    async def read(self) -> bytes | None:
-        """See `serve.backend.AnswerStream`."""
-        return await self._run.unless_cancelled(self._answer.read())
-
-    def close(self) -> None:
-        """See `serve.backend.AnswerStream`."""
-        self._held.close()

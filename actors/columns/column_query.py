@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -15,12 +15,15 @@ from pyoxigraph import NamedNode
 from actors.columns.database import Cursors, OpenView
 from actors.columns.protocol import ColumnTask, ViewSettings
 from graphdb.columns.catalog import Catalog, NotKnown
-from graphdb.columns.compiler import CompiledQuery, NotCompiled, compile_query
+from graphdb.columns.certain_steps import certain_steps
+from graphdb.columns.compiler import CompiledQuery, compile_query
 from graphdb.columns.counting import Counted, counted
-from graphdb.columns.estimate import Estimate, estimate
+from graphdb.columns.estimate import Estimate, estimate, scanned_quads, work_of
+from graphdb.columns.pieces import ending_by
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
 from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
+from graphdb.planning.costs import Way, Work, cheaper
 from graphdb.public_text import without_paths
 from graphdb.rdf.pieces import Sink
 from graphdb.sparql.algebra import AbstractQuery
@@ -43,7 +46,11 @@ _FORMATS = {fmt.value: fmt for fmt in ResultFormat}
 
 
 class NotTaken(Exception):
-    """A reader has to answer; the text says why. Nothing of the answer was handed on."""
+    """A reader has to answer; the text says why. Nothing of the answer was handed on. work is what there is
+    to do, where that was estimated.
+    """
+
+    work: Work | None = None
 
 
 class Unsuited(NotTaken):
@@ -60,6 +67,7 @@ class ColumnQuery:
         self._has_table = False
         self._ending = Lock()
         self._cursors: Cursors | None = None  # while it runs
+        self._work: Work | None = None  # once it is estimated
         self.log_index = 0
 
     def interrupt(self) -> None:
@@ -83,7 +91,7 @@ class ColumnQuery:
             return None
         try:
             query = self._query()
-            if sum(each.scanned for each in estimate(query, catalog).patterns) > _QUADS_AT_ONCE:
+            if scanned_quads(query, catalog) > _QUADS_AT_ONCE:
                 return None
             found = counted(query, catalog)
         except NotKnown:
@@ -94,8 +102,9 @@ class ColumnQuery:
         self._write(*found.answer(), self._view.texts, pieces.append)
         return index, pieces
 
-    def run(self, begun: Callable[[int], None], sink: Callable[[bytes], None]) -> None:
-        """Hand the answer on, piece by piece; begun is told the log index before the first.
+    def run(self, begun: Callable[[int, Work | None], None], sink: Callable[[bytes], None]) -> None:
+        """Hand the answer on, piece by piece; begun is told the log index, and what there is to do as it was
+        estimated, before the first.
 
         Raises NotTaken, QueryTimeout, QueryMemoryExceeded, UnavailableError, and duckdb.Error where the
         database is damaged or refuses to work.
@@ -105,7 +114,7 @@ class ColumnQuery:
         def begin() -> None:
             nonlocal has_begun
             if not has_begun:
-                begun(self.log_index)
+                begun(self.log_index, self._work)
             has_begun = True
 
         def hand_on(piece: bytes) -> None:
@@ -133,21 +142,28 @@ class ColumnQuery:
         self._give_back()
 
     def explained(self) -> dict[str, Any]:
-        """How the query would be answered: path, construct, estimate, plan."""
+        """How the query would be answered: path, reason, estimate, plan; is_possible, whether the columns
+        could answer, and work, what there is to do.
+        """
+        is_possible = False
         try:
             compiled = self._planned(self._begun())
+            is_possible = True
             if isinstance(compiled, Counted):
                 plan = "computed from arrays of the quads of each predicate, without rows"
             else:
+                self._check_cost()
                 self._execute(f"EXPLAIN {compiled.sql}")
                 plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())
-            return {"path": "columns", "reason": None, **self._found.shown(), "plan": plan}
+            document = {"path": "columns", "reason": None, **self._found.shown(), "plan": plan}
         except NotTaken as reason:
-            return {"path": "reader", "reason": str(reason), "plan": None}
+            document = {"path": "reader", "reason": str(reason), "plan": None}
         except Exception as error:
             raise self._failure(error, has_begun=False) from error
         finally:
             self._close()
+        work = None if self._work is None else asdict(self._work)
+        return document | {"is_possible": is_possible, "work": work}
 
     def _write(self, compiled: CompiledQuery, fetch: Fetch, texts: TermTexts, sink: Sink) -> None:
         fmt, columns = _FORMATS[self._task.format], self._task.columns
@@ -183,15 +199,34 @@ class ColumnQuery:
     def _compiled(self) -> CompiledQuery | Counted:
         self._check()
         catalog = self._begun()
-        known: CompiledQuery | None = catalog.plans.get(self._key)
+        known: tuple[CompiledQuery, Work | None] | None = catalog.plans.get(self._key)
         if known is not None:
-            return known
+            compiled, self._work = known
+            self._check_cost()
+            return compiled
         found = self._planned(catalog)
         if self._keeps and isinstance(found, CompiledQuery):
             if len(catalog.plans) >= _PLANS_MAX:
                 catalog.plans.clear()
-            catalog.plans[self._key] = found
+            catalog.plans[self._key] = found, self._work
+        self._check_cost()
         return found
+
+    def _check_cost(self) -> None:
+        """Raises Unsuited where a reader is estimated to be faster."""
+        if self._task.factors is None or self._work is None:
+            return
+        way, columns_ms, reader_ms = cheaper(self._work, self._task.factors)
+        if way is Way.READER:
+            raise self._unsuited(
+                f"a reader takes {reader_ms:.0f} ms, as estimated, and this {columns_ms:.0f}"
+            )
+
+    def _unsuited(self, reason: str) -> Unsuited:
+        """What to raise, with what is certain of the work."""
+        error = Unsuited(reason)
+        error.work = self._work
+        return error
 
     def _begun(self) -> Catalog:
         """What there is in the state that the query reads. Raises Unsuited."""
@@ -207,14 +242,22 @@ class ColumnQuery:
         dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
         by_lines = is_of_lines(_FORMATS[self._task.format])
         self._found: Estimate = estimate(query, catalog, by_lines=by_lines)
-        if self._found.reader_because is not None:
-            raise Unsuited(self._found.reader_because)
-        if self._counts and not self._has_dataset and (found := counted(query, catalog)) is not None:
-            return found
-        compiled = compile_query(query, dataset, catalog)
-        if isinstance(compiled, NotCompiled):
-            raise Unsuited(compiled.construct)
-        return compiled
+        because = self._found.reader_because
+        if because is None:
+            if self._counts and not self._has_dataset:
+                with ending_by(self._check):
+                    found = counted(query, catalog)
+                if found is not None:
+                    return found
+            compiled = compile_query(query, dataset, catalog)
+            if isinstance(compiled, CompiledQuery):
+                self._work = work_of(query, self._found, catalog)
+                return compiled
+            because = compiled.construct
+        self._work = work_of(query, self._found, catalog)
+        if not self._has_dataset:
+            self._work = replace(self._work, least=certain_steps(query, catalog))
+        raise self._unsuited(because)
 
     @property
     def _cursor(self) -> DuckDBPyConnection:

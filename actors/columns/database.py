@@ -77,7 +77,9 @@ class ViewFiles:
         return OpenView(
             connection,
             settings.query_memory_mb,
+            settings.arrays_mb << 20,
             strings_in_order=settings.strings_in_order,
+            compares_dates=settings.dates_compared,
         )
 
     def remove(self) -> None:
@@ -90,7 +92,7 @@ class ViewFiles:
         connection = duckdb.connect(
             str(self._database),
             config={
-                "memory_limit": f"{self._settings.memory_limit_mb}MB",
+                "memory_limit": f"{self._settings.tables_memory_mb}MB",
                 "temp_directory": str(self._spill),
                 "allocator_background_threads": "true",  # else what queries had is kept, within the limit
                 "threads": str(os.cpu_count() or 1),
@@ -136,6 +138,7 @@ def _until_empty_line(lines: IO[bytes]) -> Iterator[str]:
 
 # DuckDB gives a transaction its state when it first looks at a table.
 _LOOK = "FROM meta LIMIT 0"
+_ORDER_SHARE = 4  # of the memory for arrays, the order of the strings may have
 _LOG_INDEX = "SELECT value::BIGINT FROM meta WHERE key = 'log_index'"
 
 
@@ -183,19 +186,26 @@ class OpenView:
         self,
         connection: DuckDBPyConnection,
         query_memory_mb: int,
+        arrays_bytes: int,
         *,
         strings_in_order: bool = True,
+        compares_dates: bool = True,
     ) -> None:
         """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill.
-        strings_in_order: see `columns.strings_in_order`.
+        arrays_bytes: what arrays may have, a quarter of it the order of the strings.
+        strings_in_order, compares_dates: see `columns.strings_in_order` and `columns.dates_compared`.
         """
+        self._compares_dates = compares_dates
         self.connection = connection
-        self._orders = TextOrders(self._aside) if strings_in_order else None
+        self._orders: TextOrders | None = None
+        if strings_in_order:
+            self._orders = TextOrders(connection, self._aside, arrays_bytes // _ORDER_SHARE)
         self._sorting: Thread | None = None
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
-        self._arrays = QuadArrays()  # of the present version, another one after each change
+        # of the present version, another one after each change
+        self._arrays = QuadArrays(arrays_bytes - arrays_bytes // _ORDER_SHARE)
         self._query_memory_mb = query_memory_mb
         # parsed once
         (self._begin,) = connection.extract_statements("BEGIN")
@@ -251,7 +261,7 @@ class OpenView:
         """
         self._version = None
         changed = set[int]()
-        arrays = QuadArrays()  # after a failure it is not known what has changed
+        arrays = QuadArrays(self._arrays.bytes_max)  # after a failure it is not known what has changed
         self._end_idle()
         try:
             yield changed
@@ -288,7 +298,8 @@ class OpenView:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
         is_present = version is not None and version is self._version  # and so were they
-        catalog = Catalog(cursor, arrays if is_present else None, self._orders)
+        arrays_now = arrays if is_present else QuadArrays(arrays.bytes_max)
+        catalog = Catalog(cursor, arrays_now, self._orders, compares_dates=self._compares_dates)
         if cursors.version is not None:
             self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from actors.wire.messages import Messages
+from graphdb.planning.costs import Factors, Work
 
 if TYPE_CHECKING:  # see ViewSettings
     from graphdb.config.service import Columns
@@ -61,7 +62,8 @@ ALIVE_S = 2.0
 class ViewSettings:
     """What an engine needs of `Columns`, whose library, pydantic, would take 8 MB there."""
 
-    memory_limit_mb: int
+    tables_memory_mb: int
+    arrays_mb: int
     query_memory_mb: int
     spill_dir: str | None
     spill_limit_mb: int
@@ -70,12 +72,14 @@ class ViewSettings:
     counts_without_rows: bool
     plans_kept: bool
     strings_in_order: bool
+    dates_compared: bool
 
     @classmethod
     def of(cls, columns: "Columns") -> "ViewSettings":
         """Those of a node."""
         return cls(
-            columns.memory_limit_mb,
+            columns.tables_memory_mb,
+            columns.arrays_mb,
             columns.query_memory_mb,
             None if columns.spill_dir is None else str(columns.spill_dir),
             columns.spill_limit_mb,
@@ -84,6 +88,7 @@ class ViewSettings:
             columns.counts_without_rows,
             columns.plans_kept,
             columns.strings_in_order,
+            columns.dates_compared,
         )
 
 
@@ -134,6 +139,7 @@ class ColumnTask:
     format: str  # the value of a ResultFormat
     min_index: int  # the view has to have this entry of the log
     timeout_s: float  # from now to the last byte
+    factors: Factors | None  # what was learnt of costs; None: costs do not decide
     unites_graphs: bool = False  # the default graph is the union of all, unless the query names others
 
 
@@ -143,6 +149,7 @@ class Taken:
 
     log_index: int  # of exactly whose state the answer is
     where: str
+    work: Work | None  # as estimated; None of what is answered without an estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +176,7 @@ class NotTaken:
 
     reason: str
     is_unsuited: bool  # and has to as long as the view is as it is
+    work: Work | None  # as estimated, with what is certain of it
 
 
 @dataclass(frozen=True, slots=True)

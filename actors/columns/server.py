@@ -31,6 +31,7 @@ from actors.freed_memory import give_back
 from actors.wire.messages import Done, Piece, expect
 from actors.wire.server import Call, WireServer
 from graphdb.errors import QueryTimeout
+from graphdb.planning.costs import Work
 
 __all__ = ["ColumnServer"]
 
@@ -105,7 +106,7 @@ class ColumnServer:
 
     def give_up(self, reason: str) -> None:
         """End this process, for another to be started: what it does cannot be ended otherwise."""
-        logger.warning("the column view is started again: %s", reason)
+        logger.warning("the column view is started again: %s", reason, exc_info=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -153,11 +154,11 @@ class _Request:
             found = query.at_once()  # two hand-overs between threads take as long as a count
             if found is not None:
                 index, pieces = found
-                self._call.answer(Taken(index, WHERE), *map(Piece, pieces), Done())
+                self._call.answer(Taken(index, WHERE, None), *map(Piece, pieces), Done())
                 return
             await self._performed(task, query, lambda query: query.run(self._begin, self._hand_on))
         except NotTaken as reason:
-            self._call.answer(NotTakenMessage(str(reason), isinstance(reason, Unsuited)))
+            self._call.answer(NotTakenMessage(str(reason), isinstance(reason, Unsuited), reason.work))
         else:
             self._call.answer(*self._held, Done())
 
@@ -202,9 +203,9 @@ class _Request:
         assert keeper.view is not None
         return ColumnQuery(keeper.view, task, settings)
 
-    def _begin(self, log_index: int) -> None:
+    def _begin(self, log_index: int, work: Work | None) -> None:
         """On the query's thread."""
-        self._held.append(Taken(log_index, WHERE))
+        self._held.append(Taken(log_index, WHERE, work))
 
     def _hand_on(self, piece: bytes) -> None:
         """On the query's thread, which waits where the client is slow. The last piece is held back: a short

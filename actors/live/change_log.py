@@ -111,7 +111,7 @@ class ChangeReading:
         """What an entry changes: nothing, one change, or that of all the parts which it closes."""
         if entry.kind is EntryKind.CHANGES:
             yield LoggedChange(entry.log_index, entry.timestamp_ms, await _decoded(entry.payload))
-        elif entry.kind is EntryKind.CLOSE:
+        elif entry.kind.closes_parts:
             indexes = await self._parts(entry)
             for number, index in enumerate(indexes, 1):
                 part = (await self._read(index, 1))[0]
@@ -266,7 +266,7 @@ class _AppliedEntries:
         return [_Followed(entry.log_index, await self._changes(entry)) for entry in entries]
 
     async def _changes(self, entry: LogEntry) -> list[LoggedChange] | None:
-        if entry.kind is EntryKind.CLOSE or len(entry.payload) > _KEPT_BYTES_MAX:
+        if entry.kind.closes_parts or len(entry.payload) > _KEPT_BYTES_MAX:
             return None
         return [one async for one in self._reading.changes(entry)]
 

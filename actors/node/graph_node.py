@@ -35,6 +35,7 @@ from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
 from graphdb.model import EntryKind, Outcome
+from graphdb.planning.costs import LearntCosts
 from graphdb.sparql.syntax import Update
 
 __all__ = ["Books", "GraphNode", "NodeParts", "standalone_node"]
@@ -206,8 +207,10 @@ class NodeParts:
         self.own_namespaces = OwnNamespaces(self.current, EntryKind.NAMESPACES, lambda kept: kept.namespaces)
 
     def _paths(self, columns: ColumnClient | None) -> QueryPaths:
-        runs_on_columns = None if columns is None else ColumnRunner(columns)
-        return QueryPaths(self.settings, self.runner, self.running, runs_on_columns, self._indexes)
+        costs = LearntCosts()
+        decides = self.settings.columns.chosen_by_cost
+        runs_on_columns = None if columns is None else ColumnRunner(columns, costs if decides else None)
+        return QueryPaths(self.settings, self.runner, self.running, runs_on_columns, self._indexes, costs)
 
     def _write_checks(self, directory: StoreDirectory) -> WriteChecks:
         timeout_s, loop = self.settings.server.query_timeout_seconds, asyncio.get_running_loop()

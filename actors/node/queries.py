@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pyoxigraph import NamedNode, Quad
 
-from actors.columns.client import ColumnRunner, ColumnStream, may_use_columns
+from actors.columns.client import ColumnRunner, ColumnStream, may_use_columns, readers_alone
 from actors.egress.rules import HostRules
 from actors.node.open_store import CurrentStore
 from actors.node.searching import Indexes, JoinedAnswer, QuerySearches
@@ -21,10 +21,11 @@ from actors.readers.running_queries import QueryRun, RunningQueries
 from actors.views.views import VisibleStore
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
-from graphdb.errors import IndexNotReached, LogUnavailable, Overloaded, QueryTimeout
+from graphdb.errors import IndexNotReached, LogUnavailable, Overloaded, QueryTimeout, QueryTooLong
 from graphdb.model import GraphName, NamedGraph
 from graphdb.node import Consistency, Evaluated, FunctionCall, QueryRequest, RunningQuery, ValidationRequest
 from graphdb.planning import gate
+from graphdb.planning.costs import LearntCosts, Way, Work
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.parser import Query
 from graphdb.sparql.translation import searches_of
@@ -46,11 +47,14 @@ class QueryPaths:
         running: RunningQueries,
         columns: ColumnRunner | None,
         indexes: Indexes | None = None,
+        costs: LearntCosts | None = None,
     ) -> None:
         """running is the list of the readers' queries too. columns: None where there is no column view;
-        indexes: None where there is no search port.
+        indexes: None where there is no search port. costs learn from what answers take.
         """
         self.indexes = indexes
+        self._costs = costs or LearntCosts()
+        self._refuses_early = settings.readers.refuses_early
         self._readers, self._running, self._columns = readers, running, columns
         self._limits = settings.security
         self._service_allowed: Callable[..., bool] = HostRules(
@@ -75,29 +79,80 @@ class QueryPaths:
         """
         query = request.query
         run = self._running.begin(request.text, query.form, request.principal, request.query_id)
+        work: Work | None = None
         if self._columns is not None and applied_index is not None and may_use_columns(request):
             began, unites = run.loop.time(), quads.unites_graphs
             try:
                 answer = await self._columns.start(run, request, applied_index, unites_graphs=unites)
+                waited_s = run.loop.time() - began
+                if isinstance(answer, ColumnStream):
+                    if answer.work is not None:
+                        answer.on_over = self._learning(Way.COLUMNS, query.text, answer.work, waited_s)
+                    return answer
+                work = answer.work
+                self._check_work(work, request.timeout_s)
             except BaseException:
                 run.end()
                 raise
-            if answer is not None:
-                return answer
-            left_s = request.timeout_s - (run.loop.time() - began)
-            request = replace(request, timeout_s=max(0.0, left_s))
-        return await self._readers.start(run, request.with_own_names(), checkpoints, quads)
+            request = replace(request, timeout_s=max(0.0, request.timeout_s - waited_s))
+        from_reader = await self._readers.start(run, request.with_own_names(), checkpoints, quads)
+        if work is not None:
+            from_reader.on_over = self._learning(Way.READER, query.text, work, 0.0)
+        return from_reader
+
+    def _check_work(self, work: Work | None, timeout_s: float) -> None:
+        """Raises QueryTooLong."""
+        if work is None or not self._refuses_early:
+            return
+        because = self._costs.refusal(work, timeout_s)
+        if because is not None:
+            raise QueryTooLong(because)
+
+    def _learning(self, way: Way, text: str, work: Work, before_s: float) -> Callable[[float, bool], None]:
+        """For `RunAnswer.on_over`. before_s: what it has taken before its first piece was waited for."""
+
+        def note(waited_s: float, is_whole: bool) -> None:
+            self._costs.note(way, text, work, (before_s + waited_s) * 1000, is_whole=is_whole)
+
+        return note
 
     async def explain_columns(
-        self, request: QueryRequest, quads: QuadStore, applied_index: int
+        self, request: QueryRequest, quads: QuadStore, applied_index: int | None
     ) -> dict[str, Any]:
-        """See `serve.backend.GraphReads.explain_columns`, and start() for quads."""
-        if self._columns is None:
-            return {"path": "reader", "reason": "there is no column view (columns.enabled)", "plan": None}
+        """See `serve.backend.GraphReads.explain_columns`, and start() for quads and applied_index."""
         whole = replace(request, explain=False)
-        if not may_use_columns(whole):
-            return {"path": "reader", "reason": "such queries do not use the columns", "plan": None}
-        return await self._columns.explain(whole, applied_index, unites_graphs=quads.unites_graphs)
+        if self._columns is None:
+            document = readers_alone("there is no column view (columns.enabled)")
+        elif applied_index is None:
+            document = readers_alone("the columns hold something else")
+        elif not may_use_columns(whole):
+            document = readers_alone("such queries do not use the columns")
+        else:
+            unites = quads.unites_graphs
+            document = await self._columns.explain(whole, applied_index, unites_graphs=unites)
+        return self._with_ways(document, request.query.text, request.timeout_s)
+
+    def _with_ways(self, document: dict[str, Any], text: str, timeout_s: float) -> dict[str, Any]:
+        """What the view says of a query, and what the columns and a reader would take."""
+        is_possible, found = document.pop("is_possible", False), document.pop("work", None)
+        work = None if found is None else Work(**found)
+        refusal = None if work is None or not self._refuses_early else self._costs.refusal(work, timeout_s)
+        reasons = {Way.COLUMNS: None if is_possible else document["reason"], Way.READER: refusal}
+        ways = []
+        for way, reason in reasons.items():
+            ms = None if work is None else self._costs.estimated_ms(way, text, work)
+            ways.append(
+                {
+                    "way": way.value,
+                    "possible": reason is None,
+                    "reason": reason,
+                    "estimated_rows": None if work is None else round(work.rows),
+                    "estimated_ms": None if ms is None else round(ms, 1),
+                    "took_ms": self._costs.took_ms(way, text),
+                    "chosen": document["path"] == way.value and reason is None,
+                }
+            )
+        return document | {"ways": ways}
 
     async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> ReaderAnswer:
         """See `serve.backend.GraphReads.start_validation`."""
@@ -241,9 +296,8 @@ class GraphReads:
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         """See `serve.backend.GraphReads.explain_columns`."""
         store = self._store()
-        if not store.is_in_columns:
-            return {"path": "reader", "reason": "the columns hold something else", "plan": None}
-        return await self._paths.explain_columns(request, store.quads, store.applied.current)
+        index = store.applied.current if store.is_in_columns else None
+        return await self._paths.explain_columns(request, store.quads, index)
 
     async def start_validation(self, request: ValidationRequest) -> ReaderAnswer:
         """See `serve.backend.GraphReads.start_validation`."""

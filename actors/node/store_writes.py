@@ -4,6 +4,7 @@ visibility.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from pyoxigraph import NamedNode
@@ -15,6 +16,7 @@ from actors.node.update_runner import UpdateRunner
 from actors.node.visible_writer import VisibleWriter, VisibleWrites
 from actors.readers.write_evaluation import WriteChecks
 from actors.shard.body_source import BodySource, BodyThreads, read_small
+from actors.shard.graph_clearing import GraphClearing
 from actors.shard.large_bodies import LargeBodies, StagedDocument
 from actors.shard.store_directory import StoreDirectory
 from actors.worker_thread import on_thread
@@ -28,6 +30,7 @@ from graphdb.rdf.quad_lines import LineChange
 from graphdb.rdf.reading import read_quads
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import DeleteWhere, Modify, Update
+from graphdb.store.clearing import Emptied
 from graphdb.store.overlay import Overlay
 from graphdb.store.staging import StagedBody, graph_deletion, patch_parts
 from graphdb.store.view import StoreView
@@ -66,7 +69,11 @@ class StoreWrites:
         shard = self._means.current.opened()
 
         async def write(writer: VisibleWriter) -> Confirmation:
-            return await self._means.updates.run(update, using, writer, shard.directory.scratch)
+            run, scratch = self._means.updates.run, shard.directory.scratch
+            if not self._may_log_lines(shard):
+                return await run(update, using, writer, scratch)
+            async with _clearing(shard) as clearing:
+                return await run(update, using, writer, scratch, clearing)
 
         looks = any(isinstance(operation, Modify | DeleteWhere) for operation in update.operations)
         return await self._visible_writes(shard, request_id, since).perform(write, needs_view=looks)
@@ -114,8 +121,7 @@ class StoreWrites:
                 keep_blank_nodes=keep_blank_nodes,
                 scratch=shard.directory.scratch,
                 checkpointer=shard.checkpointer,
-                # others look into each change before it is logged
-                as_lines=self._visibility.is_whole and not shard.writer.is_guarded,
+                as_lines=self._may_log_lines(shard),
             )
 
         def plan(state: Overlay) -> Iterable[ChangeSet] | LineChange:
@@ -140,8 +146,15 @@ class StoreWrites:
     ) -> Confirmation:
         """See `serve.backend.GraphWrites.delete_graph`."""
         check_graph(self._visibility, graph)
-        writing = self._visible_writes(self._means.current.opened(), request_id, since)
-        return await writing.plan(lambda state: graph_deletion(state, graph))
+        shard = self._means.current.opened()
+        writing = self._visible_writes(shard, request_id, since)
+        if not self._may_log_lines(shard):
+            return await writing.plan(lambda state: graph_deletion(state, graph))
+        emptied = Emptied((graph,), () if graph is None else (graph,))
+        async with _clearing(shard) as clearing:
+            return await writing.plan(
+                lambda state: clearing.change(state, emptied) or graph_deletion(state, graph)
+            )
 
     async def patch(
         self, patch: QuadPatch, request_id: bytes | None = None, since: int | None = None
@@ -178,8 +191,23 @@ class StoreWrites:
 
         return await self._visible_writes(self._means.current.opened(), request_id, since).perform(write)
 
+    def _may_log_lines(self, shard: OpenStore) -> bool:
+        """Whether nobody looks into a change before it is logged."""
+        return self._visibility.is_whole and not shard.writer.is_guarded
+
     def _visible_writes(self, shard: OpenStore, request_id: bytes | None, since: int | None) -> VisibleWrites:
         return VisibleWrites(shard.writer, shard.views, self._visibility, request_id, since)
+
+
+@asynccontextmanager
+async def _clearing(shard: OpenStore) -> AsyncIterator[GraphClearing]:
+    """For one write; the files that it has made are deleted on a thread."""
+    clearing = GraphClearing(shard.directory.scratch, shard.checkpointer.room)
+    try:
+        yield clearing
+    finally:
+        if clearing.has_files:
+            await asyncio.to_thread(clearing.close)
 
 
 class StoreWriting:

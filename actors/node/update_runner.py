@@ -17,16 +17,19 @@ from actors.node.visible_writer import VisibleWriter
 from actors.readers.client import ReaderClient
 from actors.readers.running_queries import RunningQueries
 from actors.readers.write_evaluation import UpdateTurn, WhereClauses
+from actors.shard.graph_clearing import GraphClearing
 from actors.shard.shard_writer import ShardWriter
 from actors.worker_thread import on_thread
 from graphdb.config import Settings
 from graphdb.geo.function_calls import calls_functions
 from graphdb.model import ChangeSet, Confirmation, Outcome
 from graphdb.planning import gate
+from graphdb.rdf.quad_lines import LineChange
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import DeleteData, InsertData, Modify, Update
 from graphdb.store.overlay import Overlay
 from graphdb.updates.planner import UpdateContext, check_calls, plan_update
+from graphdb.updates.whole_graphs import emptied_by
 
 __all__ = ["UpdateRunner", "is_quick"]
 
@@ -49,8 +52,17 @@ class UpdateRunner:
             service_allowed=HostRules("SERVICE", settings.security.service_allow).allows,
         )
 
-    async def run(self, update: Update, using: Dataset, writer: VisibleWriter, scratch: Path) -> Confirmation:
-        """See `GraphWrites.update`. scratch is a directory on the store's file system."""
+    async def run(
+        self,
+        update: Update,
+        using: Dataset,
+        writer: VisibleWriter,
+        scratch: Path,
+        clearing: GraphClearing | None = None,
+    ) -> Confirmation:
+        """See `GraphWrites.update`. scratch is a directory on the store's file system. clearing: for whoever
+        sees everything, where nobody looks into changes before they are logged.
+        """
         if _calls_geometry(update):  # whose constants are read, which may take a while
             await asyncio.to_thread(gate.check, update, self._limits)
         else:
@@ -58,7 +70,7 @@ class UpdateRunner:
         check_calls(update, self._context)
         if is_quick(update):
             return await writer.write(lambda state: _plan(update, state, using, self._context), quick=True)
-        return await self._run_listed(update, using, writer, scratch)
+        return await self._run_listed(update, using, writer, scratch, None if using else clearing)
 
     def begin(
         self,
@@ -99,13 +111,22 @@ class UpdateRunner:
             return await on_thread(plan)
 
     async def _run_listed(
-        self, update: Update, using: Dataset, writer: VisibleWriter, scratch: Path
+        self,
+        update: Update,
+        using: Dataset,
+        writer: VisibleWriter,
+        scratch: Path,
+        clearing: GraphClearing | None,
     ) -> Confirmation:
         with self._running.listed(update.text, "UPDATE") as run:
             run.where = "writer"
             load = await self._documents.load(update)
 
-            def plan(state: Overlay) -> Iterable[ChangeSet]:
+            def plan(state: Overlay) -> Iterable[ChangeSet] | LineChange:
+                if clearing is not None and (emptied := emptied_by(update, state)) is not None:
+                    change = clearing.change(state, emptied)
+                    if change is not None:
+                        return change
                 turn = UpdateTurn(run, self._timeout_s)
                 context = replace(
                     self._context,

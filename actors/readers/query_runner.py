@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode, QueryResultsFormat, QuerySolutions, parse_quer
 from actors.readers.checkpoints import Checkpoint, Checkpoints
 from actors.readers.client import Lease, ReaderClient
 from actors.readers.protocol import FunctionTask, ReaderTask, Task, ValidationTask
-from actors.readers.running_queries import QueryRun, RunningQueries
+from actors.readers.running_queries import QueryRun, RunAnswer, RunningQueries
 from actors.worker_thread import on_thread
 from graphdb.config.limits import GateLimits
 from graphdb.errors import EvaluationFailed, QueryTimeout
@@ -293,23 +293,14 @@ def _graph_names(graph: str | NamedNode | MergedGraphs) -> str | list[str]:
     return graph.value if isinstance(graph, NamedNode) else graph
 
 
-class ReaderAnswer:
+class ReaderAnswer(RunAnswer):
     """See `serve.backend.AnswerStream`."""
 
     def __init__(self, run: QueryRun, lease: Lease, checkpoint: Checkpoint, held: ExitStack) -> None:
         """held gives back what the answer is made of."""
-        self.query_id = run.id
+        super().__init__(run, lease.read, held)
         self.snapshot_index, self.is_exact = checkpoint.index, checkpoint.is_exact
         self.where = lease.where
-        self._run, self._lease, self._held = run, lease, held
-
-    async def read(self) -> bytes | None:
-        """See `serve.backend.AnswerStream`."""
-        return await self._run.unless_cancelled(self._lease.read())
-
-    def close(self) -> None:
-        """See `serve.backend.AnswerStream`."""
-        self._held.close()
 
 
 def _iris(graphs: Iterable[NamedNode] | None) -> list[str] | None:

@@ -1,19 +1,19 @@
 """Queries under way: `RunningQueries` lists and cancels them, `QueryRun` is one from its arrival to its last
-byte.
+byte, `RunAnswer` what it answers.
 """
 
 import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from graphdb.errors import QueryCancelled
 from graphdb.node import RunningQuery
 
-__all__ = ["QueryRun", "RunningQueries"]
+__all__ = ["QueryRun", "RunAnswer", "RunningQueries"]
 
 T = TypeVar("T")
 
@@ -85,6 +85,43 @@ class QueryRun:
             age_seconds=round(time.monotonic() - self._began, 3),
             principal=self._principal,
         )
+
+
+class RunAnswer:
+    """See `serve.backend.AnswerStream`. Whoever makes one sets where and snapshot_index."""
+
+    where: str
+    snapshot_index: int
+
+    def __init__(self, run: QueryRun, read: Callable[[], Awaitable[bytes | None]], held: ExitStack) -> None:
+        """read gives the next piece; held ends the query, if it is not over, and takes it off the list."""
+        self.query_id = run.id
+        self.is_exact = True
+        self.on_over: Callable[[float, bool], None] | None = None
+        """Told once, for how many seconds pieces were waited for, and whether the answer is whole."""
+        self._run, self._read, self._held = run, read, held
+        self._waited_s = 0.0
+
+    async def read(self) -> bytes | None:
+        """See `serve.backend.AnswerStream`."""
+        began = self._run.loop.time()
+        try:
+            piece = await self._run.unless_cancelled(self._read())
+        finally:
+            self._waited_s += self._run.loop.time() - began
+        if piece is None:
+            self._tell(is_whole=True)
+        return piece
+
+    def close(self) -> None:
+        """See `serve.backend.AnswerStream`."""
+        self._tell(is_whole=False)
+        self._held.close()
+
+    def _tell(self, *, is_whole: bool) -> None:
+        on_over, self.on_over = self.on_over, None
+        if on_over is not None:
+            on_over(self._waited_s, is_whole)
 
 
 class RunningQueries:

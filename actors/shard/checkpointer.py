@@ -71,7 +71,7 @@ class Unflushed:
                 self._parts_bytes += engine_bytes(entry.payload)[1]
             elif entry.kind is EntryKind.CHANGES:
                 self.size_bytes += engine_bytes(entry.payload)[1]
-            elif entry.kind is EntryKind.CLOSE:
+            elif entry.kind.closes_parts:
                 self.size_bytes += self._parts_bytes
                 self._parts_bytes = 0
 

@@ -77,7 +77,8 @@ class SingleEntries:
             return
         finally:
             await self._on_thread(large.close)
-        if await self._append_and_replay(job, EntryKind.CLOSE, encode_close(parts)):
+        kind = EntryKind.CLOSE_CLEARED if large.cleared_graphs else EntryKind.CLOSE
+        if await self._append_and_replay(job, kind, encode_close(parts, large.cleared_graphs)):
             job.succeed(Confirmation(self._replayer.applied_index, large.attempt.affected_triples))
         else:
             self._abandon_parts(job, last_part)

@@ -198,11 +198,7 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
         from graphdb.text.literal_search import LiteralSearcher
 
         settings, quads = self._settings, self._quads
-        columns = HitColumns(
-            lambda predicate, graph: quads.quads_matching(None, predicate, None, graph),
-            settings.join_subjects_max,
-            self._has_work,
-        )
+        columns = HitColumns(quads, settings.join_subjects_max, self._has_work)
         index = LiteralIndex(
             quads.quads_of,
             settings.predicates,

@@ -13,7 +13,7 @@ from graphdb.access.writer_state import Planned, WholeState
 from graphdb.errors import Forbidden
 from graphdb.log.codec import encode_change_parts, encode_lines
 from graphdb.log.request_ids import key_part
-from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry, Outcome
+from graphdb.model import ChangeSet, Confirmation, EntryKind, GraphName, LogEntry, Outcome
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
@@ -127,22 +127,24 @@ class LargeWrite:
         """parts are as planned, not what they really change."""
         self.attempt = attempt
         self.adds = False  # as far as the parts were taken
+        self.cleared_graphs: tuple[GraphName, ...] = ()  # see `LineChange`
         if isinstance(parts, LineChange):
+            self.cleared_graphs = parts.cleared_graphs
             self._payloads = self._framed(parts, part_bytes)
         else:
             self._payloads = self._encode(planned, parts, part_bytes)
 
     def _framed(self, lines: LineChange, part_bytes: int) -> Iterator[bytes]:
         """Lines are what the log holds."""
-        created = lines.created_graphs
+        created, dropped = lines.created_graphs, lines.dropped_graphs
         for removed, added in lines.pieces(part_bytes):
             self.attempt.affected_triples += removed.count(b"\n") + added.count(b"\n")
             self.adds = self.adds or bool(added or created)
-            yield encode_lines(removed, added, created)
-            created = ()
-        if created:
-            self.adds = True
-            yield encode_lines(b"", b"", created)
+            yield encode_lines(removed, added, created, dropped)
+            created = dropped = ()
+        if created or dropped:
+            self.adds = self.adds or bool(created)
+            yield encode_lines(b"", b"", created, dropped)
 
     def _encode(self, planned: Planned, parts: Iterator[ChangeSet], part_bytes: int) -> Iterator[bytes]:
         try:

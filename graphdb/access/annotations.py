@@ -6,7 +6,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from graphdb.access.visibility import Visibility
 from graphdb.model import ChangeSet, GraphName
-from graphdb.rdf.quad_lines import AddedLines
+from graphdb.rdf.quad_lines import AddedLines, ClearedLines
 from graphdb.store.view import StoreView, Subject
 
 __all__ = ["ALLOWED_SID", "REIFIES", "AnnotationWatch", "VisibleQuads", "has_annotations", "is_annotating"]
@@ -120,9 +120,9 @@ class AnnotationWatch:
             return changes
         return self._passing(changes)
 
-    def adding(self, lines: AddedLines) -> None:
+    def applying_lines(self, lines: AddedLines | ClearedLines) -> None:
         """See `graphdb.store.quad_store.ChangeListener`."""
-        if next(lines.with_predicates((ALLOWED_SID,)), None) is not None:
+        if isinstance(lines, AddedLines) and next(lines.with_predicates((ALLOWED_SID,)), None) is not None:
             self.count += 1
 
     def applied(self) -> None:

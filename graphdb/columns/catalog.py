@@ -63,10 +63,13 @@ class Catalog:
         connection: DuckDBPyConnection,
         arrays: QuadArrays | None = None,
         orders: TextOrders | None = None,
+        *,
+        compares_dates: bool = True,
     ) -> None:
         """arrays are of the same state; None where none were made. orders keeps the order of the strings of
-        this view; None where nobody does.
+        this view; None where nobody does. compares_dates: see `columns.dates_compared`.
         """
+        self.compares_dates = compares_dates
         self._connection: DuckDBPyConnection | None = connection
         self._orders = orders
         self.arrays = arrays or QuadArrays()
@@ -136,6 +139,13 @@ class Catalog:
         """FROM and WHERE of the quads of a predicate that has some."""
         table = self.predicates[predicate].table
         return f"FROM {table} WHERE p = {predicate}" if table == "rest" else f"FROM {table}"
+
+    def count(self, predicate: int, conditions: str) -> int:
+        """How many quads of a predicate that has some fulfil these conditions, in SQL."""
+        source = self.source(predicate)
+        word = "AND" if " WHERE " in source else "WHERE"
+        count: int = self._rows(f"SELECT count(*) {source} {word} {conditions}")[0][0]
+        return count
 
     def ends_of(self, predicate: int, column: str) -> Ids:
         """The terms that the subjects or objects (column s or o) of a predicate are, in ascending order."""

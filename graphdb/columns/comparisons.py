@@ -69,7 +69,7 @@ def compared(block: Block, operator: str, left: Value, right: Value) -> str:
         add(unordered, f"CASE WHEN {same} THEN {is_whole} END")
     for tag in sorted(common & DATES):
         add(frozenset((tag,)), f"{left.sql} {operator} {right.sql}")
-    branches += _across_zones(operator, left, right)
+    branches += _across_zones(block, operator, left, right)
     branches += _compared_typed(block, operator, left, right)
     if len(branches) == 1 and left.tags <= branches[0][0] and right.tags <= branches[0][1]:
         return f"({branches[0][2]})"
@@ -80,7 +80,7 @@ def compared(block: Block, operator: str, left: Value, right: Value) -> str:
     return f"CASE{whens} END" if whens else "NULL::BOOLEAN"
 
 
-def _across_zones(operator: str, left: Value, right: Value) -> Iterator[tuple[Tags, Tags, str]]:
+def _across_zones(block: Block, operator: str, left: Value, right: Value) -> Iterator[tuple[Tags, Tags, str]]:
     """Dates with and without a time zone: ordered where they are more than 14 hours apart, which a zone can
     be from UTC (XML Schema, part 2, section 3.2.7.4).
     """
@@ -88,6 +88,8 @@ def _across_zones(operator: str, left: Value, right: Value) -> Iterator[tuple[Ta
     for local, utc in _ZONELESS.items():
         for one, other in ((local, utc), (utc, local)):
             if one in left.tags and other in right.tags:
+                if not block.names.catalog.compares_dates:
+                    raise NotExact("an order of dates with and without a time zone")
                 apart = f"({payload(left)} - {payload(right)})"
                 sql = f"CASE WHEN {apart} < {-_ZONE[local]} THEN {is_less} WHEN {apart} > {_ZONE[local]} "
                 yield frozenset((one,)), frozenset((other,)), f"{sql}THEN {is_greater} END"
@@ -112,7 +114,7 @@ def _asked(block: Block, operator: str, typed: Value, other: Value) -> str | Non
     """Literals of other datatypes of XML Schema and a constant, as the engine compares them; None where the
     other is not constant, or they are many.
     """
-    if other.constant is None or typed.constant is not None:
+    if not block.names.catalog.compares_dates or other.constant is None or typed.constant is not None:
         return None
     truths = block.names.catalog.compared_with_typed(operator, block.names.literal_of(other.constant))
     if truths is None:

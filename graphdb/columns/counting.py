@@ -5,7 +5,7 @@ expression of one variable are computed of its terms, each as often as it has so
 GROUP BY are the terms of its variable.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,8 @@ from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import MARK, CompiledQuery
 from graphdb.columns.exact_numbers import DECIMALS, INTEGERS
 from graphdb.columns.pattern_counts import EXACT, Edge, Part, Tree, part_of, whole
-from graphdb.columns.quad_arrays import Ends, Ids, NotCounted
+from graphdb.columns.pieces import pieces
+from graphdb.columns.quad_arrays import Ends, Ids, NotCounted, add_at
 from graphdb.columns.results import Fetch, Row
 from graphdb.columns.term_ids import PAYLOAD_BITS, XSD, Tag
 from graphdb.columns.term_vectors import Column, Unread, Vector, computed, number_of, variables_of
@@ -30,6 +31,7 @@ from graphdb.sparql.terms import Variable
 __all__ = ["Counted", "counted"]
 
 Cell: TypeAlias = str | int | None
+Array: TypeAlias = npt.NDArray[Any]
 _ORDERED: Final = DATES | {Tag.INTEGER, Tag.DECIMAL, Tag.DOUBLE, Tag.FLOAT}  # by their numbers
 _OF_TEXT: Final = frozenset((Tag.STRING, Tag.IRI))
 _DECIMAL_PLACES: Final = 18
@@ -276,7 +278,7 @@ class _Groups:
         if found.terms.ids is None:
             raise NotCounted
         self._part, self._key = part, key
-        self.ids, self.weights = found.terms.ids, found.values
+        self.ids, self.weights = found.terms.ids, found.values.astype(np.float64)
 
     def column(self, aggregate: Aggregate) -> _GroupColumn:
         """The values of an aggregate. Raises NotCounted."""
@@ -305,28 +307,42 @@ class _Groups:
         far, column = edge.relation, edge.column(other)
         ends = far.ends(column, by_ids=True)
         values = far.column(column, other)
-        weights = tree.of_quads(edge)
-        which = np.flatnonzero(weights)
-        groups = self._places(tree.ends(edge, self._key))[which]
+        quads = self._quads(tree, edge, ends)
         match aggregate.name, expression:
             case "COUNT", Variable() if aggregate.distinct:
-                return _counts(np.bincount(groups, minlength=len(self.ids)).astype(np.float64))
+                counts = np.zeros(len(self.ids))
+                for groups, _, _ in quads:
+                    add_at(counts, groups, None)
+                return _counts(counts)
             case "SAMPLE" | "MIN" | "MAX" as name, Variable():
                 ranks = np.arange(len(values.ids)) if name == "SAMPLE" else _ranks_of(values)
                 best = np.full(len(self.ids), -1 if name == "MAX" else len(ranks))
                 extreme = np.maximum if name == "MAX" else np.minimum
-                extreme.at(best, groups, ranks[ends.codes[which]])
+                for groups, codes, _ in quads:
+                    extreme.at(best, groups, ranks[codes])
                 by_rank = np.empty_like(values.ids)
                 by_rank[ranks] = values.ids
                 return _GroupColumn(None, lambda chosen: by_rank[best[chosen]].tolist())
             case "SUM" | "AVG" as name, _ if not aggregate.distinct:
                 number = _number(expression, values)
-                each = np.broadcast_to(number.values, values.ids.shape)[ends.codes[which]] * weights[which]
-                if np.abs(each).sum() >= EXACT:
+                of_values = np.broadcast_to(number.values, values.ids.shape)
+                totals, peak = np.zeros(len(self.ids)), 0.0
+                for groups, codes, weights in quads:
+                    each = of_values[codes] * weights
+                    peak += float(np.abs(each).sum())
+                    add_at(totals, groups, each)
+                if peak >= EXACT:
                     raise NotCounted
-                totals = np.bincount(groups, each, len(self.ids)).astype(np.float64)
                 return self._sums(name, totals, number)
         raise NotCounted
+
+    def _quads(self, tree: Tree, edge: Edge, values: Ends) -> Iterator[tuple[Array, Array, Array]]:
+        """Of each quad of an edge that some solution has: its group, the place of its value, its weight."""
+        keys = tree.ends(edge, self._key)
+        groups = self._places(keys)
+        for piece, weights in zip(pieces(len(keys.codes)), tree.of_pieces(edge), strict=True):
+            which = np.flatnonzero(weights)
+            yield groups[keys.codes[piece][which]], values.codes[piece][which], weights[which]
 
     def _sums(self, name: str, totals: npt.NDArray[np.float64], number: Vector) -> _GroupColumn:
         if name == "SUM":
@@ -340,12 +356,11 @@ class _Groups:
         )
 
     def _places(self, ends: Ends) -> Ids:
-        """The group of each quad; that of a quad that no solution has does not matter."""
+        """The group of each term at an end; that of a term that no solution has does not matter."""
         assert ends.terms.ids is not None
         if ends.terms.ids is self.ids:
-            return ends.codes.astype(np.int64)
-        places = np.minimum(np.searchsorted(self.ids, ends.terms.ids), max(len(self.ids) - 1, 0))
-        return places[ends.codes]
+            return np.arange(len(self.ids))
+        return np.minimum(np.searchsorted(self.ids, ends.terms.ids), max(len(self.ids) - 1, 0))
 
 
 def _counts(values: npt.NDArray[np.float64]) -> _GroupColumn:

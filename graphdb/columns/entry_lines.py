@@ -117,7 +117,7 @@ class EntryLines:
         match entry.kind:
             case EntryKind.PART:
                 self._add_part(entry)
-            case EntryKind.CHANGES | EntryKind.CLOSE:
+            case EntryKind.CHANGES | EntryKind.CLOSE | EntryKind.CLOSE_CLEARED:
                 if is_new and entry.kind is EntryKind.CHANGES:
                     self._net().add(entry.payload)
                 elif is_new:

@@ -9,20 +9,21 @@ variable, or a constant at the other end of a pattern. Two patterns with the sam
 the pairs that both have, and so is a path, of the pairs that it joins.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import reduce
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from pyoxigraph import NamedNode
 
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.expressions import conjuncts, literal_of
-from graphdb.columns.quad_arrays import Ends, Floats, NotCounted, Terms, Weights
+from graphdb.columns.pieces import pieces, small_pieces
+from graphdb.columns.quad_arrays import Ends, Floats, NotCounted, Numbers, Terms, Weights
 from graphdb.columns.relations import Relation, closure, common, of_predicate, where_equal
 from graphdb.columns.term_vectors import Column, Unread, condition, variables_of
 from graphdb.columns.triples import column_name
@@ -45,6 +46,7 @@ from graphdb.sparql.terms import Iri, PatternTerm, RdfLiteral, Variable
 
 __all__ = ["EXACT", "Edge", "Part", "Tree", "part_of", "whole"]
 
+_OfQuads: TypeAlias = Callable[[slice], Numbers]  # a number for each of some quads
 EXACT: Final = 2.0**53  # whole numbers below it are exact as doubles
 
 
@@ -327,8 +329,10 @@ class Tree:
         inner = [edge for edge in inner if self._has_more(edge.object, edge)]
         if not inner:
             center = max(self._at, key=lambda name: len(self._at[name]) + self._weight_count(name))
-            return whole(self._weighed(center, None, self._terms(center)))
-        return whole(self.of_quads(max(inner, key=lambda edge: edge.relation.quads)))
+            products = self._products(self._factors(center, None), self._terms(center))
+            return whole(np.array([found.sum() for _, found in products]))
+        largest = max(inner, key=lambda edge: edge.relation.quads)
+        return whole(np.array([found.sum() for found in self.of_pieces(largest)]))
 
     def weights(self, name: str) -> Weights:
         """See `Part.weights`."""
@@ -353,9 +357,20 @@ class Tree:
         relation, column = self._narrowest(name)
         return relation.column(column, name)
 
-    def of_quads(self, edge: Edge) -> Floats:
-        """How many solutions there are with each quad of an edge, (n,) float64."""
-        return self._of_end(edge.subject, edge) * self._of_end(edge.object, edge)
+    def of_pieces(self, edge: Edge) -> Iterator[Floats]:
+        """How many solutions there are with each quad of an edge, for the quads of each of the `pieces`."""
+        of_ends = self._of_ends(edge)
+        for piece in pieces(edge.relation.quads):
+            found = np.ones(piece.stop - piece.start)
+            for of_end in of_ends:
+                found *= of_end(piece)
+            yield found
+
+    def _of_ends(self, edge: Edge) -> list[_OfQuads]:
+        """What the branches at each end that has some have for each quad of an edge."""
+        return [
+            self._of_end(name, edge) for name in (edge.subject, edge.object) if self._has_more(name, edge)
+        ]
 
     def ends(self, edge: Edge, name: str) -> Ends:
         """One end of an edge."""
@@ -378,10 +393,21 @@ class Tree:
         """Whether a variable is more than the end of this edge."""
         return len(self._at[name]) > 1 or self._weight_count(name) > 0
 
-    def _weighed(self, name: str, source: Edge | None, terms: Terms) -> Floats:
+    def _weighed(self, name: str, source: Edge | None, terms: Terms) -> Numbers:
         """How many solutions there are with each of some terms as a variable's value, but for the branch of
-        one edge. A product is inexact only where it passes 2^53, and then so does any sum with it.
+        one edge; to be read.
         """
+        factors = self._factors(name, source)
+        match factors:
+            case [(_Effect.FACTOR, only)] if only.terms is terms:
+                return only.values
+        found = np.empty(terms.span)
+        for piece, product in self._products(factors, terms):
+            found[piece] = product
+        return found
+
+    def _factors(self, name: str, source: Edge | None) -> list[tuple[_Effect, Weights]]:
+        """What there is at a variable, but for the branch of one edge."""
         branches = [self._message(edge, name) for edge in self._at[name] if edge is not source]
         branches += [
             fixed.relation.matches_with(fixed.column, fixed.term, by_ids=name in self._by_ids)
@@ -389,15 +415,20 @@ class Tree:
         ]
         if name in self._masks:
             branches.append(self._mask(name))
-        if branches and branches[0].terms is terms:
-            found = branches.pop(0).values.copy()
-        else:
-            found = np.ones(terms.span)
-        for branch in branches:
-            _Effect.FACTOR.weigh(found, terms, branch)
-        for effect, part in self._beside.get(name, ()):
-            effect.weigh(found, terms, part.weights(name))
-        return found
+        beside = [(effect, part.weights(name)) for effect, part in self._beside.get(name, ())]
+        return [*((_Effect.FACTOR, branch) for branch in branches), *beside]
+
+    @staticmethod
+    def _products(factors: Sequence[tuple[_Effect, Weights]], terms: Terms) -> Iterator[tuple[slice, Floats]]:
+        """All factors together for each of the terms, piece by piece. A product is inexact only where it
+        passes 2^53, and then so does any sum with it.
+        """
+        spread = [(effect, weights.spread(terms)) for effect, weights in factors]
+        for piece in small_pieces(terms.span):
+            found, part = np.ones(piece.stop - piece.start), terms.part(piece)
+            for effect, weights in spread:
+                effect.weigh(found, part, weights)
+            yield piece, found
 
     def _mask(self, name: str) -> Weights:
         """For which terms the conditions of a variable hold."""
@@ -405,7 +436,7 @@ class Tree:
         if found is None:
             column = self.column(name)
             each = [condition(one, column) for one in self._masks[name]]
-            found = Weights(self._terms(name), reduce(np.logical_and, each).astype(np.float64))
+            found = Weights(self._terms(name), reduce(np.logical_and, each))
             self._found_masks[name] = found
         return found
 
@@ -414,16 +445,15 @@ class Tree:
         far = edge.other(name)
         if not self._has_more(far, edge):
             return edge.relation.matches_of_each(edge.column(name), by_ids=name in self._by_ids)
-        found = self._of_end(far, edge)
-        whole(found)
-        return self.ends(edge, name).gathered(found)
+        found = self.ends(edge, name).gathered(self._of_end(far, edge))
+        whole(found.values)
+        return found
 
-    def _of_end(self, name: str, edge: Edge) -> Floats:
+    def _of_end(self, name: str, edge: Edge) -> _OfQuads:
         """How many solutions the branches at a variable but for this edge have for each quad of it."""
         ends = self.ends(edge, name)
-        if not self._has_more(name, edge):
-            return np.ones(len(ends.codes))
-        return self._weighed(name, edge, ends.terms).take(ends.codes)
+        weights = self._weighed(name, edge, ends.terms)
+        return lambda piece: weights[ends.codes[piece]]
 
 
 class _Alternatives:
@@ -469,7 +499,7 @@ class _Alternatives:
         return Column(name, ids, Unread())
 
 
-def whole(found: Floats) -> int:
+def whole(found: Numbers) -> int:
     """The sum. Raises NotCounted where it is not exact, nor perhaps the weights: none is negative, so that
     each is less than the sum.
     """

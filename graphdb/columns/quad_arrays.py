@@ -5,7 +5,8 @@ or some terms by their whole numbers, in order. So a weight of each term is an a
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
@@ -14,25 +15,33 @@ import numpy as np
 import numpy.typing as npt
 from duckdb import DuckDBPyConnection
 
+from graphdb.columns.pieces import is_one_piece, picked, pieces
 from graphdb.columns.term_ids import INLINE_TAGS, PAYLOAD_BITS, PAYLOAD_MASK, Tag
 
 __all__ = [
-    "KEPT_BYTES",
     "Ends",
     "Floats",
     "Ids",
     "NotCounted",
+    "Numbers",
     "QuadArrays",
     "QuadEnds",
     "Terms",
     "Weights",
+    "add_at",
     "distinct_tags",
+    "is_dense",
+    "ranked",
     "read_ends",
 ]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Numbers: TypeAlias = npt.NDArray[Any]
 Ids: TypeAlias = npt.NDArray[np.int64]
-KEPT_BYTES: Final = 96 << 20  # of one state of the view
+_KINDS: Final = (np.uint8, np.uint16, np.uint32)
+_KEPT_BYTES: Final = 96 << 20  # where nobody says how many
+_SPAN_MAX: Final = 1 << 20
+_SPAN_A_NUMBER: Final = 8
 _INLINE: Final = min(INLINE_TAGS) << PAYLOAD_BITS, (max(INLINE_TAGS) + 1) << PAYLOAD_BITS
 
 
@@ -58,6 +67,8 @@ class Terms:
     low: int
     span: int
     ids: Ids | None = None
+    whole: "Terms | None" = None  # of which these are a part, from place `start` on
+    start: int = 0
 
     @classmethod
     def of(cls, ids: Ids) -> "Terms":
@@ -67,6 +78,11 @@ class Terms:
     def high(self) -> int:
         """One more than the last payload of a range."""
         return self.low + self.span
+
+    def part(self, piece: slice) -> "Terms":
+        """Those at some places."""
+        ids = None if self.ids is None else self.ids[piece]
+        return Terms(self.low + piece.start, piece.stop - piece.start, ids, self, piece.start)
 
     @property
     def nbytes(self) -> int:
@@ -84,23 +100,36 @@ def distinct_tags(ids: Ids) -> frozenset[Tag]:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each term counts: values[i] is the weight of term i, (n,) float64; of any other it is 0.
+    """How much each term counts: values[i] is the weight of term i, (n,); of any other it is 0.
 
-    Weights are whole numbers. They are exact where they are less than 2^53.
+    Weights are whole numbers. As doubles they are exact where they are less than 2^53; where they are kept,
+    they have no more bytes than the largest needs.
     """
 
     terms: Terms
-    values: Floats
+    values: Numbers
 
     @property
     def nbytes(self) -> int:
         return self.values.nbytes + self.terms.nbytes
 
-    def on(self, terms: Terms) -> tuple[slice, Floats]:
+    def spread(self, terms: Terms) -> "Weights":
+        """The same on a range, where they are by ids: these would be looked for in each part of it."""
+        if self.terms.ids is None or terms.ids is not None:
+            return self
+        return Weights(terms, self.on(terms)[1])
+
+    def small(self) -> "Weights":
+        """The same, to be kept."""
+        most = self.values.max(initial=0.0)
+        kind = next((kind for kind in _KINDS if most <= np.iinfo(kind).max), np.float64)
+        return Weights(self.terms, self.values.astype(kind))
+
+    def on(self, terms: Terms) -> tuple[slice, Numbers]:
         """Where among other terms weights may be that are not 0, and the weights there, to be read."""
         own, values = self.terms, self.values
-        if own is terms:
-            return slice(0, terms.span), values
+        if own is terms or own is terms.whole:
+            return slice(0, terms.span), values[terms.start : terms.start + terms.span]
         if own.ids is None and terms.ids is None:
             first = max(own.low, terms.low)
             last = max(min(own.high, terms.high), first)
@@ -140,14 +169,18 @@ class Ends:
     def nbytes(self) -> int:
         return self.codes.nbytes + self.terms.nbytes
 
-    def gathered(self, weights: Floats | None) -> Weights:
-        """The sum of the weights of the quads of each end; None: each weighs 1."""
-        sums = np.bincount(self.codes, weights, self.terms.span)
-        return Weights(self.terms, sums.astype(np.float64, copy=False))
+    def gathered(self, weights: Callable[[slice], Numbers] | None) -> Weights:
+        """The sum of the weights of the quads of each end; weights gives those of some quads, None: each
+        weighs 1.
+        """
+        sums = np.zeros(self.terms.span)
+        for piece in pieces(len(self.codes)):
+            add_at(sums, self.codes[piece], None if weights is None else weights(piece))
+        return Weights(self.terms, sums)
 
-    def taken(self, which: npt.NDArray[Any]) -> "Ends":
+    def picked(self, which: npt.NDArray[np.bool_]) -> "Ends":
         """Of some of the quads."""
-        return Ends(self.terms, self.codes[which])
+        return Ends(self.terms, picked(self.codes, which))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +198,9 @@ class QuadEnds:
         """Those of column s or o."""
         return self.subjects if column == "s" else self.objects
 
-    def taken(self, which: npt.NDArray[Any]) -> "QuadEnds":
+    def picked(self, which: npt.NDArray[np.bool_]) -> "QuadEnds":
         """Of some of the quads."""
-        return QuadEnds(self.subjects.taken(which), self.objects.taken(which))
+        return QuadEnds(self.subjects.picked(which), self.objects.picked(which))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +211,12 @@ class _Refused:
 
 
 class QuadArrays:
-    """What was made of one state of the view, up to `KEPT_BYTES`; what was made first goes first. For any
-    thread. A key begins with the predicates whose quads it is made of.
+    """What was made of one state of the view, up to a bound; what was not asked for longest goes first. For
+    any thread. A key begins with the predicates whose quads it is made of.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_max: int = _KEPT_BYTES) -> None:
+        self.bytes_max = bytes_max
         self._kept: OrderedDict[tuple[Any, ...], _Sized] = OrderedDict()
         self._bytes = 0
         self._changing = Lock()
@@ -190,7 +224,10 @@ class QuadArrays:
     def get(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """What make has made of this key, now or before. Raises NotCounted, now or before, as make does."""
         found: Any = self._kept.get(key)
-        if found is None:
+        if found is not None:
+            with self._changing, suppress(KeyError):  # it may be gone
+                self._kept.move_to_end(key)
+        else:
             try:
                 found = make()
             except NotCounted:
@@ -204,7 +241,7 @@ class QuadArrays:
     def without(self, predicates: Iterable[int]) -> "QuadArrays":
         """What is right too where the quads of these predicates are others."""
         changed = frozenset(predicates)
-        other = QuadArrays()
+        other = QuadArrays(self.bytes_max)
         with self._changing:
             kept = list(self._kept.items())
         for key, found in kept:
@@ -213,27 +250,48 @@ class QuadArrays:
         return other
 
     def _keep(self, key: tuple[Any, ...], found: _Sized) -> None:
-        if found.nbytes > KEPT_BYTES:
+        if found.nbytes > self.bytes_max:
             return
         with self._changing:
             if key in self._kept:
                 return
             self._kept[key] = found
             self._bytes += found.nbytes
-            while self._bytes > KEPT_BYTES:
+            while self._bytes > self.bytes_max:
                 self._bytes -= self._kept.popitem(last=False)[1].nbytes
 
 
-def read_ends(connection: DuckDBPyConnection, source: str, dictionary: str) -> QuadEnds:
-    """The ends of a source of quads, FROM and WHERE. dictionary are the columns, of s and o, that hold terms
-    of the dictionary alone. Raises duckdb.ConversionException of one of them of more than 32 bits.
+def read_ends(connection: DuckDBPyConnection, source: str, quads: int, dictionary: str) -> QuadEnds:
+    """The ends of a source of so many quads, FROM and WHERE, of one table. dictionary are the columns, of s
+    and o, that hold terms of the dictionary alone. Raises duckdb.ConversionException of one of them of more
+    than 32 bits.
     """
+    read: dict[str, npt.NDArray[Any]] = {
+        column: np.empty(quads, np.uint32 if column in dictionary else np.int64) for column in "so"
+    }
     cells = ", ".join(
         f"({column} & {PAYLOAD_MASK})::UINTEGER AS {column}" if column in dictionary else column
         for column in "so"
     )
-    found = connection.execute(f"SELECT {cells} {source}").fetchnumpy()
-    return QuadEnds(*(_range(found[c]) if c in dictionary else _ranked(found[c]) for c in "so"))
+    end = 0
+    for rows in _rows_of(connection, source, quads):
+        found = connection.execute(f"SELECT {cells} {source}{rows}").fetchnumpy()
+        begin, end = end, end + len(found["s"])
+        for column, numbers in read.items():
+            numbers[begin:end] = found[column]
+    assert end == quads
+    return QuadEnds(*(_range(read[c]) if c in dictionary else _ranked(read[c]) for c in "so"))
+
+
+def _rows_of(connection: DuckDBPyConnection, source: str, quads: int) -> Iterator[str]:
+    """What is added to a source for some of its rows at a time."""
+    if is_one_piece(quads):
+        yield ""
+        return
+    ((rows,),) = connection.execute(f"SELECT max(rowid) + 1 {source}").fetchall()
+    word = "AND" if "WHERE" in source else "WHERE"
+    for piece in pieces(rows):
+        yield f" {word} rowid BETWEEN {piece.start} AND {piece.stop - 1}"
 
 
 def _range(numbers: npt.NDArray[np.uint32]) -> Ends:
@@ -245,5 +303,39 @@ def _range(numbers: npt.NDArray[np.uint32]) -> Ends:
 
 
 def _ranked(numbers: Ids) -> Ends:
-    ids, codes = np.unique(numbers, return_inverse=True)
-    return Ends(Terms.of(ids), codes.astype(np.uint32))
+    ids, codes = ranked(numbers)
+    return Ends(Terms.of(ids), codes)
+
+
+def add_at(sums: Floats, places: npt.NDArray[Any], weights: Numbers | None) -> None:
+    """Add weights, or 1, at places, of which some are the same."""
+    # quads stand mostly in the order of their subjects, so that those of a piece are neighbours
+    low = 0 if is_one_piece(len(sums)) or not len(places) else int(places.min())
+    found = np.bincount(places - low if low else places, weights)
+    sums[low : low + len(found)] += found
+
+
+def is_dense(span: int, count: int) -> bool:
+    """Whether a range of numbers is to have a place for each of them, where so many occur."""
+    return span <= max(_SPAN_MAX, _SPAN_A_NUMBER * count)
+
+
+def ranked(numbers: npt.NDArray[Any]) -> tuple[Ids, npt.NDArray[np.uint32]]:
+    """The numbers that occur, in ascending order, and the place of each among them."""
+    codes = np.empty(len(numbers), np.uint32)
+    if not len(numbers):
+        return np.empty(0, np.int64), codes
+    low, high = int(numbers.min()), int(numbers.max())
+    if not is_dense(high + 1 - low, len(numbers)):
+        ids = np.unique(np.concatenate([np.unique(numbers[piece]) for piece in pieces(len(numbers))]))
+        for piece in pieces(len(numbers)):
+            codes[piece] = np.searchsorted(ids, numbers[piece])
+        return ids.astype(np.int64, copy=False), codes
+    occurs = np.zeros(high + 1 - low, np.bool_)
+    for piece in pieces(len(numbers)):
+        occurs[numbers[piece] - low] = True
+    places = np.cumsum(occurs, dtype=np.uint32)
+    places -= 1
+    for piece in pieces(len(numbers)):
+        codes[piece] = places[numbers[piece] - low]
+    return np.flatnonzero(occurs) + low, codes

@@ -12,8 +12,8 @@ from duckdb import DuckDBPyConnection
 
 from graphdb.columns.catalog import Catalog, PredicateTable
 from graphdb.columns.exact_numbers import ExactNumbers, exact_numbers
+from graphdb.columns.pieces import check, picked, pieces, taken
 from graphdb.columns.quad_arrays import (
-    KEPT_BYTES,
     Ends,
     Ids,
     NotCounted,
@@ -21,6 +21,8 @@ from graphdb.columns.quad_arrays import (
     Terms,
     Weights,
     distinct_tags,
+    is_dense,
+    ranked,
     read_ends,
 )
 from graphdb.columns.term_ids import PAYLOAD_BITS, PAYLOAD_MASK, Tag
@@ -32,9 +34,8 @@ from graphdb.columns.values import DICTIONARY
 __all__ = ["Relation", "closure", "common", "of_predicate", "where_equal"]
 
 T = TypeVar("T", TextColumn, ExactNumbers)
-_QUADS_MAX: Final = KEPT_BYTES // 32  # of a predicate, so that both its ends are kept, and their weights
-_SPAN_MAX: Final = 1 << 20  # of the numbers of one end's terms, however few there are
-_SPAN_A_QUAD: Final = 8
+_QUAD_BYTES: Final = 16  # in arrays: both its ends, and their weights
+_TEXTS_SHARE: Final = 8  # of the memory for arrays, for the texts of one end; their places take more
 _CLOSURE_FROM_MAX: Final = 200_000  # quads
 _CLOSURE_MAX: Final = 500_000  # pairs
 _CLOSURE_WORK_MAX: Final = 10_000_000  # pairs that are looked at, some of them again: about a second
@@ -62,9 +63,7 @@ class Relation:
         are no dense range of the dictionary.
         """
         ends = self.pairs().at(column)
-        if not by_ids and ends.terms.span <= max(_SPAN_MAX, _SPAN_A_QUAD * len(ends.codes)):
-            return ends
-        if ends.terms.ids is not None:
+        if ends.terms.ids is not None or (not by_ids and is_dense(ends.terms.span, len(ends.codes))):
             return ends
         return self.catalog.arrays.get((*self.key, column, "by ids"), lambda: self._by_ids(ends, column))
 
@@ -72,30 +71,25 @@ class Relation:
         self.catalog.check_patient()
         predicate = self.key[0][0]
         tags = self.catalog.tags(predicate, column)
-        if ends.terms.span > _SPAN_MAX:
-            occurring, places = np.unique(ends.codes.astype(np.int64), return_inverse=True)
-        else:
-            occurs = np.bincount(ends.codes, minlength=ends.terms.span) > 0
-            occurring = np.flatnonzero(occurs)
-            places = (np.cumsum(occurs) - 1)[ends.codes]
+        occurring, places = ranked(ends.codes)
         if len(tags) == 1:
-            ids = occurring.astype(np.int64) + ((int(next(iter(tags))) << PAYLOAD_BITS) + ends.terms.low)
-        else:
-            ids = self.catalog.ends_of(predicate, column)
-            places = np.argsort(ids & PAYLOAD_MASK)[places]
-        return Ends(Terms.of(ids), places.astype(np.uint32))
+            occurring += (int(next(iter(tags))) << PAYLOAD_BITS) + ends.terms.low
+            return Ends(Terms.of(occurring), places)
+        ids = self.catalog.ends_of(predicate, column)
+        by_payload = np.argsort(ids & PAYLOAD_MASK).astype(np.uint32)
+        return Ends(Terms.of(ids), taken(by_payload, places))
 
     def matches_of_each(self, column: str, *, by_ids: bool) -> Weights:
         """How many pairs each term of an end has."""
         key = (*self.key, column, "matches", by_ids)
-        return self.catalog.arrays.get(key, lambda: self.ends(column, by_ids=by_ids).gathered(None))
+        return self.catalog.arrays.get(key, lambda: self.ends(column, by_ids=by_ids).gathered(None).small())
 
     def matches_with(self, column: str, term: int, *, by_ids: bool) -> Weights:
         """How many pairs each term of an end has with one term at the other end."""
         other = self.ends("o" if column == "s" else "s")
         place = _place(other.terms, term)
         which = other.codes == place if place >= 0 else np.zeros(len(other.codes), np.bool_)
-        return self.ends(column, by_ids=by_ids).taken(which).gathered(None)
+        return self.ends(column, by_ids=by_ids).picked(which).gathered(None)
 
     def distinct(self, column: str) -> int | None:
         """How many terms an end has, where the statistics say it."""
@@ -119,7 +113,8 @@ class _Reader:
     ids: Ids
 
     def texts(self) -> TextColumn:
-        return self._kept("texts", lambda connection: read_texts(connection, self.ids))
+        bytes_max = self.relation.catalog.arrays.bytes_max // _TEXTS_SHARE
+        return self._kept("texts", lambda connection: read_texts(connection, self.ids, bytes_max))
 
     def order(self) -> TextOrder:
         order = self.relation.catalog.text_order()
@@ -145,12 +140,12 @@ class _Reader:
 def of_predicate(catalog: Catalog, predicate: int) -> Relation:
     """The quads of one. Raises NotCounted where it has none, or too many."""
     table = catalog.predicates.get(predicate)
-    if table is None or table.quads > _QUADS_MAX:
+    if table is None or _QUAD_BYTES * table.quads > catalog.arrays.bytes_max:
         raise NotCounted
 
     def read() -> QuadEnds:
         dictionary = "".join(column for column in "so" if catalog.tags(predicate, column) <= DICTIONARY)
-        return read_ends(catalog.connection, catalog.source(predicate), dictionary)
+        return read_ends(catalog.connection, catalog.source(predicate), table.quads, dictionary)
 
     return Relation(catalog, ((predicate,),), read, table)
 
@@ -164,9 +159,8 @@ def where_equal(relation: Relation, *, negated: bool) -> Relation:
         for ends in (subjects, objects):
             if Tag.TRIPLE in distinct_tags(_ids(ends)):
                 raise NotCounted
-        places = _places(_ids(subjects), _ids(objects))
-        equal = places[subjects.codes] == objects.codes
-        return QuadEnds(subjects, objects).taken(~equal if negated else equal)
+        equal = taken(_places(_ids(subjects), _ids(objects)), subjects.codes) == objects.codes
+        return QuadEnds(subjects, objects).picked(~equal if negated else equal)
 
     key = (relation.key[0], *relation.key[1:], "unequal" if negated else "equal")
     return Relation(relation.catalog, key, make)
@@ -180,13 +174,19 @@ def common(one: Relation, other: Relation, *, turned: bool) -> Relation:
         own = [one.ends(column, by_ids=True) for column in "so"]
         theirs = [other.ends(column, by_ids=True) for column in ("os" if turned else "so")]
         mapped = [
-            _places(_ids(their), _ids(mine))[their.codes] for mine, their in zip(own, theirs, strict=True)
+            taken(_places(_ids(their), _ids(mine)), their.codes)
+            for mine, their in zip(own, theirs, strict=True)
         ]
         width = own[1].terms.span
         both = (mapped[0] >= 0) & (mapped[1] >= 0)
-        wanted = mapped[0][both] * width + mapped[1][both]
-        which = np.isin(own[0].codes.astype(np.int64) * width + own[1].codes, wanted)
-        return QuadEnds(own[0], own[1]).taken(which)
+        wanted = picked(mapped[0], both) * width + picked(mapped[1], both)
+        check()
+        wanted.sort()
+        which = np.empty(len(own[0].codes), np.bool_)
+        for piece in pieces(len(which)):
+            pairs = own[0].codes[piece].astype(np.int64) * width + own[1].codes[piece]
+            which[piece] = _places(pairs, wanted) >= 0
+        return QuadEnds(own[0], own[1]).picked(which)
 
     predicates = (*one.key[0], *other.key[0])
     return Relation(one.catalog, (predicates, one.key, other.key, "turned" if turned else "common"), make)
@@ -212,6 +212,7 @@ def _closed(relation: Relation) -> QuadEnds:
     seen = new = np.sort(begins * len(nodes) + ends)
     looked_at = 0
     while len(seen) <= _CLOSURE_MAX:
+        check()
         sources, vias = new // len(nodes), new % len(nodes)
         counts = firsts[vias + 1] - firsts[vias]
         total = int(counts.sum())
@@ -234,11 +235,13 @@ def _ids(ends: Ends) -> Ids:
 
 
 def _places(ids: Ids, among: Ids) -> Ids:
-    """Where each of the ids is among others, both in ascending order; -1 where it is not."""
-    if not len(among):
-        return np.full(len(ids), -1)
-    places = np.minimum(np.searchsorted(among, ids), len(among) - 1)
-    return np.where(among[places] == ids, places, -1)
+    """Where each of the ids is among others, which are in ascending order; -1 where it is not."""
+    found = np.full(len(ids), -1)
+    if len(among):
+        for piece in pieces(len(ids)):
+            places = np.minimum(np.searchsorted(among, ids[piece]), len(among) - 1)
+            found[piece] = np.where(among[places] == ids[piece], places, -1)
+    return found
 
 
 def _place(terms: Terms, term: int) -> int:

@@ -15,12 +15,10 @@ from duckdb import DuckDBPyConnection
 
 from graphdb.columns.quad_arrays import Ids
 
-__all__ = ["TEXT_MAX", "TextColumn", "read_texts"]
+__all__ = ["TextColumn", "read_texts"]
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
-TEXT_MAX: Final = 8 << 20  # bytes of the texts of one column
 _BETWEEN: Final = "\n"
-_FETCHED_MAX: Final = 500_000  # texts that are in Python at a time
 
 
 class _Slices(Sequence[str]):
@@ -145,33 +143,32 @@ class TextColumn:
         return found
 
 
-def read_texts(connection: DuckDBPyConnection, ids: Ids) -> TextColumn | None:
-    """Of terms that have a lexical form, by their numbers in ascending order; None where that is too much."""
-    if len(ids) > _FETCHED_MAX:
-        return None
+def read_texts(connection: DuckDBPyConnection, ids: Ids, bytes_max: int) -> TextColumn | None:
+    """Of terms that have a lexical form, by their numbers in ascending order; None where one has none, or
+    their texts have more bytes in UTF-8.
+    """
     wanted = ids.astype(np.int64)
     connection.register("wanted_texts", {"id": wanted, "place": np.arange(len(wanted))})
+    run = connection.execute
+    language = "split_part(coalesce(lang, ''), '--', 1)"
+    source = "FROM terms JOIN wanted_texts USING (id)"
     try:
-        source = "FROM terms JOIN wanted_texts USING (id)"
-        ((size,),) = connection.execute(f"SELECT coalesce(sum(strlen(lexical)), 0) {source}").fetchall()
-        if size > TEXT_MAX:
+        sizes = f"SELECT count(lexical), coalesce(sum(strlen(lexical)), 0) {source}"
+        ((found, size),) = run(sizes).fetchall()
+        if found < len(ids) or size > bytes_max:
             return None
-        rows = connection.execute(
-            f"SELECT place, lexical, split_part(coalesce(lang, ''), '--', 1) AS lang {source} "
-            "ORDER BY lexical"
-        ).fetchnumpy()
+        languages = [name for (name,) in run(f"SELECT DISTINCT {language} {source} ORDER BY ALL").fetchall()]
+        columns = f"place, length(lexical) + 1 AS length, list_position(?, {language}) - 1 AS language"
+        rows = run(f"SELECT {columns} {source} ORDER BY lexical", [languages]).fetchnumpy()
+        # one text for all: as many texts in Python as there are terms would take three times as long
+        ((text,),) = run(f"SELECT string_agg(lexical, ? ORDER BY lexical) {source}", [_BETWEEN]).fetchall()
     finally:
         connection.unregister("wanted_texts")
-    texts = rows["lexical"].tolist()
-    if len(texts) < len(ids):
-        return None
-    text = _BETWEEN.join(texts) + _BETWEEN if texts else ""
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts)) + 1
-    starts = np.concatenate(([0], np.cumsum(lengths)))
-    languages, codes = np.unique(rows["lang"].astype(str), return_inverse=True)
-    return TextColumn(
-        rows["place"].astype(np.int64), text, _code_points(text), starts, languages.tolist(), codes
-    )
+    text = text + _BETWEEN if found else ""
+    starts = np.concatenate(([0], np.cumsum(rows["length"])))
+    assert starts[-1] == len(text)
+    order, codes = (rows[name].astype(np.int64) for name in ("place", "language"))
+    return TextColumn(order, text, _code_points(text), starts, languages, codes)
 
 
 def _code_points(text: str) -> npt.NDArray[np.unsignedinteger]:

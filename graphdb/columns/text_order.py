@@ -23,6 +23,8 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 TEXT_BYTES: Final = 64  # that are kept of each text
 _REST_MIN, _REST_SHARE = 1_000, 16
+_BYTES_MAX: Final = 1 << 30  # where nobody says how many
+_TERM_BYTES, _PLACE_BYTES = 18, 4
 _FEW: Final = 32
 _BATCH_ROWS: Final = 20_480
 _NONE: Final = -1
@@ -174,11 +176,22 @@ class TextOrders:
     """Keeps an order of the strings of one view, and follows it. For any thread.
 
     It is made when it is first asked for, by start, which runs the function that it is given now or later, on
-    a thread of its own: until then there is none.
+    a thread of its own: until then there is none, nor where it would have more than bytes_max.
     """
 
-    def __init__(self, start: Callable[[Callable[[], None]], None] | None = None) -> None:
+    def __init__(
+        self,
+        connection: DuckDBPyConnection,
+        start: Callable[[Callable[[], None]], None] | None = None,
+        bytes_max: int = _BYTES_MAX,
+    ) -> None:
+        """It is read on a cursor of this connection, and not of a query's: closing that would close it too,
+        and DuckDB refuses to close one that works.
+        """
+        self._connection = connection
         self._start = start or (lambda make: make())
+        self._bytes_max = bytes_max
+        self._refused_at = -1  # the next term of a state that has too many strings
         self._order: TextOrder | None = None
         self._making: DuckDBPyConnection | None = None
         self._changing = Lock()
@@ -192,7 +205,8 @@ class TextOrders:
         ).fetchall()
         order = self._order
         if order is None or len(order.rest) > max(_REST_MIN, len(order.ids) // _REST_SHARE):
-            self._make(connection)
+            if next_term > self._refused_at:
+                self._make(next_term)
             order = self._order
         if order is None or order.next_term >= next_term:
             return order
@@ -209,20 +223,25 @@ class TextOrders:
             if self._making is not None:
                 self._making.interrupt()
 
-    def _make(self, connection: DuckDBPyConnection) -> None:
+    def _make(self, next_term: int) -> None:
         with self._changing:
             if self._making is not None:
                 return
-            cursor = self._making = connection.cursor()
+            cursor = self._making = self._connection.cursor()
 
         def make() -> None:
+            order, is_refused = self._order, False
             try:
-                order = _made(cursor)
+                if _bytes_needed(cursor) <= self._bytes_max:
+                    order = _made(cursor)
+                else:
+                    order, is_refused = None, True
             except DuckDBError:
-                order = None  # it is asked for again
+                pass  # it is asked for again
             with self._changing:
-                self._making = None
-                self._order = order or self._order
+                self._making, self._order = None, order
+                if is_refused:
+                    self._refused_at = next_term
             cursor.close()
 
         self._start(make)
@@ -235,6 +254,15 @@ def _strings(first: int) -> str:
         for tag in (Tag.STRING, Tag.LANGUAGE_STRING)
     )
     return f"FROM terms WHERE ({' OR '.join(ranges)})"
+
+
+def _bytes_needed(connection: DuckDBPyConnection) -> int:
+    """What an order of the strings of a state takes."""
+    ((count, size, terms),) = connection.execute(
+        f"SELECT count(*), coalesce(sum(least(strlen(lexical), {TEXT_BYTES})), 0), "
+        f"coalesce(max(id & {PAYLOAD_MASK}) - min(id & {PAYLOAD_MASK}), 0) {_strings(0)}"
+    ).fetchall()
+    return int(_TERM_BYTES * count + size + _PLACE_BYTES * terms)
 
 
 def _followed(order: TextOrder, connection: DuckDBPyConnection, next_term: int) -> TextOrder:

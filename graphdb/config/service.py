@@ -298,6 +298,11 @@ class Readers(Section):
         10, ge=0, description="Seconds that a query waits for a free reader before it is refused with 503."
     )
     queue_max: int = Field(1000, ge=0, description="Queries that may wait; one more is refused with 503.")
+    refuses_early: bool = Field(
+        True,
+        description="Whether a query is refused with 503 before it begins where it is certain that a reader "
+        "takes more than 20 times the time limit; otherwise it is ended at that limit.",
+    )
     result_cache_mb: int = Field(
         64, ge=0, description="Memory in MB for cached answers; 0 turns the cache off."
     )
@@ -308,7 +313,16 @@ class Columns(Section):
 
     enabled: bool = Field(True, description="Whether the column view is maintained.")
     memory_limit_mb: int = Field(
-        2048, ge=64, description="Memory in MB that it may use before it spills to disk."
+        2048,
+        ge=64,
+        description="Memory in MB that it may use before it spills to disk, with that for arrays.",
+    )
+    arrays_memory_mb: int | None = Field(
+        None,
+        ge=1,
+        description="Memory in MB, out of memory_limit_mb, for arrays that aggregates are computed from and "
+        "for the strings in order: at most a half, by default a quarter. A predicate whose arrays do not fit "
+        "is left to SQL.",
     )
     spill_dir: AbsolutePath | None = Field(
         None, description="Directory for data spilled to disk; by default next to the view."
@@ -341,6 +355,16 @@ class Columns(Section):
         description="Whether counts and other aggregates of solutions are computed from arrays of the quads, "
         "where that is possible, instead of from a join.",
     )
+    chosen_by_cost: bool = Field(
+        True,
+        description="Whether a query that both the column view and a reader can answer goes to the one that "
+        "is estimated to be faster, by what answers took so far; otherwise it goes to the column view.",
+    )
+    dates_compared: bool = Field(
+        True,
+        description="Whether it compares dates of all forms; otherwise a query that compares those of "
+        "several forms, or with durations and other literals of XML Schema, goes to a reader.",
+    )
     strings_in_order: bool = Field(
         True,
         description="Whether the strings are kept in memory in the order of their texts, some 60 bytes each, "
@@ -350,7 +374,23 @@ class Columns(Section):
     @property
     def query_memory_mb(self) -> int:
         """What one query may have before it spills: a share for each, and one for what follows the log."""
-        return self.memory_limit_mb // (self.queries_max + 1)
+        return self.tables_memory_mb // (self.queries_max + 1)
+
+    @property
+    def arrays_mb(self) -> int:
+        """The memory for arrays."""
+        return self.arrays_memory_mb or self.memory_limit_mb // 4
+
+    @property
+    def tables_memory_mb(self) -> int:
+        """The memory that the database has."""
+        return self.memory_limit_mb - self.arrays_mb
+
+    @model_validator(mode="after")
+    def _check_arrays(self) -> Self:
+        if 2 * self.arrays_mb > self.memory_limit_mb:
+            raise ValueError("columns.arrays_memory_mb is more than half of columns.memory_limit_mb")
+        return self
 
 
 class Security(GateLimits):

@@ -22,7 +22,7 @@ from pyoxigraph import Literal, NamedNode
 from graphdb.geometry.functions import Term
 from graphdb.geometry.geosparql_names import SERIALIZATIONS
 from graphdb.model import ChangeSet
-from graphdb.rdf.quad_lines import AddedLines
+from graphdb.rdf.quad_lines import AddedLines, ClearedLines
 
 if TYPE_CHECKING:
     from graphdb.geo.geometry_column import GeometryColumn
@@ -114,11 +114,11 @@ class SpatialIndex:
         if has_more:
             self._on_work()
 
-    def note_lines(self, lines: AddedLines) -> None:
+    def note_lines(self, lines: AddedLines | ClearedLines) -> None:
         """The same for a change of many quads."""
         quads = lines.with_predicates(self._noted)
         while some := tuple(islice(quads, _NOTED_AT_ONCE)):
-            self.note(ChangeSet(added=some))
+            self.note(ChangeSet(added=some) if isinstance(lines, AddedLines) else ChangeSet(removed=some))
 
     def noted(self, changes: Iterable[ChangeSet]) -> Iterable[ChangeSet]:
         """Pass on changes that are about to be applied together, and note each."""

@@ -10,7 +10,7 @@ from pyoxigraph import BlankNode, NamedNode, Quad, Triple
 
 from graphdb.errors import LimitExceeded
 from graphdb.model import ChangeSet, GraphName
-from graphdb.rdf.quad_lines import AddedLines
+from graphdb.rdf.quad_lines import AddedLines, ClearedLines
 from graphdb.shacl.shacl_names import (
     OWL,
     RDF_FIRST,
@@ -154,7 +154,7 @@ class SchemaWatch:
         self._whole = changes if isinstance(changes, tuple) else ()
         return self._whole or self._passing(changes)
 
-    def adding(self, lines: AddedLines) -> None:
+    def applying_lines(self, lines: AddedLines | ClearedLines) -> None:
         """See `graphdb.store.quad_store.ChangeListener`. So many quads are taken for some of the schema."""
         self._is_touched, self._is_unseen, self._whole = True, False, ()
 

@@ -24,7 +24,8 @@ The payload of CHANGES and PART is a ChangeSet:
        end      8  only where the writer does not see everything, and was told of another number of changed
                    quads than there are: how many more, signed
 
-The payload of CLOSE is 4 bytes: how many PART entries it closes.
+The payload of CLOSE is 4 bytes: how many PART entries it closes. That of CLOSE_CLEARED goes on with the
+graphs that have nothing left of what they had, an N-Triples term a line, an empty line for the default graph.
 """
 
 import struct
@@ -32,10 +33,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, serialize
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, serialize
 
 from graphdb.errors import CorruptionError
-from graphdb.model import ChangeSet, EntryKind, LogEntry, NamedGraph
+from graphdb.model import ChangeSet, EntryKind, GraphName, LogEntry, NamedGraph
 from graphdb.rdf.quad_lines import parse_lines
 
 __all__ = [
@@ -46,8 +47,8 @@ __all__ = [
     "SECTIONS_BYTES",
     "Record",
     "change_sections",
-    "created_by",
     "decode_changes",
+    "decode_cleared",
     "decode_close",
     "decode_entry",
     "encode_change_parts",
@@ -57,10 +58,12 @@ __all__ = [
     "encode_lines",
     "entries_bytes",
     "entry_bytes",
+    "graphs_named",
     "only_adds",
+    "only_removes",
     "quad_sections",
-    "told_added",
     "told_affected",
+    "told_lines",
 ]
 
 MARK = b"\xffGLE"
@@ -148,9 +151,14 @@ def encode_changes(changes: ChangeSet) -> bytes:
     return b"".join((lengths, removed, added, dropped, created))
 
 
-def encode_lines(removed: bytes, added: bytes, created_graphs: tuple[NamedGraph, ...] = ()) -> bytes:
+def encode_lines(
+    removed: bytes,
+    added: bytes,
+    created_graphs: tuple[NamedGraph, ...] = (),
+    dropped_graphs: tuple[NamedGraph, ...] = (),
+) -> bytes:
     """The payload of a change whose quads are encoded already: a line each, as `encode_changes` writes it."""
-    sections = (removed, added, b"", _encode_graphs(created_graphs))
+    sections = (removed, added, _encode_graphs(dropped_graphs), _encode_graphs(created_graphs))
     return b"".join((_SECTIONS.pack(*map(len, sections)), *sections))
 
 
@@ -200,9 +208,9 @@ def told_affected(payload: bytes, changes: ChangeSet) -> int:
     return changes.affected_triples + _more_affected(payload)
 
 
-def told_added(payload: bytes) -> int:
-    """The same of a payload that removes nothing, whose quads stay unread."""
-    _, (start, end) = quad_sections(payload)
+def told_lines(payload: bytes) -> int:
+    """The same of a payload whose quads stay unread."""
+    (start, _), (_, end) = quad_sections(payload)
     return payload.count(b"\n", start, end) + _more_affected(payload)
 
 
@@ -212,15 +220,22 @@ def _more_affected(payload: bytes) -> int:
     return more
 
 
-def created_by(payload: bytes) -> tuple[NamedGraph, ...]:
-    """The graphs that a payload names as new. Raises CorruptionError."""
-    return tuple(_decode_graphs(change_sections(payload)[3]))
+def graphs_named(payload: bytes) -> tuple[tuple[NamedGraph, ...], tuple[NamedGraph, ...]]:
+    """The graphs that a payload names as dropped, and those as new. Raises CorruptionError."""
+    _, _, dropped, created = change_sections(payload)
+    return tuple(_decode_graphs(dropped)), tuple(_decode_graphs(created))
 
 
 def only_adds(section_lengths: bytes) -> bool:
     """Whether a payload that begins with these SECTIONS_BYTES removes no quads and drops no graphs."""
     removed, _, dropped, _ = _SECTIONS.unpack(section_lengths)
     return not (removed or dropped)
+
+
+def only_removes(section_lengths: bytes) -> bool:
+    """Whether a payload that begins with these SECTIONS_BYTES adds no quads and creates no graphs."""
+    _, added, _, created = _SECTIONS.unpack(section_lengths)
+    return not (added or created)
 
 
 def _cut(payload: bytes, lengths: Iterable[int]) -> Iterator[bytes]:
@@ -260,17 +275,24 @@ def _chunks(quads: tuple[Quad, ...], size: int) -> Iterator[tuple[Quad, ...]]:
     return (quads[start : start + size] for start in range(0, len(quads), size))
 
 
-def encode_close(parts: int) -> bytes:
-    """The payload of a CLOSE entry."""
-    return _CLOSE.pack(parts)
+def encode_close(parts: int, cleared_graphs: tuple[GraphName, ...] = ()) -> bytes:
+    """The payload of a CLOSE entry; where graphs are cleared, of a CLOSE_CLEARED."""
+    names = "".join("\n" if isinstance(graph, DefaultGraph) else f"{graph}\n" for graph in cleared_graphs)
+    return _CLOSE.pack(parts) + names.encode()
 
 
 def decode_close(payload: bytes) -> int:
-    """How many PART entries a CLOSE closes. Raises CorruptionError."""
-    if len(payload) != _CLOSE.size:
+    """How many PART entries a CLOSE or CLOSE_CLEARED closes. Raises CorruptionError."""
+    if len(payload) < _CLOSE.size or payload[_CLOSE.size :][-1:] not in (b"", b"\n"):
         raise CorruptionError("a CLOSE of the wrong length", "update log entry")
-    parts: int = _CLOSE.unpack(payload)[0]
+    parts: int = _CLOSE.unpack_from(payload)[0]
     return parts
+
+
+def decode_cleared(payload: bytes) -> tuple[GraphName, ...]:
+    """The graphs that a CLOSE_CLEARED has nothing left in; none of a CLOSE."""
+    names = payload[_CLOSE.size :].decode().split("\n")[:-1]
+    return tuple(DefaultGraph() if not name else _decode_graph(name) for name in names)
 
 
 def _encode_quads(quads: tuple[Quad, ...]) -> bytes:
@@ -283,7 +305,8 @@ def _encode_graphs(graphs: tuple[NamedGraph, ...]) -> bytes:
 
 def _decode_graphs(text: bytes) -> Iterator[NamedGraph]:
     for line in text.decode().split("\n")[:-1]:
-        if line.startswith("_:"):
-            yield BlankNode(line[2:])
-        else:
-            yield NamedNode(line[1:-1])
+        yield _decode_graph(line)
+
+
+def _decode_graph(text: str) -> NamedGraph:
+    return BlankNode(text[2:]) if text.startswith("_:") else NamedNode(text[1:-1])

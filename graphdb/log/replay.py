@@ -19,18 +19,20 @@ from pyoxigraph import Quad
 from graphdb.errors import CorruptionError
 from graphdb.log.codec import (
     SECTIONS_BYTES,
-    created_by,
     decode_changes,
+    decode_cleared,
     decode_close,
+    graphs_named,
     only_adds,
+    only_removes,
     quad_sections,
-    told_added,
     told_affected,
+    told_lines,
 )
 from graphdb.log.file_system import storage_error
 from graphdb.log.recent_requests import RecentRequests
-from graphdb.model import ChangeSet, EntryKind, LogEntry, NamedGraph
-from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines
+from graphdb.model import ChangeSet, EntryKind, GraphName, LogEntry, NamedGraph
+from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines, ClearedLines
 
 __all__ = ["Book", "Replayer", "last_words"]
 
@@ -97,7 +99,7 @@ class Replayer:
         books: Mapping[EntryKind, Book] = MappingProxyType({}),
     ) -> None:
         """apply makes the parts of one change visible at once, or raises and leaves nothing of them. It gets
-        `AddedLines` for a change that only adds, and many quads.
+        `AddedLines` for a change that only adds, and many quads, and `ClearedLines` where that is logged.
 
         requests accounts for the entries up to applied_index at least; none are known where it is not given.
         books: what entries of a kind of their own are fed to; without its book, such an entry has no effect.
@@ -176,7 +178,7 @@ class Replayer:
 
     def _take(self, entry: LogEntry) -> None:
         """One entry that is no CHANGES."""
-        if entry.kind is EntryKind.CLOSE:
+        if entry.kind.closes_parts:
             affected_triples = self._close_parts(entry)
             self.requests.remember(entry.request_id, entry.log_index, affected_triples)
             self._advance(entry.log_index)
@@ -226,47 +228,57 @@ class Replayer:
                 f"entry {entry.log_index} closes {count} parts that are not there", "update log"
             )
         first = len(parts.starts) - count
-        with _added_lines(parts, first, self._spool_directory) as added:
+        cleared = decode_cleared(entry.payload)
+        with _lines(parts, first, cleared, self._spool_directory) as gathered:
             affected: list[int] = []
-            if added is None:
+            if gathered is None:
                 self._apply(_read_parts(parts, first, affected))
             else:
-                self._apply(added.lines)
-                affected.append(added.affected_triples)
+                self._apply(gathered.lines)
+                affected.append(gathered.affected_triples)
         return sum(affected)
 
 
 @dataclass(frozen=True, slots=True)
-class _Added:
-    lines: AddedLines
+class _Gathered:
+    lines: AddedLines | ClearedLines
     affected_triples: int  # as reported to the writer
 
 
 @contextmanager
-def _added_lines(parts: _OpenParts, first: int, directory: str | None) -> Iterator[_Added | None]:
+def _lines(
+    parts: _OpenParts, first: int, cleared: tuple[GraphName, ...], directory: str | None
+) -> Iterator[_Gathered | None]:
     """The parts from the one numbered first on as lines in a file; None where they do not only add, or few
-    quads.
+    quads, nor only clear graphs.
     """
-    if not all(only_adds(beginning) for beginning in _beginnings(parts, first)):
+    is_one = only_removes if cleared else only_adds
+    if not all(is_one(beginning) for beginning in _beginnings(parts, first)):
         yield None
         return
     count = affected_triples = 0
+    dropped: tuple[NamedGraph, ...] = ()
     created: tuple[NamedGraph, ...] = ()
     with tempfile.NamedTemporaryFile(dir=directory) as file:
         try:
             for payload in _payloads(parts, first):
-                _, (start, end) = quad_sections(payload)
+                (start, _), (_, end) = quad_sections(payload)
                 file.write(memoryview(payload)[start:end])
                 count += payload.count(b"\n", start, end)
-                affected_triples += told_added(payload)
-                created += created_by(payload)
+                affected_triples += told_lines(payload)
+                gone, new = graphs_named(payload)
+                dropped += gone
+                created += new
             file.flush()
         except OSError as error:
             raise storage_error(error, "gathering the parts of a large change") from error
-        if count < MANY_QUADS:
-            yield None
+        path = Path(file.name)
+        if cleared:
+            yield _Gathered(ClearedLines(path, count, cleared, dropped), affected_triples)
+        elif count >= MANY_QUADS:
+            yield _Gathered(AddedLines(path, count, created), affected_triples)
         else:
-            yield _Added(AddedLines(Path(file.name), count, created), affected_triples)
+            yield None
 
 
 def _beginnings(parts: _OpenParts, first: int) -> Iterator[bytes]:

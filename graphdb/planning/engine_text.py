@@ -5,6 +5,7 @@ specification has it, and written as text.
 
 The passes, in their order; each comes only where the query has something for it:
 
+- variables and blank nodes get names that the engine reads: `engine_names`;
 - filters and an order that a spatial index can narrow get slots: `graphdb/geo/narrowing_filters.py`;
 - groups that the engine accepts in a sub-select only are made one: `grouping`;
 - GRAPH with a variable: `graph_variables`;
@@ -26,6 +27,7 @@ from graphdb.geo.entailment import is_derived
 from graphdb.geo.function_calls import calls_functions
 from graphdb.geo.lookups import EngineText
 from graphdb.geo.narrowing_filters import Narrowing
+from graphdb.planning.engine_names import with_engine_names
 from graphdb.planning.graph_variables import GraphVariables, needs_graph_variables
 from graphdb.planning.grouping import grouped_apart, grouped_below, uses_its_columns
 from graphdb.planning.ordering import chooses, choosing_by_keys, ordered_by_keys, sorting_by_keys
@@ -149,6 +151,8 @@ def _check_no_service(query: Query) -> None:
 
 def _slotted(query: Query, asked: AbstractQuery) -> EngineText:
     searches = tuple([node for node in nodes_of(asked) if isinstance(node, TextSearch)])
+    if not (searches or query.text.isascii()):
+        asked = with_engine_names(asked)
     if not calls_functions(query):
         pieces, fillings = written_pieces(_passed(asked, None))
         return EngineText(pieces, fillings=fillings, searches=searches)

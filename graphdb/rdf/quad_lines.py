@@ -11,9 +11,9 @@ from typing import IO
 
 from pyoxigraph import NamedNode, Quad, RdfFormat, parse
 
-from graphdb.model import ChangeSet, NamedGraph
+from graphdb.model import ChangeSet, GraphName, NamedGraph
 
-__all__ = ["MANY_QUADS", "AddedLines", "LineChange", "line_blocks", "parse_lines"]
+__all__ = ["MANY_QUADS", "AddedLines", "ClearedLines", "LineChange", "line_blocks", "parse_lines"]
 
 MANY_QUADS = 50_000  # so many are worth files of their own
 
@@ -42,26 +42,14 @@ def parse_lines(lines: bytes) -> Iterator[Quad]:
 
 
 @dataclass(frozen=True)
-class AddedLines:
-    """One change that only adds, `count` quads, none twice and none that is there, in the engine's form.
+class _QuadLines:
+    """One change of `count` quads, none twice, in the engine's form. The file is its maker's.
 
-    It is also its parts as ChangeSets, for whoever needs the quads. The file is its maker's.
+    It is also its parts as ChangeSets, for whoever needs the quads.
     """
 
     path: Path
     count: int
-    created_graphs: tuple[NamedGraph, ...] = ()
-
-    def __iter__(self) -> Iterator[ChangeSet]:
-        created = self.created_graphs
-        for block in self._blocks():
-            yield ChangeSet(added=tuple(parse_lines(block)), created_graphs=created)
-            created = ()
-
-    @cached_property
-    def may_have_blank_nodes(self) -> bool:
-        """False where no quad has one."""
-        return any(b"_:" in block for block in self._blocks())
 
     def quads(self, pause: Callable[[], None] = lambda: None) -> Iterator[Quad]:
         """All quads; pause is called between some and the next."""
@@ -81,6 +69,41 @@ class AddedLines:
             yield from line_blocks(file, block_bytes)
 
 
+@dataclass(frozen=True)
+class AddedLines(_QuadLines):
+    """One change that only adds, quads of which none is there."""
+
+    created_graphs: tuple[NamedGraph, ...] = ()
+
+    def __iter__(self) -> Iterator[ChangeSet]:
+        created = self.created_graphs
+        for block in self._blocks():
+            yield ChangeSet(added=tuple(parse_lines(block)), created_graphs=created)
+            created = ()
+
+    @cached_property
+    def may_have_blank_nodes(self) -> bool:
+        """False where no quad has one."""
+        return any(b"_:" in block for block in self._blocks())
+
+
+@dataclass(frozen=True)
+class ClearedLines(_QuadLines):
+    """One change that only removes: all quads that some graphs have, and names of graphs.
+
+    Replayed to a store that has more quads in these graphs, it takes them too: they were added later, and
+    come again.
+    """
+
+    cleared_graphs: tuple[GraphName, ...]
+    dropped_graphs: tuple[NamedGraph, ...] = ()
+
+    def __iter__(self) -> Iterator[ChangeSet]:
+        yield ChangeSet(dropped_graphs=self.dropped_graphs)
+        for block in self._blocks():
+            yield ChangeSet(removed=tuple(parse_lines(block)))
+
+
 def _lines_with(block: bytes, part: bytes) -> Iterator[bytes]:
     end = 0
     while (found := block.find(part, end)) >= 0:
@@ -91,19 +114,22 @@ def _lines_with(block: bytes, part: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class LineChange:
-    """One large change as files of such lines: what is removed (None: nothing) and what is added. It is a
-    real change, as a ChangeSet is. The files are their maker's.
+    """One large change as files of such lines: what is removed and what is added (None: nothing). It is a
+    real change, as a ChangeSet is. cleared_graphs are some whose quads are all among the removed ones. The
+    files are their maker's.
     """
 
-    added: Path
+    added: Path | None
     removed: Path | None = None
     created_graphs: tuple[NamedGraph, ...] = ()
+    dropped_graphs: tuple[NamedGraph, ...] = ()
+    cleared_graphs: tuple[GraphName, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing changes."""
         sizes = [path.stat().st_size for path in (self.added, self.removed) if path is not None]
-        return not (any(sizes) or self.created_graphs)
+        return not (any(sizes) or self.created_graphs or self.dropped_graphs)
 
     def pieces(self, piece_bytes: int) -> Iterator[tuple[bytes, bytes]]:
         """Lines that are removed, then lines that are added, about so many bytes at a time."""
@@ -111,6 +137,7 @@ class LineChange:
             with self.removed.open("rb") as file:
                 for lines in line_blocks(file, piece_bytes):
                     yield lines, b""
-        with self.added.open("rb") as file:
-            for lines in line_blocks(file, piece_bytes):
-                yield b"", lines
+        if self.added is not None:
+            with self.added.open("rb") as file:
+                for lines in line_blocks(file, piece_bytes):
+                    yield b"", lines

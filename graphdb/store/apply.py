@@ -14,7 +14,7 @@ not be taken for a short one, so the text ends in a check: a guard graph is made
 then dropped, and to drop a graph that does not exist fails the whole update.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, count, groupby, islice
 from typing import TypeAlias
@@ -22,11 +22,11 @@ from typing import TypeAlias
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFormat, Store, Triple
 
 from graphdb.errors import CorruptionError
-from graphdb.model import ChangeSet, NamedGraph
+from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines
 from graphdb.store.engine_errors import storage_failures
 
-__all__ = ["add_lines", "apply_changes"]
+__all__ = ["add_lines", "apply_changes", "clear_graphs"]
 
 Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
 Row: TypeAlias = tuple[bool, Quad]  # a quad and whether it is removed
@@ -58,6 +58,9 @@ INSERT { GRAPH %s { <fn:guard> <fn:guard> <fn:guard> } } WHERE { FILTER(<fn:comp
 DROP GRAPH %s"""
 DEFAULT_GRAPH = DefaultGraph()
 _EMPTY = "DELETE WHERE { GRAPH %s { ?s ?p ?o } }"
+_EMPTY_ALL = "DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { VALUES ?g { %s } GRAPH ?g { ?s ?p ?o } }"
+# So many quads of other graphs are put back after the engine's deletion of all, which costs nothing for each.
+_PUT_BACK_MAX = 10_000
 
 
 def apply_changes(
@@ -103,6 +106,59 @@ def add_lines(
         for graph in lines.created_graphs:
             if not store.contains_named_graph(graph):
                 store.add_graph(graph)
+
+
+def clear_graphs(store: Store, graphs: Sequence[GraphName], dropped: Sequence[NamedGraph]) -> None:
+    """Take all quads of these graphs away in one atomic call, then the names of those that are dropped.
+
+    The engine deletes the default graph, and all named graphs together, as ranges of keys, in no time. Of
+    some of the named graphs it deletes a quad at a time, unless the others have few quads: then all are
+    deleted, and those put back. A graph that text cannot name has a call of its own.
+    Raises StorageFull, CorruptionError.
+    """
+    named = [graph for graph in graphs if not isinstance(graph, DefaultGraph)]
+    default = ["CLEAR DEFAULT"] if len(named) < len(graphs) else []
+    with storage_failures():
+        for operations in _ways_to_clear(store, named, dropped):
+            if _reads(store, [*operations, *default]):
+                break
+        else:
+            for graph in graphs:
+                store.clear_graph(graph)
+        _Names(ChangeSet(dropped_graphs=tuple(dropped))).settle(store)
+
+
+def _ways_to_clear(
+    store: Store, graphs: Sequence[NamedGraph], dropped: Sequence[NamedGraph]
+) -> Iterator[list[str]]:
+    """Operations that empty these graphs, the best first. Only the first of them reads: so the engine keeps
+    no index of its transaction, which takes longer to make than to write the transaction.
+    """
+    if not graphs:
+        yield []
+        return
+    kept = list(islice(_quads_beside(store, frozenset(graphs)), _PUT_BACK_MAX + 1))
+    if len(kept) <= _PUT_BACK_MAX and all(map(_has_text, kept)):
+        everything = "DROP NAMED" if set(dropped).issuperset(store.named_graphs()) else "CLEAR NAMED"
+        yield [everything, *_written((False, quad) for quad in kept)]
+    if not any(isinstance(graph, BlankNode) for graph in graphs):
+        yield [_EMPTY_ALL % " ".join(map(str, graphs))]
+
+
+def _quads_beside(store: Store, graphs: frozenset[NamedGraph]) -> Iterator[Quad]:
+    """Those of all named graphs but these."""
+    for graph in store.named_graphs():
+        if graph not in graphs:
+            yield from store.quads_for_pattern(None, None, None, graph)
+
+
+def _reads(store: Store, operations: Sequence[str]) -> bool:
+    """Run operations in one call; False where the engine does not read them: see `_update`."""
+    try:
+        store.update(";".join(operations))
+    except SyntaxError:
+        return False
+    return True
 
 
 def _first(parts: Iterator[ChangeSet]) -> ChangeSet:

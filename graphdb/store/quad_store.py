@@ -22,6 +22,7 @@ from pyoxigraph import (
     QueryBoolean,
     QuerySolutions,
     QueryTriples,
+    RdfFormat,
     Store,
     Triple,
 )
@@ -33,13 +34,14 @@ from graphdb.geo.spatial_index import SpatialIndex
 from graphdb.geometry.geosparql_names import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.planning.engine_text import engine_text
-from graphdb.rdf.quad_lines import AddedLines
+from graphdb.rdf.quad_lines import AddedLines, ClearedLines
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.syntax import Query
-from graphdb.store.apply import add_lines, apply_changes
+from graphdb.store.apply import add_lines, apply_changes, clear_graphs
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.engine_flushes import EngineFlushes
 from graphdb.store.engine_query import engine_query
+from graphdb.store.object_rows import ObjectRows
 from graphdb.store.search_tables import Table, patterns_of
 from graphdb.store.view import Subject, Term
 
@@ -59,7 +61,7 @@ class ChangeListener(Protocol):
         handed on as they are; a tuple as a tuple, for the store applies that in fewer steps.
         """
 
-    def adding(self, lines: AddedLines) -> None:
+    def applying_lines(self, lines: AddedLines | ClearedLines) -> None:
         """The same for a change of many quads, which are read only as far as a listener needs them."""
 
     def applied(self) -> None:
@@ -70,7 +72,7 @@ class ChangeNoter(Protocol):
     """An index that is told of all changes before they are visible: see `SpatialIndex`."""
 
     def note(self, change: ChangeSet) -> None: ...
-    def note_lines(self, lines: AddedLines) -> None: ...
+    def note_lines(self, lines: AddedLines | ClearedLines) -> None: ...
     def noted(self, changes: Iterable[ChangeSet]) -> Iterable[ChangeSet]: ...
 
 
@@ -227,6 +229,10 @@ class QuadStore:
         """The quads with a predicate (None: all), as of the call."""
         return self._store.quads_for_pattern(None, predicate, None, None)
 
+    def object_rows(self, predicate: NamedNode, graph: GraphName) -> ObjectRows:
+        """The subjects and objects of a predicate in a graph, in the present state or a later one."""
+        return ObjectRows(self._store, predicate, graph)
+
     def graph_exists(self, graph: NamedGraph) -> bool:
         """True also for a graph that was created empty."""
         return self._store.contains_named_graph(graph)
@@ -239,6 +245,14 @@ class QuadStore:
         if graph is not None and not self.graph_exists(graph):
             raise UnknownGraph(graph.value)
         return self._store.quads_for_pattern(None, None, None, graph or DefaultGraph())
+
+    def dump_graph(self, graph: NamedGraph | None, path: Path) -> None:
+        """Write the triples of one graph (None: the default graph), as it is at the call, as N-Triples.
+
+        Raises StorageFull, CorruptionError.
+        """
+        with storage_failures():
+            self._store.dump(path, RdfFormat.N_TRIPLES, from_graph=graph or DefaultGraph())
 
     def dataset_quads(self) -> Iterator[Quad]:
         """Every quad, as the dataset is at the call."""
@@ -263,11 +277,11 @@ class QuadStore:
         The parts together are net: no quad stands in two of them. Parts that remove come before parts that
         only add (so a stream that begins without removals can take the faster road), and graphs created or
         dropped stand in the first part; those named later come and go by themselves just after the quads.
-        `AddedLines` take the fastest road.
+        `AddedLines` and `ClearedLines` take the fastest road.
         Raises StorageFull, CorruptionError.
         """
-        if isinstance(changes, AddedLines):
-            self._add(changes)
+        if isinstance(changes, AddedLines | ClearedLines):
+            self._apply_lines(changes)
             return
         for index in self._noters():
             changes = index.noted(changes)
@@ -287,13 +301,16 @@ class QuadStore:
         for listener in self._listeners:
             listener.applied()
 
-    def _add(self, lines: AddedLines) -> None:
+    def _apply_lines(self, lines: AddedLines | ClearedLines) -> None:
         for index in self._noters():
             index.note_lines(lines)
         for listener in self._listeners:
-            listener.adding(lines)
+            listener.applying_lines(lines)
         with self._watching_room():
-            add_lines(self._store, lines, self._flushes.watched, self.pause)
+            if isinstance(lines, ClearedLines):
+                clear_graphs(self._store, lines.cleared_graphs, lines.dropped_graphs)
+            else:
+                add_lines(self._store, lines, self._flushes.watched, self.pause)
         for listener in self._listeners:
             listener.applied()
 

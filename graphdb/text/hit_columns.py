@@ -3,37 +3,79 @@
 A look-up in the engine takes ten to twenty microseconds, most of it to read the terms. Here it is a place in
 an array. A column holds the objects of one predicate in one graph for each subject that has an indexed
 literal. It is read once, by a scan. A change to a subject is noted before it is visible; from then on that
-subject is looked up in the store. When many are, the column is read anew.
+subject is looked up in the store. When some are, what they have is taken into the column; when many are, the
+column is read anew.
 
 The methods that say so are for the thread of `LiteralIndex.step`.
 """
 
+import re
 from array import array
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import compress
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
-from pyoxigraph import NamedNode, Quad, Triple
+from pyoxigraph import BlankNode, NamedNode, Quad, Triple
 
 from graphdb.model import ChangeSet, GraphName
 from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.shard_view import array_segment
+from graphdb.sparql.text_tables import table_of
+from graphdb.store.view import Subject, Term
 
-__all__ = ["Generation", "HitColumns", "Key", "ObjectColumn", "Subjects", "subject_of"]
+__all__ = [
+    "ColumnSource",
+    "Generation",
+    "HeldObjects",
+    "HitColumns",
+    "Key",
+    "ObjectColumn",
+    "Rows",
+    "Subjects",
+    "subject_of",
+    "subject_term",
+]
 
 Key: TypeAlias = tuple[NamedNode, GraphName]
 """The predicate and the graph of a column."""
-Scan: TypeAlias = Callable[[NamedNode, GraphName], Iterable[Quad]]
 
-_ASKED_MIN: Final = 16  # times that a column is asked for before it is read, which takes 3 µs for a quad
 _COLUMNS_MAX: Final = 32
-_STEP: Final = 500  # quads or documents
-_CHANGED_MIN: Final = 1_000  # subjects that changed, of any column, before it is read anew
+_STEP_DOCS: Final = 2_000
+_STEP_SUBJECTS: Final = 200  # that are looked up, about 3 ms
+_CHANGED_MIN: Final = 64  # subjects that changed, of any column, before what they have is taken in
+_LOST_MIN: Final = 1_000  # likewise, before it is read anew
+_ROWS_A_SUBJECT: Final = 32  # of a column; one with more is given up
+_ROWS_MIN: Final = 100_000  # that are read of any before it is
+
+# A cell of TSV that is the term in N-Triples: an IRI, a blank node, or a string without characters that only
+# N-Triples escapes.
+_AS_IT_IS = re.compile(r'<[^<>]*>|_:.*|"[^\x00-\x1f\x7f\ufffe\uffff]*', re.DOTALL)
+_ROW_END: Final = b"\n"
+
+
+class Rows(Protocol):
+    """See `ObjectRows`."""
+
+    def read(self) -> bytes: ...
+    def close(self) -> None: ...
+
+
+class ColumnSource(Protocol):
+    """The store that columns are read from: see `QuadStore`."""
+
+    def object_rows(self, predicate: NamedNode, graph: GraphName) -> Rows: ...
+    def quads_matching(
+        self,
+        subject: Subject | None,
+        predicate: NamedNode | None,
+        object_: Term | None,
+        graph: GraphName | None,
+    ) -> Iterable[Quad]: ...
 
 
 class Subjects:
@@ -52,58 +94,138 @@ class Subjects:
         return number
 
 
-@dataclass(slots=True, eq=False)
-class ObjectColumn:
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldObjects:
     """The objects of subject n are those of codes[starts[n]:starts[n + 1]]; of subjects that are numbered
-    later it knows nothing.
+    later it knows nothing. terms and numbers may have more than it needs.
     """
 
-    starts: Ints = field(default_factory=lambda: np.zeros(1, np.int32))
-    codes: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
-    terms: list[str] = field(default_factory=list)  # in N-Triples, by code
-    is_ready: bool = False
-    numbers: dict[str, int] = field(default_factory=dict)  # codes, by term
-    is_lost: bool = False  # it is not right any more, and has to be read anew
-    _changed: deque[str] = field(default_factory=deque)  # subjects that are not marked yet
-    _marks: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
-    _marked: int = 0
-    _lock: Lock = field(default_factory=Lock)
+    starts: Ints
+    codes: Ints
+    terms: list[str]  # in N-Triples, by code
+    numbers: dict[str, int]  # codes, by term
 
     @property
     def size(self) -> int:
         """How many subjects it knows."""
         return len(self.starts) - 1
 
-    def note(self, subject: str, changed_max: int) -> None:
-        """A change to this subject is about to become visible."""
+    def code(self, text: str) -> int:
+        """That of a term, a new one if need be. On one thread."""
+        code = self.numbers.get(text)
+        if code is None:
+            self.terms.append(text)  # before anybody can have its code
+            self.numbers[text] = code = len(self.terms) - 1
+        return code
+
+    def changed(self, subjects: Longs, counts: Longs, codes: Ints, size: int) -> "HeldObjects":
+        """The same of `size` subjects, where these, in ascending order, have so many objects, with these
+        codes.
+        """
+        before = np.diff(self.starts)
+        after = np.zeros(size, np.int64)
+        after[: self.size] = before
+        after[subjects] = counts
+        others = np.ones(size, np.bool_)
+        others[subjects] = False
+        starts = np.zeros(size + 1, np.int32)
+        np.cumsum(after, out=starts[1:])
+        kept = np.repeat(others, after)
+        made = np.empty(len(kept), np.int32)
+        made[kept] = self.codes[np.repeat(others[: self.size], before)]
+        made[~kept] = codes
+        return HeldObjects(starts, made, self.terms, self.numbers)
+
+
+def _no_marks() -> Bools:
+    return np.zeros(0, np.bool_)
+
+
+@dataclass(slots=True, eq=False)
+class ObjectColumn:
+    """What is known of the objects of a key, and of which subjects it is not known any more."""
+
+    held: HeldObjects | None = None  # None: it is not read yet
+    is_lost: bool = False  # it is not right any more, and has to be read anew
+    is_refused: bool = False  # it is never read
+    _changed: deque[str] = field(default_factory=deque)  # subjects that are not marked yet
+    _marks: Bools = field(default_factory=_no_marks)
+    _marked: int = 0
+    _taking_in: Bools = field(default_factory=_no_marks)  # those marked whose objects are looked up now
+    _is_taking_in: bool = False
+    _lock: Lock = field(default_factory=Lock)
+
+    def note(self, subject: str, changed_max: int) -> bool:
+        """A change to this subject is about to become visible. Whether there may be enough to take in."""
         if not self.is_lost:
             self._changed.append(subject)
             self.is_lost = len(self._changed) > changed_max
+        return len(self._changed) % _CHANGED_MIN == 0
 
-    def fill(self, starts: Ints, codes: Ints, numbers: dict[str, int]) -> None:
+    def refuse(self) -> None:
+        """It cannot be read."""
+        self.is_lost = self.is_refused = True
+
+    def fill(self, held: HeldObjects) -> None:
         """What a scan has found, which began after the first note."""
-        self.starts, self.codes, self.terms, self.numbers = starts, codes, list(numbers), numbers
-        self._marks = np.zeros(self.size, np.bool_)
-        self.is_ready = True
+        with self._lock:
+            self._marks = np.zeros(held.size, np.bool_)
+            self.held = held
 
-    def unknown(self, numbers: Longs, subjects: Subjects) -> Bools:
-        """Which subjects have to be looked up in the store: those that it does not know, -1 among them, and
-        those that changed.
+    def view(self, numbers: Longs, subjects: Subjects) -> tuple[HeldObjects, Bools] | None:
+        """What it holds, and which of these subjects have to be looked up in the store: those that it does
+        not know, -1 among them, and those that changed. None if it is lost.
         """
         with self._lock:
-            while self._changed:
-                number = subjects.numbers.get(self._changed.popleft(), self.size)
-                if number < self.size and not self._marks[number]:
-                    self._marks[number] = True
-                    self._marked += 1
-            if self._marked > max(_CHANGED_MIN, self.size // 8):
-                self.is_lost = True
-        if self.is_lost:
-            return np.ones(len(numbers), np.bool_)
-        found: Bools = (numbers < 0) | (numbers >= self.size)
-        if self._marked:
-            found |= self._marks.take(numbers, mode="clip")
-        return found
+            self._mark(subjects)
+            held = self.held
+            if self.is_lost or held is None:
+                return None
+            found: Bools = (numbers < 0) | (numbers >= held.size)
+            if self._marked:
+                found |= self._marks.take(numbers, mode="clip")
+            if self._is_taking_in and len(self._taking_in):
+                found |= self._taking_in.take(numbers, mode="clip")
+            return held, found
+
+    def is_due(self, subjects: Subjects) -> bool:
+        """Whether what changed is worth to be taken in."""
+        held = self.held
+        if held is None or self.is_lost or self._is_taking_in:
+            return False
+        changed = len(self._changed) + self._marked + len(subjects.texts) - held.size
+        return changed >= max(_CHANGED_MIN, held.size >> 8)
+
+    def due(self, subjects: Subjects) -> Longs:
+        """The subjects to take in, in ascending order; maybe there are none. Call it while no change is being
+        applied, and then look up what they have.
+        """
+        with self._lock:
+            self._mark(subjects)
+            if not self.is_due(subjects):
+                return np.zeros(0, np.int64)
+            assert self.held is not None
+            size = len(subjects.texts)
+            self._taking_in, self._is_taking_in = self._marks, True
+            self._marks, self._marked = np.zeros(size, np.bool_), 0
+            return np.concatenate((np.flatnonzero(self._taking_in), np.arange(self.held.size, size)))
+
+    def take_in(self, held: HeldObjects) -> None:
+        """What it holds now that these were looked up."""
+        with self._lock:
+            self.held, self._taking_in, self._is_taking_in = held, _no_marks(), False
+
+    def _mark(self, subjects: Subjects) -> None:
+        """Those that changed; with many it is lost. With the lock held."""
+        if self.held is None:
+            return
+        while self._changed:
+            number = subjects.numbers.get(self._changed.popleft(), len(self._marks))
+            if number < len(self._marks) and not self._marks[number]:
+                self._marks[number] = True
+                self._marked += 1
+        if self._marked > max(_LOST_MIN, len(self._marks) // 8):
+            self.is_lost = True
 
 
 class Generation:
@@ -126,20 +248,20 @@ class Generation:
 class HitColumns:
     """Owned by a `LiteralIndex`, which tells it of all changes."""
 
-    def __init__(self, scan: Scan, subjects_max: int, on_work: Callable[[], None]) -> None:
-        """scan returns the quads of a predicate in a graph, in the present state; only `step` calls it.
-
-        subjects_max: with more subjects there are no columns; 0 for none at all.
+    def __init__(self, source: ColumnSource | None, subjects_max: int, on_work: Callable[[], None]) -> None:
+        """Only `step` reads the source. subjects_max: with more subjects there are no columns; 0, or without
+        a source: none at all.
         """
-        self._scan, self._subjects_max, self._on_work = scan, subjects_max, on_work
-        self._asked: Counter[Key] = Counter()
+        self._source, self._on_work = source, on_work
+        self._subjects_max = 0 if source is None else subjects_max
         self._wanted: dict[Key, None] = {}  # to be read
         self._begun: set[Key] = set()  # of these, those whose changes are noted
         self._present = Generation()
         self._predicates: frozenset[NamedNode] = frozenset()  # of its columns
         self._unread: dict[str, ArraySegment] = {}  # segments whose documents are to be numbered
         self._numbering = "", array("i")  # of which of these, and those of its first documents
-        self._reading: _Reading | None = None
+        self._reading: _Reading | _TakingIn | None = None
+        self._due: deque[_TakingIn] = deque()
 
     # what the writer of the store calls
 
@@ -150,8 +272,8 @@ class HitColumns:
         for quad in (*change.removed, *change.added):
             if quad.predicate in self._predicates:
                 column = self._present.columns.get((quad.predicate, quad.graph_name))
-                if column is not None:
-                    column.note(str(quad.subject), self._changed_max)
+                if column is not None and column.note(str(quad.subject), self._changed_max):
+                    self._on_work()
 
     def note_many(self) -> None:
         """Note a change of which nothing is known."""
@@ -160,7 +282,7 @@ class HitColumns:
 
     @property
     def _changed_max(self) -> int:
-        return max(_CHANGED_MIN, len(self._present.subjects.texts) // 8)
+        return max(_LOST_MIN, len(self._present.subjects.texts) // 8)
 
     # what a search asks
 
@@ -169,38 +291,47 @@ class HitColumns:
         present, found = self._present, []
         for key in keys:
             column = present.columns.get(key)
-            if column is None or column.is_lost or not column.is_ready:
+            if column is None or column.is_lost or column.held is None:
                 self._ask(key, column)
             else:
                 found.append(column)
         return (present, found) if len(found) == len(keys) else None
 
     def _ask(self, key: Key, column: ObjectColumn | None) -> None:
-        if not self._subjects_max or key in self._wanted or (column is not None and not column.is_lost):
+        if not self._subjects_max or key in self._wanted:
             return
-        self._asked[key] += 1
-        if self._asked[key] >= _ASKED_MIN and len(self._present.columns) < _COLUMNS_MAX:
+        if column is not None and (column.is_refused or not column.is_lost):
+            return
+        if column is not None or len(self._present.columns) < _COLUMNS_MAX:
             self._wanted[key] = None
             self._on_work()
-        if len(self._asked) > 16 * _COLUMNS_MAX:
-            self._asked.clear()
 
     # what the owner calls
 
     @property
     def has_work(self) -> bool:
         """Whether there is something to begin or to read."""
-        return bool(self._wanted or self._unread) or self._reading is not None
+        if self._wanted or self._unread or self._due or self._reading is not None:
+            return True
+        present = self._present
+        return any(column.is_due(present.subjects) for column in list(present.columns.values()))
 
     def begin(self, leaves: Iterable[Leaf]) -> None:
         """Begin to read what is wanted. Call it while no change is being applied."""
+        present, source = self._present, self._source
+        assert source is not None or not self._wanted
         wanted = [key for key in self._wanted if key not in self._begun]
         for key in wanted:
-            self._present.columns[key] = ObjectColumn()
+            present.columns[key] = ObjectColumn()
             self._begun.add(key)
         if wanted:
-            self._predicates = frozenset(predicate for predicate, _ in self._present.columns)
+            self._predicates = frozenset(predicate for predicate, _ in present.columns)
             self.follow(leaves)
+        for key, column in present.columns.items():
+            if source is not None and column.is_due(present.subjects):
+                due = column.due(present.subjects)
+                if len(due):
+                    self._due.append(_TakingIn(key, column, due, present.subjects, source))
 
     def follow(self, leaves: Iterable[Leaf]) -> None:
         """These are the leaves now."""
@@ -223,7 +354,10 @@ class HitColumns:
             self._number_some()
         elif self._reading is not None:
             if self._reading.step():
+                self._reading.close()
                 self._reading = None
+        elif self._due:
+            self._reading = self._due.popleft()
         elif self._wanted:
             return self._read_next()
         else:
@@ -235,8 +369,9 @@ class HitColumns:
             if key in self._begun:
                 self._begun.discard(key)
                 del self._wanted[key]
-                present = self._present
-                self._reading = _Reading(present.columns[key], present.subjects, self._scan(*key))
+                assert self._source is not None
+                present, rows = self._present, self._source.object_rows(*key)
+                self._reading = _Reading(present.columns[key], present.subjects, rows)
                 return True
         return False
 
@@ -246,7 +381,10 @@ class HitColumns:
         self._begun.clear()
         self._numbering = "", array("i")
         self._present, self._predicates, self._unread = Generation(), frozenset(), {}
-        self._reading = None
+        self._due.clear()
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
 
     def close(self) -> None:
         """Release the store. Call it on the thread of `step`."""
@@ -258,8 +396,8 @@ class HitColumns:
         if not name:
             name, found = self._numbering = next(iter(self._unread)), array("i")
         segment, subjects = self._unread[name], self._present.subjects
-        some = range(len(found), min(len(found) + _STEP, segment.size))
-        found.extend([subjects.number(subject_of(segment.doc_id(doc))) for doc in some])
+        some = segment.root_ids(len(found), min(len(found) + _STEP_DOCS, segment.size))
+        found.extend([subjects.number(raw[: raw.index(b" ")].decode()) for raw in some])
         if len(subjects.texts) > self._subjects_max:
             self.forget()
             self._subjects_max = 0
@@ -272,36 +410,111 @@ class HitColumns:
 class _Reading:
     """Reads a column."""
 
-    def __init__(self, column: ObjectColumn, subjects: Subjects, quads: Iterable[Quad]) -> None:
-        self._column, self._numbers = column, subjects.numbers
+    def __init__(self, column: ObjectColumn, subjects: Subjects, rows: Rows) -> None:
+        self._column, self._numbers, self._rows = column, subjects.numbers, rows
         self._size = len(subjects.texts)
-        self._quads: Iterator[Quad] = iter(quads)
-        self._codes: dict[str, int] = {}
-        self._of, self._found = array("i"), array("i")
+        self._left = max(_ROWS_MIN, _ROWS_A_SUBJECT * self._size)
+        self._cut = b""  # the beginning of a row
+        self._codes: dict[str, int] = {}  # by cell
+        self._terms: list[str] = []  # by code
+        self._respelt: dict[str, str] = {}  # terms, by cells that are others
+        self._of, self._found = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
 
     def step(self) -> bool:
         """Whether that was all of it."""
-        some = tuple(islice(self._quads, _STEP))
-        codes = self._codes
-        for quad in some:
-            number = self._numbers.get(str(quad.subject))
-            if number is not None and number < self._size:
-                if isinstance(quad.object, Triple):
-                    self._column.is_lost = True
-                    return True
-                self._of.append(number)
-                self._found.append(codes.setdefault(str(quad.object), len(codes)))
-        if not some:
-            self._column.fill(*self._arrays(), codes)
-        return not some
+        piece = self._rows.read()
+        if not piece:
+            self._column.fill(self._held())
+            return True
+        rows, end, self._cut = (self._cut + piece).rpartition(_ROW_END)
+        if end and not self._take(rows.decode()):
+            self._column.refuse()
+        return self._column.is_refused
 
-    def _arrays(self) -> tuple[Ints, Ints]:
-        of, codes = (np.array(each, np.int32) for each in (self._of, self._found))
+    def close(self) -> None:
+        """Let go of the store."""
+        self._rows.close()
+
+    def _take(self, rows: str) -> bool:
+        """Take in some rows; the names of variables are none of a subject. Whether it may go on."""
+        count = rows.count("\n") + 1
+        cells = rows.replace("\n", "\t").split("\t")
+        self._left -= count
+        if len(cells) != 2 * count or self._left < 0:
+            return False
+        number = self._numbers.get
+        of = np.array([number(cell, -1) for cell in cells[::2]], np.int32)
+        known = (of >= 0) & (of < self._size)
+        objects = list(compress(cells[1::2], known.tolist()))
+        codes = list(map(self._codes.get, objects))
+        if None in codes:
+            fresh = dict.fromkeys(cell for cell, code in zip(objects, codes, strict=True) if code is None)
+            if not self._number(list(fresh)):
+                return False
+            codes = list(map(self._codes.get, objects))
+        self._of.append(of[known])
+        self._found.append(np.array(codes, np.int32))
+        return True
+
+    def _number(self, cells: list[str]) -> bool:
+        """Number new cells; whether all of them are terms that may be held."""
+        odd = [cell for cell in cells if not _AS_IT_IS.fullmatch(cell)]
+        if any(cell.startswith("<") for cell in odd):  # a triple, or an IRI that a strict parser would refuse
+            return False
+        if odd:
+            terms = (str(row[0]) for row in table_of(("c",), ([cell] for cell in odd)))
+            self._respelt.update(zip(odd, terms, strict=True))
+        self._codes.update(zip(cells, range(len(self._terms), len(self._terms) + len(cells)), strict=True))
+        self._terms += [self._respelt.get(cell, cell) for cell in cells] if odd else cells
+        return True
+
+    def _held(self) -> HeldObjects:
+        of, codes = np.concatenate(self._of), np.concatenate(self._found)
         starts = np.zeros(self._size + 1, np.int32)
         np.cumsum(np.bincount(of, minlength=self._size), out=starts[1:])
-        return starts, codes[np.argsort(of, kind="stable")]
+        for cell, term in self._respelt.items():
+            self._codes[term] = self._codes.pop(cell)
+        return HeldObjects(starts, codes[np.argsort(of, kind="stable")], self._terms, self._codes)
+
+
+class _TakingIn:
+    """Looks up what subjects have that changed, or are new."""
+
+    def __init__(
+        self, key: Key, column: ObjectColumn, due: Longs, subjects: Subjects, source: ColumnSource
+    ) -> None:
+        assert column.held is not None
+        self._key, self._column, self._held, self._due, self._source = key, column, column.held, due, source
+        self._texts, self._size = subjects.texts, len(subjects.texts)
+        self._counts, self._codes = array("i"), array("i")
+
+    def step(self) -> bool:
+        """Whether that was all of it."""
+        predicate, graph = self._key
+        done = len(self._counts)
+        for number in self._due[done : done + _STEP_SUBJECTS].tolist():
+            quads = self._source.quads_matching(subject_term(self._texts[number]), predicate, None, graph)
+            objects = [quad.object for quad in quads]
+            if any(isinstance(each, Triple) for each in objects):
+                self._column.refuse()
+                return True
+            self._counts.append(len(objects))
+            self._codes.extend([self._held.code(str(each)) for each in objects])
+        if len(self._counts) < len(self._due):
+            return False
+        counts, codes = np.array(self._counts, np.int64), np.array(self._codes, np.int32)
+        self._column.take_in(self._held.changed(self._due, counts, codes, self._size))
+        return True
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
 
 
 def subject_of(key: str) -> str:
     """Of the name of a quad in the index."""
     return key[: key.index(" ")]
+
+
+def subject_term(text: str) -> NamedNode | BlankNode:
+    """Of its form in N-Triples."""
+    return BlankNode(text[2:]) if text.startswith("_:") else NamedNode(text[1:-1])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from pyoxigraph import BlankNode, DefaultGraph, NamedNode
+from pyoxigraph import DefaultGraph, NamedNode
 
 from graphdb.search.leaf_reader import Bools, Floats, Longs
 from graphdb.search.query import Searcher
@@ -18,7 +18,15 @@ from graphdb.sparql.text_tables import KeptCells, TextTable
 from graphdb.store.join_walk import Pattern
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SearchedStar, written
-from graphdb.text.hit_columns import Generation, HitColumns, Key, ObjectColumn, subject_of
+from graphdb.text.hit_columns import (
+    Generation,
+    HeldObjects,
+    HitColumns,
+    Key,
+    ObjectColumn,
+    subject_of,
+    subject_term,
+)
 from graphdb.text.literal_search import keys_of_quads, leaves_of, score_text
 
 __all__ = ["HitJoiner", "keys_of"]
@@ -133,7 +141,7 @@ class _Objects:
     the codes of the column are those of `more`.
     """
 
-    column: ObjectColumn
+    held: HeldObjects
     first: Longs
     counts: Longs
     more: list[str]
@@ -142,16 +150,19 @@ class _Objects:
     def of(
         cls, pattern: Pattern, column: ObjectColumn, generation: Generation, hits: _Hits, store: QuadStore
     ) -> "_Objects | None":
-        """None where too many have to be looked up."""
+        """None where too many have to be looked up, or the column is lost."""
         numbers = hits.numbers
-        unknown = column.unknown(numbers, generation.subjects)
+        view = column.view(numbers, generation.subjects)
+        if view is None:
+            return None
+        held, unknown = view
         known = np.where(unknown, 0, numbers)
-        if column.size:
-            first = column.starts[known].astype(np.int64)
-            counts = column.starts[known + 1] - first
+        if held.size:
+            first = held.starts[known].astype(np.int64)
+            counts = held.starts[known + 1] - first
         else:
             first, counts = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
-        made = cls(column, first, counts, [])
+        made = cls(held, first, counts, [])
         if unknown.any() and not made._look_up(pattern, unknown, hits, store):
             return None
         return made
@@ -164,9 +175,9 @@ class _Objects:
         predicate = pattern.terms[1]
         assert isinstance(predicate, NamedNode)
         for hit in places:
-            quads = store.matching(_subject(subjects[hit]), predicate, None, pattern.graph)
+            quads = store.matching(subject_term(subjects[hit]), predicate, None, pattern.graph)
             objects = [written(quad.object) for quad in quads]
-            self.first[hit] = len(self.column.codes) + len(self.more)
+            self.first[hit] = len(self.held.codes) + len(self.more)
             self.counts[hit] = len(objects)
             self.more += objects
         return True
@@ -182,7 +193,7 @@ class _Objects:
 
     def texts(self, places: Longs) -> list[str]:
         """The objects at these places."""
-        codes, terms = self.column.codes, self.column.terms
+        codes, terms = self.held.codes, self.held.terms
         if not self.more:
             return list(map(terms.__getitem__, codes[places].tolist()))
         return [
@@ -193,11 +204,6 @@ class _Objects:
     def equal(self, places: Longs, text: str) -> Bools:
         """Which of the objects at these places are this term."""
         if not self.more:
-            found: Bools = self.column.codes[places] == self.column.numbers.get(text, -1)
+            found: Bools = self.held.codes[places] == self.held.numbers.get(text, -1)
             return found
         return np.array([each == text for each in self.texts(places)], np.bool_)
-
-
-def _subject(text: str) -> NamedNode | BlankNode:
-    """Of its form in N-Triples."""
-    return BlankNode(text[2:]) if text.startswith("_:") else NamedNode(text[1:-1])

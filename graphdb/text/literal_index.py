@@ -22,7 +22,7 @@ import numpy as np
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 
 from graphdb.model import ChangeSet
-from graphdb.rdf.quad_lines import AddedLines
+from graphdb.rdf.quad_lines import AddedLines, ClearedLines
 from graphdb.search.analysis import Analyzers
 from graphdb.search.fields import FieldSpec, ParsedDocument, Storage, TextTokens
 from graphdb.search.leaf_reader import Bools, Leaf
@@ -137,7 +137,7 @@ class LiteralIndex:
         """
         self._scan, self._current, self._on_work = scan, current, on_work
         self._predicates = None if ALL in predicates else frozenset(map(NamedNode, predicates))
-        self.columns = columns or HitColumns(lambda _predicate, _graph: (), 0, on_work)
+        self.columns = columns or HitColumns(None, 0, on_work)
         self._directory = None if directory is None else Path(mkdtemp(prefix="text-", dir=directory))
         self._lock = Lock()
         self._waiting: deque[_Noted] = deque()
@@ -170,9 +170,14 @@ class LiteralIndex:
         if removed or added:
             self._put(_Noted(self._current(), removed, added), len(removed) + len(added))
 
-    def note_lines(self, lines: AddedLines) -> None:
+    def note_lines(self, lines: AddedLines | ClearedLines) -> None:
         """The same for a change of many quads."""
         if not self._is_noted:
+            return
+        if isinstance(lines, ClearedLines):
+            quads = lines.quads()
+            while some := tuple(islice(quads, _SEGMENT_QUADS)):
+                self.note(ChangeSet(removed=some))
             return
         self.columns.note_many()
         if self._directory is None:

@@ -86,6 +86,8 @@ def print_explanation(found: Mapping[str, Any]) -> None:
     _print(f"usually evaluated {classification['evaluated']}:")
     for reason in classification["reasons"]:
         _print(f"  {reason}")
+    out.print()
+    print_table(_ways(found["ways"]))
     _print(f"the answer {'can' if classification['cacheable'] else 'cannot'} be kept")
     query = found["query"]
     if query["engine_text"] != query["text"]:
@@ -111,6 +113,20 @@ def _print_evaluation(evaluation: Mapping[str, Any]) -> None:
     _print(f"{evaluation['outcome']}{counted} in {seconds} by {evaluation['where']}, at {index}")
     if evaluation["error"] is not None:
         _print(f"  {evaluation['error']}")
+
+
+def _ways(ways: list[Mapping[str, Any]]) -> Table:
+    """What answering takes by each way."""
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("way")
+    for name in ("rows, estimated", "ms, estimated", "ms, taken"):
+        table.add_column(name, justify="right")
+    table.add_column("", overflow="fold")
+    for way in ways:
+        figures = (way["estimated_rows"], way["estimated_ms"], way["took_ms"])
+        said = "chosen" if way["chosen"] else f"not possible: {way['reason']}" if way["reason"] else ""
+        table.add_row(way["way"], *("" if each is None else f"{each:,}" for each in figures), Text(said))
+    return table
 
 
 def _scans(scans: list[Mapping[str, Any]]) -> Table:

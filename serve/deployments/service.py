@@ -252,6 +252,7 @@ class _Service:
             return
         from actors import cluster
 
+        self._runtime.hasten()
         if self._ports and self._runtime.failure() is None:
             cluster.stop_ports(self._ports, STOP_S)
         if self._queries is not None and self._runtime.failure() is None:

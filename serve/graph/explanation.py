@@ -22,8 +22,8 @@ from serve.backend import AnswerStream, GraphReads
 from serve.graph.answer_shapes import QueryPlanned
 from serve.graph.asked_query import AskedQuery
 from serve.graph.metrics import Outcome
-from serve.graph.query_accounts import outcome_of
-from serve.graph.responses import Head, past_limit
+from serve.graph.query_accounts import QueryAccounts, outcome_of
+from serve.graph.responses import HERE, Head, past_limit
 
 __all__ = ["Explainer", "Explanation", "PatternHints", "explanation_head"]
 
@@ -39,27 +39,34 @@ PatternHints: TypeAlias = Callable[[Request, list[str]], Awaitable[list[str]]]
 class Explainer:
     """Owned by the application, on the port's event loop."""
 
-    def __init__(self, limits: GateLimits, hints: PatternHints, *, keeps_answers: bool) -> None:
+    def __init__(
+        self, limits: GateLimits, hints: PatternHints, accounts: QueryAccounts, *, keeps_answers: bool
+    ) -> None:
         """keeps_answers: the result cache is on."""
         self._limits, self._hints, self._keeps_answers = limits, hints, keeps_answers
+        self._accounts = accounts
 
     async def start(self, asked: AskedQuery, reads: GraphReads) -> "Explanation":
         """Have a reader evaluate the query, as `GraphReads.start_query`, even if it is cheap.
 
         Raises what `GraphReads.start_query` raises.
         """
-        is_here, columns = await self._engine(asked, reads)
+        is_here = asked.is_cheap(reads)
+        columns = await reads.explain_columns(asked.for_reader())
+        ways = columns.pop("ways")
         about = {
             "query": _query(asked),
             "classification": self._classification(asked, is_here, columns),
-            "columns": columns,
+            "ways": [self._at_once(asked, is_here), *(_beside(way) if is_here else way for way in ways)],
+            "columns": None if is_here else columns,
             "complexity": self._complexity(asked.query),
         }
         return Explanation(await reads.start_query(asked.for_reader()), asked, about, self._hints)
 
     async def plan(self, asked: AskedQuery, reads: GraphReads) -> QueryPlanned:
         """How the query would be answered, without evaluating it. Raises what `explain_columns` raises."""
-        is_here, columns = await self._engine(asked, reads)
+        is_here = asked.is_cheap(reads)
+        columns = None if is_here else await reads.explain_columns(asked.for_reader())
         about = self._classification(asked, is_here, columns)
         if columns is not None and columns["reason"]:
             about["reasons"].append(f"the column view does not answer: {columns['reason']}")
@@ -70,10 +77,19 @@ class Explainer:
         ]
         return QueryPlanned(**about, warnings=close)
 
-    async def _engine(self, asked: AskedQuery, reads: GraphReads) -> tuple[bool, dict[str, Any] | None]:
-        """Whether the query is evaluated at once, and otherwise what the column view says of it."""
-        is_here = asked.is_cheap(reads)
-        return is_here, None if is_here else await reads.explain_columns(asked.for_reader())
+    def _at_once(self, asked: AskedQuery, is_here: bool) -> dict[str, Any]:
+        """An evaluation on the event loop, which is always the cheapest where it is possible."""
+        reasons = "; ".join(_reasons(asked, is_here))
+        mean_ms = self._accounts.at_once_ms
+        return {
+            "way": HERE,
+            "possible": is_here,
+            "reason": None if is_here else reasons,
+            "estimated_rows": None,
+            "estimated_ms": round(mean_ms, 2) if is_here and mean_ms is not None else None,
+            "took_ms": None,
+            "chosen": is_here,
+        }
 
     def _classification(
         self, asked: AskedQuery, is_here: bool, columns: dict[str, Any] | None
@@ -158,6 +174,9 @@ class Explanation:
             "snapshot_index": self.snapshot_index,
             "snapshot_exact": self.is_exact,
         }
+        for way in self._about["ways"]:
+            if way["way"] == "reader" and self.outcome == "ok":
+                way["took_ms"] = round(self._seconds * 1000, 1)
         return {
             **self._about,
             "scans": list(map(_scan, scans, quads)),
@@ -173,6 +192,11 @@ def explanation_head(snapshot_index: int) -> Head:
         (b"cache-control", b"no-store"),
         (b"x-snapshot-index", b"%d" % snapshot_index),
     ]
+
+
+def _beside(way: dict[str, Any]) -> dict[str, Any]:
+    """One of the ways of a query that is answered on the event loop."""
+    return way | {"chosen": False}
 
 
 def _query(asked: AskedQuery) -> dict[str, Any]:

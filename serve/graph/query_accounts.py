@@ -21,6 +21,7 @@ from graphdb.errors import (
     QueryCancelled,
     QueryMemoryExceeded,
     QueryTimeout,
+    QueryTooLong,
     RequestError,
 )
 from serve.graph.metrics import Metrics, Outcome
@@ -36,10 +37,13 @@ _OUTCOMES: dict[type[BaseException], Outcome] = {
     Overloaded: "overloaded",
     IndexNotReached: "timeout",
     QueryTimeout: "timeout",
+    QueryTooLong: "rejected",
     QueryMemoryExceeded: "memory",
     QueryCancelled: "cancelled",
 }
 
+PORT = "port"
+_WEIGHT = 0.05  # of the last answer in the mean
 FILE_BYTES = 10_000_000
 FILES = 3  # older ones, beside the one that is being written
 WAITING_MAX = 10_000  # lines; further ones are dropped
@@ -59,7 +63,7 @@ class Account:
     text: str
     form: str
     began: float  # of perf_counter()
-    where: str = "port"  # the process that evaluated it; "cache" if none did
+    where: str = PORT  # the process that evaluated it; "cache" if none did
     query_id: str | None = None  # None if it was never on the list of running queries
     snapshot_index: int | None = None
     size: int = 0  # of the answer, in bytes
@@ -119,6 +123,7 @@ class QueryAccounts:
     def __init__(self, metrics: Metrics, slow_queries: SlowQueryLog, slow_s: float) -> None:
         """A query that takes slow_s seconds or longer is slow."""
         self._metrics, self._slow_queries, self._slow_s = metrics, slow_queries, slow_s
+        self.at_once_ms: float | None = None  # the mean of what is answered on the event loop
 
     def refuse(self) -> None:
         """Count a request whose query is invalid."""
@@ -129,6 +134,9 @@ class QueryAccounts:
         seconds = perf_counter() - account.began
         self._metrics.count_query(seconds)
         self._metrics.count_outcome(outcome)
+        if account.where == PORT and outcome == "ok":
+            mean = self.at_once_ms or seconds * 1000
+            self.at_once_ms = mean + (seconds * 1000 - mean) * _WEIGHT
         if seconds >= self._slow_s:
             self._note(account, outcome, seconds)
 

@@ -116,7 +116,9 @@ def test_sparqloscope_runs() -> None:
     )
     assert len(rows) == 3
     assert all(row["ms"]["ours"] > 0 and row["rows"] == 1 and not row["differing"] for row in rows)
+    assert all(row["memory_mb"] > 0 for row in rows)
     assert summary["failed"] == {"ours": 0}
+    assert summary["made"]["memory_mb"] > 0
 
 
 @pytest.mark.ray

@@ -137,7 +137,11 @@ class Twin:
         parts.append(ChangeSet((), (), (), tuple(set(self.store.named_graphs()) - before)))
         for part in parts:
             self.feed(EntryKind.PART, encode_changes(part))
-        self.feed(EntryKind.CLOSE, encode_close(len(parts)))
+        if not replaces or added:
+            self.feed(EntryKind.CLOSE, encode_close(len(parts)))
+        else:  # all graphs are cleared
+            graphs = (DefaultGraph(), *self.store.named_graphs())
+            self.feed(EntryKind.CLOSE_CLEARED, encode_close(len(parts), graphs))
 
     def feed(self, kind: EntryKind, payload: bytes) -> None:
         self.index += 1

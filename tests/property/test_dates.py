@@ -46,8 +46,8 @@ def _dates() -> st.SearchStrategy[list[str]]:
     return st.lists(_TERMS, max_size=8) | st.lists(_DATE, max_size=8) | st.lists(_DATE_TIME, max_size=8)
 
 
-def test_dates_compare_as_in_the_engine() -> None:
-    answered: list[bool] = []
+def test_dates_compare_as_in_the_engine_switched_on_and_off() -> None:
+    with_all, with_few = list[bool](), list[bool]()
 
     @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(_dates(), _dates(), st.lists(st.tuples(_PATTERNS, _COMPARISONS), min_size=8, max_size=8))
@@ -59,12 +59,16 @@ def test_dates_compare_as_in_the_engine() -> None:
         catalog = column_tables(store)
         for pattern, comparison in asked:
             query = parse_query(f"{_PREFIXES} SELECT * {{ {pattern} BIND(({comparison}) AS ?is) }}")
-            found = view_rows(catalog, query)
-            answered.append(not isinstance(found, Refused))
-            assert isinstance(found, Refused) or found == engine_rows(store, query), comparison
+            expected = engine_rows(store, query)
+            for switched_on, answered in ((True, with_all), (False, with_few)):
+                catalog.compares_dates = switched_on
+                found = view_rows(catalog, query)
+                answered.append(not isinstance(found, Refused))
+                assert isinstance(found, Refused) or found == expected, (comparison, switched_on)
 
     run()
-    assert sum(answered) > len(answered) / 2
+    assert sum(with_few) < sum(with_all)
+    assert sum(with_all) > len(with_all) / 2
 
 
 def test_a_filter_on_dates_over_all_predicates_is_compiled() -> None:

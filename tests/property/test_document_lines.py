@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Store, serialize
 
 from graphdb.geo.spatial_index import SpatialIndex
-from graphdb.log.codec import decode_changes, encode_changes, encode_lines, told_added, told_affected
+from graphdb.log.codec import decode_changes, encode_changes, encode_lines, told_affected, told_lines
 from graphdb.model import ChangeSet
 from graphdb.rdf.canonical import canonical_lines
 from graphdb.rdf.formats import RdfSyntax
@@ -63,7 +63,7 @@ def assert_same_document(
             targets = plain.targets
     change = decode_changes(encode_lines(b"", lines))
     assert canonical_lines(change.added) == canonical_lines(part.added)
-    assert found.count == part.affected_triples == told_added(encode_lines(b"", lines))
+    assert found.count == part.affected_triples == told_lines(encode_lines(b"", lines))
     if whole_dataset:
         assert len(found.graphs) == len(targets)
         assert {g for g in found.graphs if isinstance(g, NamedNode)} == {

@@ -3,9 +3,10 @@
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store, Triple
 
 from graphdb.model import ChangeSet
 from graphdb.planning.engine_text import engine_text
@@ -15,18 +16,21 @@ from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.sparql.text_tables import TextTable
 from graphdb.store.quad_store import Answer, QuadStore
 from graphdb.store.small_joins import SearchedStar, small_join
+from graphdb.text import hit_columns, hit_joins
 from graphdb.text.hit_columns import HitColumns
 from graphdb.text.hit_joins import HitJoiner
 from graphdb.text.literal_index import ALL, LiteralIndex
 from graphdb.text.literal_search import LiteralSearcher
 
+XSD = "http://www.w3.org/2001/XMLSchema#"
 subjects = st.sampled_from([NamedNode("urn:a"), NamedNode("urn:b#é"), NamedNode("urn:c'd"), BlankNode("d")])
 predicates = st.sampled_from([NamedNode("urn:label"), NamedNode("urn:p"), NamedNode("urn:q")])
 graphs = st.sampled_from([DefaultGraph(), DefaultGraph(), NamedNode("urn:g")])
 words = st.lists(st.sampled_from(["red", "blue", "green"]), min_size=1, max_size=3).map(" ".join)
 objects = (
     words.map(Literal)
-    | st.sampled_from([Literal('a"\\\n\t,'), Literal("x", language="en"), Literal(3), Literal(1.5)])
+    | st.sampled_from([Literal('a"\\\n\t\r\x07,'), Literal("x", language="en"), Literal(3), Literal(1.5)])
+    | st.sampled_from([Literal(True), Literal("1.50", datatype=NamedNode(f"{XSD}decimal"))])
     | subjects
 )
 quads = st.builds(Quad, subjects, predicates, objects, graphs)
@@ -47,11 +51,7 @@ class Indexed:
     def __init__(self, subjects_max: int = 1_000) -> None:
         self.quads = QuadStore(Store())
         self.log_index = 0
-        columns = HitColumns(
-            lambda predicate, graph: self.quads.quads_matching(None, predicate, None, graph),
-            subjects_max,
-            lambda: None,
-        )
+        columns = HitColumns(self.quads, subjects_max, lambda: None)
         scan, current = self.quads.quads_of, lambda: self.log_index
         self.index = LiteralIndex(scan, [ALL], current, columns=columns)
         self.quads.text_index = self.index
@@ -163,23 +163,47 @@ def filled() -> Indexed:
     return indexed
 
 
-def test_a_column_is_read_when_it_is_asked_for_often_and_anew_after_a_load() -> None:
+def test_a_column_is_read_when_it_is_asked_for_and_anew_after_a_load() -> None:
     star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), filled()
     assert indexed.joined(star) is None
-    indexed.take_in()
-    assert indexed.joined(star) is None, "asked for twice"
-    for _ in range(20):
-        indexed.joined(star)
     indexed.take_in()
     found = indexed.joined(star)
     assert found is not None
     assert len(found) == 50
     indexed.index.columns.note_many()
     assert indexed.joined(star) is None
-    for _ in range(20):
-        indexed.joined(star)
     indexed.take_in()
     assert indexed.joined(star) is not None
+
+
+def test_what_many_subjects_have_that_changed_or_are_new_is_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), filled()
+    indexed.joined(star)
+    indexed.take_in()
+    subjects = [NamedNode(f"urn:{number}") for number in range(120)]
+    for subject in subjects:
+        label = Quad(subject, NamedNode("urn:label"), Literal("red"), DefaultGraph())
+        indexed.apply([label, Quad(subject, NamedNode("urn:p"), Literal("more"), DefaultGraph())], 0)
+    indexed.take_in()
+    monkeypatch.setattr(hit_joins, "_LOOKED_UP_MAX", 0)
+    found = indexed.joined(star)
+    assert found is not None
+    assert len(found) == 170
+
+
+@pytest.mark.parametrize("odd", [Triple(NamedNode("urn:a"), NamedNode("urn:b"), NamedNode("urn:c")), None])
+def test_a_column_with_triples_or_with_very_many_objects_is_not_held(
+    odd: Triple | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hit_columns, "_ROWS_MIN", 40)
+    monkeypatch.setattr(hit_columns, "_ROWS_A_SUBJECT", 2)
+    star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), filled()
+    subject, predicate = NamedNode("urn:1"), NamedNode("urn:p")
+    objects = [Literal(f"{number}!") for number in range(60)] if odd is None else [odd]
+    indexed.apply([Quad(subject, predicate, each, DefaultGraph()) for each in objects], 0)
+    for _ in range(3):
+        assert indexed.joined(star) is None
+        indexed.take_in()
 
 
 def test_it_can_be_switched_off() -> None:

@@ -2,7 +2,7 @@
 literals: also with some of the strings in the order's rest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -113,7 +113,7 @@ def _ordered(catalog: Catalog, first_of_rest: int) -> Catalog:
     run(f"CREATE TABLE later AS FROM {beyond}")
     run(f"DELETE FROM {beyond}")
     run(f"UPDATE meta SET value = '{first_of_rest}' WHERE key = 'next_term'")
-    orders = TextOrders()
+    orders = TextOrders(catalog.connection)
     assert orders.of(catalog.connection) is not None
     run("INSERT INTO terms FROM later")
     run("UPDATE meta SET value = '1000' WHERE key = 'next_term'")
@@ -180,10 +180,29 @@ def test_what_strings_are_tested_for_is_found_from_their_order() -> None:
     assert _answer(_ordered(plain, 1_000), query) == engine_rows(store, query)
 
 
+def test_more_strings_than_there_is_memory_for_are_not_put_in_order() -> None:
+    _, plain = _loaded([(1, '"a"'), (2, '"b"')], 1)
+    connection = plain.connection
+    connection.execute("UPDATE meta SET value = '100' WHERE key = 'next_term'")
+    order = TextOrders(connection).of(connection)
+    assert order is not None
+    looks: list[None] = []
+
+    def start(make: Callable[[], None]) -> None:
+        looks.append(None)
+        make()
+
+    enough, little = (TextOrders(connection, start, order.nbytes + more) for more in (16, -40))
+    assert enough.of(connection) is not None
+    assert little.of(connection) is None
+    assert little.of(connection) is None
+    assert len(looks) == 2  # in the same state it is not tried again
+
+
 def test_a_large_rest_is_merged_into_a_new_order() -> None:
     _, plain = _loaded([(1, '"a"')], 1)
     plain.connection.execute("UPDATE meta SET value = '100' WHERE key = 'next_term'")
-    orders = TextOrders()
+    orders = TextOrders(plain.connection)
     order = orders.of(plain.connection)
     assert order is not None
     rows = ", ".join(

@@ -4,6 +4,8 @@ import asyncio
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from pyoxigraph import NamedNode
+
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.node.store_lifecycle import StoreConfig
@@ -12,9 +14,12 @@ from graphdb.config import Settings
 from graphdb.log.file_log import FileLogConfig
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
+from graphdb.store import clearing
 from tests.support.shards import Shard, no_readers
 
 WRITERS = 8
+CLEARED = NamedNode("urn:cleared")
+CLEARED_QUADS = 50
 
 
 def serve(data_dir: Path, first: int, acknowledged: Connection) -> None:
@@ -37,7 +42,17 @@ async def _serve(data_dir: Path, first: int, acknowledged: Connection) -> None:
         settings, LogClient(endpoint), no_readers(), StoreConfig(checkpoint_log_bytes=20_000)
     )
     await shard.start()
-    await asyncio.gather(*(_write(shard, first + writer, acknowledged) for writer in range(WRITERS)))
+    clearing.CLEARED_QUADS_MIN = CLEARED_QUADS
+    writers = (_write(shard, first + writer, acknowledged) for writer in range(WRITERS))
+    await asyncio.gather(*writers, _clear(shard))
+
+
+async def _clear(shard: Shard) -> None:
+    """Fill a graph, and empty it as a large one."""
+    triples = " ".join(f"<urn:s{number}> <urn:p> {number} ." for number in range(CLEARED_QUADS))
+    while True:
+        for text in (f"INSERT DATA {{ GRAPH {CLEARED} {{ {triples} }} }}", f"DROP GRAPH {CLEARED}"):
+            await shard.writes(FULL_VISIBILITY).update(parse_update(text), Dataset())
 
 
 async def _write(shard: Shard, number: int, acknowledged: Connection) -> None:

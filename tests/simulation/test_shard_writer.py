@@ -7,10 +7,11 @@ is what the log makes of an empty one, also when any part of it is replayed twic
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from random import Random
 
 import pytest
-from pyoxigraph import Quad, Store
+from pyoxigraph import NamedNode, Quad, Store
 
 from actors.log.protocol import LogStatus
 from actors.shard.shard_writer import ShardWriter
@@ -27,7 +28,9 @@ from graphdb.log.log_end import LogEnd
 from graphdb.log.replay import Replayer
 from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.rdf.quad_lines import LineChange
 from graphdb.sparql.dataset import Dataset
+from graphdb.store.clearing import Emptied, clear_lines
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from tests.simulation.lossy_file_system import LossyFileSystem
@@ -140,11 +143,20 @@ class FillingStore(QuadStore):
 
 
 class Requests:
-    """Requests for one run; each leaves a mark of its own in the store."""
+    """Requests for one run; each leaves a mark of its own in the store, but for those that clear a graph."""
 
-    def __init__(self, random: Random) -> None:
-        self.random = random
+    def __init__(self, random: Random, directory: Path) -> None:
+        self.random, self.directory = random, directory
         self.answers: dict[int, Confirmation | GraphDBError] = {}
+
+    def clear(self, number: int, seed: int, state: Overlay) -> Iterable[ChangeSet] | LineChange:
+        """Empty a graph that has no marks, and perhaps take its name."""
+        random = Random(seed)
+        graph = NamedNode(f"urn:g{random.choice([1, 2])}")
+        if not state.graph_exists(graph):
+            return ()
+        emptied = Emptied((graph,), (graph,) if random.randrange(2) else ())
+        return clear_lines(state.applied_store(), emptied, self.directory / f"{number}")
 
     def plan(self, number: int, seed: int, state: Overlay) -> Iterator[ChangeSet]:
         """Toggle some quads; sometimes many (in parts), sometimes with a query, sometimes fail."""
@@ -169,20 +181,24 @@ class Requests:
     async def send(self, writer: ShardWriter, number: int) -> None:
         seed = self.random.randrange(1 << 30)
         await asyncio.sleep(0.0005 * self.random.randrange(4))
+        plan = self.clear if self.random.randrange(8) == 0 else self.plan
         try:
             confirmation = await writer.write(
-                lambda state: self.plan(number, seed, state), quick=self.random.random() < 0.5
+                lambda state: plan(number, seed, state), quick=self.random.random() < 0.5
             )
         except GraphDBError as error:
-            self.answers[number] = error
+            if plan == self.plan:
+                self.answers[number] = error
         else:
-            self.answers[number] = confirmation
+            if plan == self.plan:
+                self.answers[number] = confirmation
             assert writer.applied_index >= confirmation.snapshot_index
 
 
-async def run(seed: int, faults: bool, requests_count: int = 20) -> None:
+async def run(seed: int, directory: Path, faults: bool, requests_count: int = 20) -> None:
     random = Random(seed)
-    log, store, requests = DyingLog(random, faults), FillingStore(random, faults), Requests(random)
+    log, store = DyingLog(random, faults), FillingStore(random, faults)
+    requests = Requests(random, directory)
     ids = iter(range(1, 1 << 20))
     writer = ShardWriter(
         store,
@@ -237,18 +253,19 @@ def state_of(store: QuadStore) -> tuple[set[Quad], set[object]]:
 
 
 @pytest.mark.parametrize("ten", range(20))
-def test_whatever_the_log_does_answers_are_true(ten: int) -> None:
+def test_whatever_the_log_does_answers_are_true(ten: int, tmp_path: Path) -> None:
     for seed in range(ten * 5, ten * 5 + 5):
         try:
-            asyncio.run(run(seed, faults=True))
+            asyncio.run(run(seed, tmp_path, faults=True))
         except Exception as error:
             raise AssertionError(f"run({seed})") from error
 
 
-def test_without_trouble_nobody_is_refused_for_want_of_a_log() -> None:
+def test_without_trouble_nobody_is_refused_for_want_of_a_log(tmp_path: Path) -> None:
     async def go() -> None:
         random = Random(3)
-        log, store, requests = DyingLog(random, False), FillingStore(random, False), Requests(random)
+        log, store = DyingLog(random, False), FillingStore(random, False)
+        requests = Requests(random, tmp_path)
         ids = iter(range(1, 1000))
         writer = ShardWriter(
             store,

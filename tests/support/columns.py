@@ -99,7 +99,7 @@ async def open_columns(directory: Path, **sections: dict[str, Any]) -> AsyncIter
     server = {"data_dir": directory} | sections.pop("server", {})
     readers = {"count": 1, "queue_timeout_seconds": HANG_S} | sections.pop("readers", {})
     # however busy the machine is: the engine gives way to all else
-    of_columns = {"wait_seconds": 20} | sections.pop("columns", {})
+    of_columns = {"wait_seconds": 20, "chosen_by_cost": False} | sections.pop("columns", {})
     settings = Settings.model_validate(
         {"server": server, "readers": readers, "columns": of_columns, **sections}
     )

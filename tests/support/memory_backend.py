@@ -196,7 +196,7 @@ class MemoryBackend:
             raise HostNotAllowed("SERVICE", endpoint.value if isinstance(endpoint, Iri) else "any host")
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
-        return {"path": "reader", "reason": "there is no column view", "plan": None}
+        return {"path": "reader", "reason": "there is no column view", "plan": None, "ways": []}
 
     async def start_query(self, request: QueryRequest) -> AnswerStream:
         request = request.with_own_names()

@@ -49,7 +49,7 @@ class ScriptedBackend(MemoryBackend):
         self.exact_indexes: list[int | None] = []  # what exact_index tells next, before it tells the truth
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
-        return {"path": "reader", "reason": "there is no column view", "plan": None}
+        return {"path": "reader", "reason": "there is no column view", "plan": None, "ways": []}
 
     async def start_query(self, request: QueryRequest) -> AnswerStream:
         self.requests.append(request)

@@ -1,6 +1,6 @@
 """`ArraySegment`: a segment over arrays, wherever they lie."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -150,6 +150,10 @@ class ArraySegment:
 
     def doc_id(self, doc: int) -> str:
         return decode(self._ids.raw(self.root_number(doc)))
+
+    def root_ids(self, start: int, stop: int) -> Iterator[bytes]:
+        """The `_id`s, encoded, of the roots with numbers in [start, stop)."""
+        return self._ids.raws(start, stop)
 
     def find(self, doc_id: str) -> int:
         """Where the segment has it twice (replaced before it was searchable), the later one."""

@@ -11,6 +11,7 @@ from graphdb.sparql.patterns import FunctionCall
 from graphdb.sparql.syntax import Query, Update
 from graphdb.sparql.tables import load_tables
 from graphdb.sparql.terms import RdfLiteral, TripleTerm
+from graphdb.sparql.translation import columns_of, searches_of
 
 __all__ = ["why_refused"]
 
@@ -36,9 +37,12 @@ def _holds(kind: type, condition: Callable[[Any], bool]) -> Callable[[Any], bool
     return lambda root: any(isinstance(node, kind) and condition(node) for node in _nodes(root))
 
 
-def _has_name_beyond_ffff(request: Query | Update) -> bool:
+def _shows_name_beyond_ffff(request: Query | Update) -> bool:
+    """Or names one elsewhere, in an update or beside a search."""
     if request.text.isascii():
         return False
+    if isinstance(request, Query) and not searches_of(request):
+        return any(max(name) > "\uffff" for name in columns_of(request))
     named = (each for each in tokens(load_tables(), request.text) if each.terminal in NAMES)
     return any(max(token.text) > "\uffff" for token in named)
 
@@ -64,9 +68,9 @@ DIFFERENCES: dict[str, Callable[[Any], bool]] = {
     "annotations beside triple terms within each other": lambda request: (
         "~" in request.text and _has_term_within_a_term(request)
     ),
-    # the names of columns are the engine's, and its grammar ends there
-    "names with characters beyond U+FFFF": _has_name_beyond_ffff,
-    # no term of the engine can have one
+    # the engine writes the head of an answer, and its grammar ends there; elsewhere others stand in
+    "columns whose names have characters beyond U+FFFF": _shows_name_beyond_ffff,
+    # no term of the engine can have one, and RDF 1.2 has none: a language tag is well-formed by BCP 47
     "language tags that BCP 47 does not know": _holds(RdfLiteral, _is_no_language),
     # to SPARQL that is a custom aggregate, and the engine has only those that it is given
     "DISTINCT arguments of a function": _holds(FunctionCall, lambda call: call.distinct),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.ray_at_rest import late_timers, make_timers_late, slow_down
+from actors.ray_at_rest import late_timers, make_timers_late, make_timers_punctual, slow_down
 from tests.support.timing import HANG_S
 
 LIBRARY = ctypes.CDLL(None)
@@ -133,6 +133,8 @@ def test_the_timers_of_some_threads_are_made_late() -> None:
         assert all(is_named.wait(HANG_S) for is_named in named.values())
         make_timers_late(os.getpid(), ("late.",))
         assert [slack_s(thread) for thread in threads] == [1.0, 50e-6]
+        make_timers_punctual(os.getpid())
+        assert [slack_s(thread) for thread in threads] == [50e-6, 50e-6]
     finally:
         end.set()
     make_timers_late(2**22 + 1)  # as a process that is gone

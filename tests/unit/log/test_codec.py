@@ -10,6 +10,7 @@ from pyoxigraph import BaseDirection, BlankNode, DefaultGraph, Literal, NamedNod
 from graphdb.errors import CorruptionError
 from graphdb.log.codec import (
     decode_changes,
+    decode_cleared,
     decode_close,
     decode_entry,
     encode_change_parts,
@@ -150,5 +151,8 @@ def test_a_payload_that_was_written_wrong_is_corruption(payload: bytes) -> None:
 
 def test_a_close_counts_its_parts() -> None:
     assert decode_close(encode_close(70_000)) == 70_000
+    graphs = NamedNode("urn:g"), DefaultGraph(), BlankNode("b")
+    assert (decode_close(encode_close(3, graphs)), decode_cleared(encode_close(3, graphs))) == (3, graphs)
+    assert decode_cleared(encode_close(3)) == ()
     with pytest.raises(CorruptionError):
         decode_close(b"\x01")

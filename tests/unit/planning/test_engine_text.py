@@ -1,8 +1,9 @@
 """How the engine's text is written, each change that the engine needs, and that nothing else is touched."""
 
 import pytest
-from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store
+from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store
 
+from graphdb.errors import EvaluationFailed
 from graphdb.planning.engine_text import engine_text, where_text
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
@@ -146,3 +147,34 @@ def test_a_path_of_length_zero_needs_no_data() -> None:
     assert answers("SELECT ?q { GRAPH <x:2> { <x:9> <x:p>? ?q . ?s <x:p> <x:1> } }") == [["<x:9>"]]
     assert answers("SELECT ?q { <x:9> <x:p>? ?q . <x:9> <x:p>* ?q }") == [["<x:9>"]]
     assert answers("SELECT * { GRAPH ?g { <x:9> <x:p>? ?o } }") == [["<x:1>", "<x:9>"], ["<x:2>", "<x:9>"]]
+
+
+WIDE = "\U00010000"  # a letter that the engine does not read in names
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        (f"SELECT ?s {{ ?s <x:p> _:{WIDE} }}", [["<x:1>"]]),
+        (f"SELECT (COUNT(?{WIDE}) AS ?n) {{ ?s <x:p> ?{WIDE} FILTER(isIRI(?{WIDE})) }}", [[str(Literal(1))]]),
+        (
+            f"SELECT ?s {{ {{ SELECT ?s (?o AS ?{WIDE}) {{ ?s <x:p> ?o }} }} ?name0_0 ?{WIDE}a ?{WIDE} }}",
+            [["<x:1>"]],
+        ),
+        (
+            f"SELECT ?s {{ VALUES ?{WIDE} {{ <x:2> 3 }} ?s ?p ?{WIDE} MINUS {{ ?{WIDE} ?q ?s }} }}",
+            [["<x:1>"]],
+        ),
+    ],
+)
+def test_names_with_any_letters(text: str, rows: list[list[str]]) -> None:
+    store = Store()
+    store.add(Quad(NamedNode("x:1"), NamedNode("x:p"), NamedNode("x:2"), DefaultGraph()))
+    solutions = QuadStore(store).query(parse_query(text), Dataset())
+    assert isinstance(solutions, QuerySolutions)
+    assert [[str(term) for term in row] for row in solutions] == rows
+
+
+def test_columns_with_any_letters_are_refused() -> None:
+    with pytest.raises(EvaluationFailed):
+        QuadStore(Store()).query(parse_query(f"SELECT ?{WIDE} {{ ?{WIDE} <x:p> ?o }}"), Dataset())

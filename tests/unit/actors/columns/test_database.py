@@ -25,7 +25,7 @@ def view() -> Iterator[OpenView]:
     with duckdb.connect(":memory:") as connection:
         create(connection)
         connection.execute("INSERT INTO predicates VALUES (1, 'rest', 0, 0, 0, true)")
-        yield OpenView(connection, query_memory_mb=64)
+        yield OpenView(connection, query_memory_mb=64, arrays_bytes=1 << 20)
 
 
 def advance(view: OpenView, index: int) -> None:
@@ -210,9 +210,31 @@ def test_strings_are_put_in_order_beside_queries(view: OpenView) -> None:
     view.close()
 
 
+def test_a_query_may_end_while_strings_are_put_in_order() -> None:
+    with duckdb.connect(":memory:") as connection:
+        create(connection)
+        connection.execute(
+            "INSERT INTO terms (id, text, kind, lexical) "
+            "SELECT ? + range, range::VARCHAR, ?, md5(range::VARCHAR) FROM range(300_000)",
+            [3 << 56, int(Tag.STRING)],
+        )
+        view = OpenView(connection, query_memory_mb=64, arrays_bytes=1 << 28)
+        first, second = cursors_of(view), cursors_of(view)
+        assert view.begin(first)[1].text_order() is None
+        time.sleep(0.05)  # it is being read now
+        first.close()  # DuckDB refuses to close a connection while a cursor of it works
+        _, catalog = view.begin(second)
+        deadline = time.monotonic() + HANG_S
+        while (order := catalog.text_order()) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert order is not None
+        assert len(order.ids) == 300_000
+        view.close()
+
+
 def test_a_view_without_strings_in_order_has_none() -> None:
     with duckdb.connect(":memory:") as connection:
         create(connection)
-        view = OpenView(connection, query_memory_mb=64, strings_in_order=False)
+        view = OpenView(connection, query_memory_mb=64, arrays_bytes=1 << 20, strings_in_order=False)
         _, catalog = view.begin(cursors_of(view))
         assert catalog.text_order() is None
