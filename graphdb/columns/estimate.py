@@ -118,7 +118,7 @@ def estimate(query: AbstractQuery, catalog: Catalog, *, by_lines: bool = True) -
 
 def solutions(pattern: Algebra, catalog: Catalog) -> float:
     """How many solutions a pattern has, on average."""
-    return _rows(pattern, set(), catalog)
+    return _Solutions(catalog).of(pattern, set(), 1.0)
 
 
 def _triples(node: Any) -> Sequence[Any]:

@@ -44,6 +44,10 @@ class ShardedCatalog(Catalog):
             self._found.tags[key] = frozenset(Tag(row[0]) for row in rows)
         return self._found.tags[key]
 
+    def count(self, predicate: int, conditions: str) -> int:
+        """See `Catalog.count`."""
+        return sum(row[0] for row in self._ask(self.counting(predicate, conditions)))
+
     def holds(self, sql: str) -> bool:
         """Whether a SELECT over what every shard has has a row."""
         return bool(self._ask(f"{sql} LIMIT 1"))
