@@ -167,10 +167,14 @@ class Catalog:
 
     def count(self, predicate: int, conditions: str) -> int:
         """How many quads of a predicate that has some fulfil these conditions, in SQL."""
+        count: int = self._rows(self.counting(predicate, conditions))[0][0]
+        return count
+
+    def counting(self, predicate: int, conditions: str) -> str:
+        """The SQL of `count`."""
         source = self.source(predicate)
         word = "AND" if " WHERE " in source else "WHERE"
-        count: int = self._rows(f"SELECT count(*) {source} {word} {conditions}")[0][0]
-        return count
+        return f"SELECT count(*) {source} {word} {conditions}"
 
     def ends_of(self, predicate: int, column: str) -> Ids:
         """The terms that the subjects or objects (column s or o) of a predicate are, in ascending order."""
