@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -49,6 +49,7 @@ class HostileLine:
     p99_before_ms: float
     p99_ms: float
     memory_before_mb: float
+    memory_most_mb: float  # meanwhile, as far as one looks
     memory_after_mb: float
     cores_before: float
     cores_after: float
@@ -76,6 +77,7 @@ class HostileLine:
             "p99 ms": f"{self.p99_before_ms:.1f} to {self.p99_ms:.1f}",
             "p99 ratio": f"{self.p99_ms / self.p99_before_ms:.2f}",
             "MB": f"{self.memory_before_mb:.0f} to {self.memory_after_mb:.0f}",
+            "MB, most": f"{self.memory_most_mb:.0f}",
             "cores": f"{self.cores_before:.1f} to {self.cores_after:.1f}",
             "back after s": "never" if self.back_s is None else f"{self.back_s:.1f}",
             "": "met" if self.passes else "MISSED",
@@ -106,12 +108,21 @@ def run(scale: float, only: str) -> list[HostileLine]:
 def _line(service: RunningService, attack: Attack) -> HostileLine:
     """Quiet, the attack with point queries beside it, and the time until it is quiet again."""
     before, used = _measure_latency(service, 1.0), usage(service.data_dir, window_s=0.5)
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(2) as pool:
         attacking = pool.submit(attack_once, service.host, service.port, attack)
+        looking = pool.submit(_most_memory_mb, service, attacking)
         meanwhile = _measure_latency(service, TIMEOUT_S)
         statuses, seconds = attacking.result()
     back_s, after = wait_until_back(service.data_dir, used, BACK_S)
-    return _told(attack, statuses, seconds, before, meanwhile, used, after, back_s)
+    return _told(attack, statuses, seconds, before, meanwhile, (used, after), looking.result(), back_s)
+
+
+def _most_memory_mb(service: RunningService, attacking: "Future[Answered]") -> float:
+    """The most that the service has while somebody attacks it, looked at from time to time."""
+    most_mb = 0.0
+    while not attacking.done():
+        most_mb = max(most_mb, usage(service.data_dir).memory_mb)
+    return most_mb
 
 
 def _told(
@@ -120,10 +131,11 @@ def _told(
     seconds: float,
     before: Load,
     meanwhile: Load,
-    used: Usage,
-    after: Usage,
+    used: tuple[Usage, Usage],
+    most_mb: float,
     back_s: float | None,
 ) -> HostileLine:
+    quiet, after = used
     return HostileLine(
         name=attack.name,
         statuses=dict(statuses),
@@ -133,9 +145,10 @@ def _told(
         median_ms=meanwhile.latency_s * 1000,
         p99_before_ms=before.latency_p99_s * 1000,
         p99_ms=meanwhile.latency_p99_s * 1000,
-        memory_before_mb=used.memory_mb,
+        memory_before_mb=quiet.memory_mb,
+        memory_most_mb=most_mb,
         memory_after_mb=after.memory_mb,
-        cores_before=used.cores,
+        cores_before=quiet.cores,
         cores_after=after.cores,
         back_s=back_s,
     )

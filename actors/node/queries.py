@@ -130,17 +130,20 @@ class QueryPaths:
         else:
             unites = quads.unites_graphs
             document = await self._columns.explain(whole, applied_index, unites_graphs=unites)
-        return self._with_ways(document, request.query.text, request.timeout_s)
+        text = None if applied_index is None else request.query.text
+        return self._with_ways(document, text, request.timeout_s)
 
-    def _with_ways(self, document: dict[str, Any], text: str, timeout_s: float) -> dict[str, Any]:
-        """What the view says of a query, and what the columns and a reader would take."""
+    def _with_ways(self, document: dict[str, Any], text: str | None, timeout_s: float) -> dict[str, Any]:
+        """What the view says of a query, and what the columns and a reader would take. text is None where not
+        all is to be seen: what answers took then tells of what is hidden.
+        """
         is_possible, found = document.pop("is_possible", False), document.pop("work", None)
         work = None if found is None else Work(**found)
         refusal = None if work is None or not self._refuses_early else self._costs.refusal(work, timeout_s)
         reasons = {Way.COLUMNS: None if is_possible else document["reason"], Way.READER: refusal}
         ways = []
         for way, reason in reasons.items():
-            ms = None if work is None else self._costs.estimated_ms(way, text, work)
+            ms = None if work is None or text is None else self._costs.estimated_ms(way, text, work)
             ways.append(
                 {
                     "way": way.value,
@@ -148,7 +151,7 @@ class QueryPaths:
                     "reason": reason,
                     "estimated_rows": None if work is None else round(work.rows),
                     "estimated_ms": None if ms is None else round(ms, 1),
-                    "took_ms": self._costs.took_ms(way, text),
+                    "took_ms": None if text is None else self._costs.took_ms(way, text),
                     "chosen": document["path"] == way.value and reason is None,
                 }
             )

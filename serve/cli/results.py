@@ -86,8 +86,6 @@ def print_explanation(found: Mapping[str, Any]) -> None:
     _print(f"usually evaluated {classification['evaluated']}:")
     for reason in classification["reasons"]:
         _print(f"  {reason}")
-    out.print()
-    print_table(_ways(found["ways"]))
     _print(f"the answer {'can' if classification['cacheable'] else 'cannot'} be kept")
     query = found["query"]
     if query["engine_text"] != query["text"]:
@@ -99,6 +97,8 @@ def print_explanation(found: Mapping[str, Any]) -> None:
         _print(_lookup(lookup))
     out.print()
     print_table(_complexity(found["complexity"]))
+    out.print()
+    print_table(_ways(found["ways"]))
 
 
 def _print(line: str) -> None:

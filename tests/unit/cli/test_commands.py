@@ -94,6 +94,7 @@ def test_explain(graphdb: Run, filled: str) -> None:
     assert ["?s <http://e.example/name> ?name", "2"] in cells
     assert ["patterns", "3", "100", "security.max_patterns"] in cells
     assert not any(cell == ["optionals", "0", "32", "security.max_optionals"] for cell in cells)
+    assert any(cell[0] == "at once" and cell[-1].startswith("not possible") for cell in cells)
     as_it_is = graphdb("query", query, "--explain", "--format", "json").out
     assert json.loads(as_it_is)["evaluation"]["rows"] == 0
 

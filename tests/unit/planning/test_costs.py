@@ -7,7 +7,7 @@ import pytest
 from graphdb.planning.costs import KINDS, LearntCosts, Way, Work, cheaper, milliseconds
 
 LARGE = Work("join", 4_000_000, 2_000_000, 1000)
-LIMITED = Work("join", 10_000_000, 30, 10)
+LIMITED = Work("join", 60_000_000, 30, 10)
 SMALL = Work("list", 5, 5, 5)
 
 

@@ -97,6 +97,7 @@ def test_the_whole_of_one(client: httpx.Client, backend: ScriptedBackend) -> Non
     assert list(found) == [
         "query",
         "classification",
+        "ways",
         "columns",
         "complexity",
         "scans",
