@@ -105,6 +105,7 @@ def query(random: Random, depth: int = 0) -> dict[str, Any]:
         {"match_all": {}},
         {"nested": {"path": "c", "query": {"term": {"c.k": "x"}}, "score_mode": "sum"}},
         {"query_string": {"query": f"t:({some}) OR k:b"}},
+        {"multi_match": {"query": f"{some} a", "fields": ["t", "k"], "type": "cross_fields"}},
         {"more_like_this": {"fields": ["t"], "like": [some], "min_term_freq": 1, "min_doc_freq": 1}},
         {"knn": {"field": "v", "query_vector": [0.1, 0.5, 0.9], "k": 5, "num_candidates": 100}},
         {

@@ -321,6 +321,10 @@ class PartialSearcher(Searcher):
         super().__init__(leaves, whole.mapping, whole.analyzers, whole.memory, whole.index_name)
         self._whole = whole
 
+    @property
+    def doc_count(self) -> int:
+        return self._whole.doc_count
+
     def statistics(self, path: str) -> FieldStatistics:
         return self._whole.statistics(path)
 
