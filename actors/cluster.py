@@ -22,7 +22,7 @@ from actors.fork_server import ForkServer
 from actors.log.update_log import UpdateLog
 from actors.processes import end_processes, start_keeper
 from actors.query_keeper import QueryKeeper
-from actors.ray_at_rest import GRPC_THREADS, make_timers_late, make_timers_punctual
+from actors.ray_at_rest import look_less_often, make_timers_late, make_timers_punctual
 from actors.ray_private import calm_connections, default_temp_dir, print_no_deaths, start_head_node
 from actors.service_files import ServiceFiles
 from graphdb.config import Settings
@@ -135,7 +135,7 @@ class OwnRuntime:
 
         Not before, for its processes sleep for milliseconds at their start, again and again.
         """
-        make_timers_late(os.getpid(), GRPC_THREADS)
+        look_less_often(also_main=False)
         for child in psutil.Process().children():
             with contextlib.suppress(psutil.Error):
                 if child.name() in _SERVERS:

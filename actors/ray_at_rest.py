@@ -1,6 +1,6 @@
 """Lets Ray's threads sleep where nothing happens. Ray has no settings for this, Linux has.
 
-The main thread of each worker looks for signals a hundred times a second (`look_less_often`), and each
+Two threads of each worker look around ten and a hundred times a second (`look_less_often`), and each
 connection of gRPC wakes four times a second to see that nothing has come (`late_timers`, and for threads that
 are there already `make_timers_late`).
 """
@@ -27,7 +27,8 @@ _PR_SET_TIMERSLACK = 29
 _LATE_S, _PUNCTUAL_S = 1.0, 50e-6  # the latter is what Linux begins with
 # how the names of threads begin that gRPC starts, and Ray for gRPC
 GRPC_THREADS = ("client.poll", "server.poll", "nexting_", "timer_manager", "grpc_global_tim", "event_engine")
-_PERIOD_S = 0.25  # between two looks for signals; with a second a stop takes one more
+_MESSAGES = "worker.io"  # the thread of each of Ray's processes that sends and receives
+_PERIOD_S = 0.5  # between two looks
 _AGAIN_S, _ATTEMPTS = 0.5, 240  # until the worker waits for its first task
 _CTL_ADD, _CTL_DEL = 1, 2  # of epoll_ctl
 
@@ -78,29 +79,43 @@ def _set_slack_of(pid: int, names: tuple[str, ...], seconds: float) -> None:
                     Path(f"/proc/{thread.name}/timerslack_ns").write_text(f"{seconds * 1e9:.0f}")
 
 
-def look_less_often() -> None:
-    """Have the main thread of this worker, once it waits for tasks, look for signals four times a second.
+def look_less_often(*, also_main: bool = True) -> None:
+    """Have the threads of this process that look around by themselves do so twice a second, once they wait.
 
-    It waits in `epoll_wait` for tasks, and for a timer that its loop (Boost.Asio) sets after each look. That
-    timer is taken out, and a counter (eventfd) put in its place, under the same mark, to which a thread here
-    adds. Tasks wake the loop at once, as before. Where it does not wait like this, as with another Ray, it
-    stays as it is.
+    The main thread looks for signals a hundred times a second, the one for messages (`worker.io`) sees to its
+    timers ten times. Each waits in `epoll_wait`, for work and for a timer that its loop, of Boost.Asio, sets.
+    That timer is taken out, and a counter (eventfd) put in its place, under the same mark, to which a thread
+    here adds. Work wakes a loop at once, as before. Where one does not wait like this, as with another Ray,
+    it stays as it is. also_main: the main thread is a worker's.
     """
-    threading.Thread(target=_tick, daemon=True).start()
+    threading.Thread(target=_tick, args=(also_main,), daemon=True).start()
 
 
-def _tick() -> None:
+def _tick(also_main: bool) -> None:
+    counters: dict[int, int] = {}  # by thread
     for _ in range(_ATTEMPTS):
         time.sleep(_AGAIN_S)
-        counter = slow_down(os.getpid())
-        if counter is not None:
+        threads = _looking_around(also_main=also_main)
+        for thread in threads.difference(counters):
+            if (counter := slow_down(thread)) is not None:
+                counters[thread] = counter
+        if counters.keys() == threads:
             break
-    else:
-        return
     make_timers_late(os.getpid(), GRPC_THREADS)
-    while True:
-        time.sleep(_PERIOD_S)
-        os.eventfd_write(counter, 1)
+    while counters:
+        time.sleep(_PERIOD_S - time.monotonic() % _PERIOD_S)  # with those of other processes
+        for counter in counters.values():
+            os.eventfd_write(counter, 1)
+
+
+def _looking_around(*, also_main: bool) -> set[int]:
+    """The threads of this process that wake often though there is nothing to do."""
+    found = {os.getpid()} if also_main else set[int]()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it has ended meanwhile
+            if (thread / "comm").read_text().strip() == _MESSAGES:
+                found.add(int(thread.name))
+    return found
 
 
 def slow_down(thread: int) -> int | None:

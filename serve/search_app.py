@@ -11,6 +11,7 @@ from serve.access.own_pages import OwnPages
 from serve.port.application import PortApplication
 from serve.search.administration import (
     aliases,
+    allocation,
     analyze,
     cat,
     cluster,
@@ -31,6 +32,7 @@ __all__ = ["build_search_app"]
 
 MODULES = (
     aliases,
+    allocation,
     analyze,
     bulk,
     by_query,

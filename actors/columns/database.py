@@ -298,9 +298,8 @@ class OpenView:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
         is_present = version is not None and version is self._version  # and so were they
-        if not is_present:
-            arrays = QuadArrays(arrays.bytes_max)
-        catalog = Catalog(cursor, arrays, self._orders, compares_dates=self._compares_dates)
+        arrays_now = arrays if is_present else QuadArrays(arrays.bytes_max)
+        catalog = Catalog(cursor, arrays_now, self._orders, compares_dates=self._compares_dates)
         if cursors.version is not None:
             self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog

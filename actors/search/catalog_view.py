@@ -158,17 +158,17 @@ class CatalogView:
         """Begin to make findable what was written to these indexes; those that are gone are passed over."""
         found = [index for name in names if (index := self.catalog.find(name)) is not None]
         for index in found:
-            index.shard.seal()
+            index.shards.seal()
         return found
 
     def adopt(self, indexes: Iterable[Index]) -> None:
         """Search what was sealed and has been built."""
         for index in indexes:
-            index.shard.adopt_built()
+            index.shards.adopt_built()
 
-    def graph_files(self, index: Index) -> GraphFiles:
-        """Where the graphs of an index's vectors lie. Any thread."""
-        return GraphFiles(RealFileSystem(), self._files.directory_of(index))
+    def graph_files(self, index: Index, shard: int) -> GraphFiles:
+        """Where the graphs of the vectors of a shard lie. Any thread."""
+        return GraphFiles(RealFileSystem(), self._files.directory_of(index, shard))
 
     def plan_flush(self) -> CatalogSave | None:
         """What is to be put on disk; None where all is there. Raises UnavailableError."""

@@ -216,7 +216,7 @@ class CursorWriter:
             if error is None or result.again:
                 continue
             self._failures.note(doc_id, error)
-            if write.operation.action is Action.INDEX and self._here().shard.get(doc_id) is not None:
+            if write.operation.action is Action.INDEX and self._here().shards.get(doc_id) is not None:
                 stale.append(DocumentWrite(write.index, Operation(Action.DELETE, doc_id)))
         return stale
 

@@ -235,7 +235,7 @@ class IndexFollower:
 
     def _stored_beside(self, ids: set[str]) -> list[str]:
         index = self._index()
-        return [] if index is None else [one for one in index.shard.ids() if one not in ids]
+        return [] if index is None else [one for one in index.shards.ids() if one not in ids]
 
     def _differences(self, ids: Sequence[str], documents: Documents) -> list[Operation]:
         index = self._index()
@@ -248,7 +248,7 @@ class IndexFollower:
 
 def _stored_in(index: Index) -> Callable[[str], bytes | None]:
     def stored(doc_id: str) -> bytes | None:
-        document = index.shard.get(doc_id)
+        document = index.shards.get(doc_id)
         return None if document is None else document.source
 
     return stored

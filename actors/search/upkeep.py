@@ -105,9 +105,9 @@ class Merger:
         self,
         find: Callable[[str], Index | None],
         thread: SearchThread,
-        graph_files: Callable[[Index], GraphFiles],
+        graph_files: Callable[[Index, int], GraphFiles],
     ) -> None:
-        """find tells an index by its name; graph_files are those of its directory."""
+        """find tells an index by its name; graph_files are those of the directory of a shard."""
         self._find, self._thread, self._graph_files = find, thread, graph_files
         self._closing = threading.Event()
         self._one_at_a_time = asyncio.Lock()
@@ -121,8 +121,8 @@ class Merger:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def merge_down(self, index: Index, segments_max: int) -> None:
-        """Merge until the index has not more segments than that."""
-        while await self._merge(index, lambda: index.shard.plan_merge(segments_max)):
+        """Merge until no shard of the index has more segments than that."""
+        while await self._merge(index, lambda: index.shards.plan_merge(segments_max)):
             pass
 
     async def close(self) -> None:
@@ -140,7 +140,7 @@ class Merger:
             try:
                 if index is None:
                     continue
-                if await self._merge(index, index.shard.plan_merge):
+                if await self._merge(index, index.shards.plan_merge):
                     self._names[name] = None  # behind the others: there may be more to do
                 else:
                     await self._thread.beside(self._keep_graphs, index)
@@ -156,20 +156,20 @@ class Merger:
             if planned is None:
                 return False
             merged = await self._thread.beside(self._merged, index, planned)
-            return await self._thread.write(index.shard.adopt_merge, planned, merged)
+            return await self._thread.write(index.shards.adopt_merge, planned, merged)
 
     def _merged(self, index: Index, plan: MergePlan) -> ArraySegment:
         merged = merge(plan.leaves, plan.name)
         leaf = Leaf(merged, np.ones(merged.size, np.bool_), 0)
-        keep_graphs([leaf], index.mapping, self._graph_files(index), self._closing.is_set)
+        keep_graphs([leaf], index.mapping, self._graph_files(index, plan.shard), self._closing.is_set)
         return merged
 
     def _keep_graphs(self, index: Index) -> None:
-        leaves = index.shard.leaves()
-        if missing_graphs(leaves, index.mapping):
-            files = self._graph_files(index)
-            keep_graphs(leaves, index.mapping, files, self._closing.is_set)
-            remove_stale(leaves, files)
+        for number, leaves in enumerate(index.shards.view().parts):
+            if missing_graphs(leaves, index.mapping):
+                files = self._graph_files(index, number)
+                keep_graphs(leaves, index.mapping, files, self._closing.is_set)
+                remove_stale(leaves, files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ class Upkeep:
 
 def _build(indexes: Iterable[Index]) -> None:
     for index in indexes:
-        index.shard.build_sealed()
+        index.shards.build_sealed()
 
 
 def _tell(waiting: "Iterable[asyncio.Future[None]]") -> None:

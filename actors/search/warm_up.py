@@ -66,9 +66,9 @@ def _states(files: CatalogFiles) -> Iterator[Index]:
     yield index
     files.save(catalog, 3)
     yield index
-    plan = index.shard.plan_merge(1)
+    plan = index.shards.plan_merge(1)
     assert plan is not None
-    index.shard.adopt_merge(plan, merge(plan.leaves, plan.name))
+    index.shards.adopt_merge(plan, merge(plan.leaves, plan.name))
     yield index
 
 

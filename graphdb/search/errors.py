@@ -13,6 +13,7 @@ __all__ = [
     "index_not_found",
     "mapper_parsing",
     "parsing",
+    "routing_missing",
     "unexpected",
     "version_conflict",
 ]
@@ -80,9 +81,15 @@ def index_not_found(name: str) -> SearchError:
     return SearchError("index_not_found_exception", f"no such index [{name}]", 404, metadata)
 
 
-def version_conflict(index: str, doc_id: str, reason: str) -> SearchError:
+def routing_missing(index: str, doc_id: str) -> SearchError:
+    """A document whose shard is not known: its index wants a routing with every request."""
+    reason = f"routing is required for [{index}]/[{doc_id}]"
+    return SearchError("routing_missing_exception", reason, 400, {"index": index})
+
+
+def version_conflict(index: str, shard: int, doc_id: str, reason: str) -> SearchError:
     """A document that is not in the state that the request supposes."""
-    metadata = {"shard": "0", "index": index}
+    metadata = {"shard": str(shard), "index": index}
     return SearchError("version_conflict_engine_exception", f"[{doc_id}]: {reason}", 409, metadata)
 
 

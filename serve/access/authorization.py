@@ -146,6 +146,8 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/_cluster/health /_cluster/health/{index} /_cluster/pending_tasks /_cluster/settings"),
     (READ, "GET", "/_cluster/state /_cluster/state/{metric} /_cluster/state/{metric}/{index}"),
     (READ, "GET", "/_cluster/stats /_cluster/stats/nodes/{node_id}"),
+    (READ, "GET POST", "/_cluster/allocation/explain"),
+    (ADMIN, "POST", "/_cluster/reroute"),
     (ADMIN, "PUT", "/_cluster/settings"),
     (
         READ,
@@ -172,6 +174,7 @@ SEARCH_PERMISSIONS = _table(
     (ADMIN, "PUT", "[/{index}]/_alias /{index}/_aliases"),
     (ADMIN, "DELETE", "/{index}/_alias/{name} /{index}/_aliases/{name}"),
     (ADMIN, "POST", "/_aliases"),
+    (ADMIN, "PUT POST", "/{index}/_split/{target} /{index}/_shrink/{target} /{index}/_clone/{target}"),
     (ADMIN, "PUT POST DELETE", "/_index_template/{name} /_component_template/{name}"),
     (ADMIN, "POST", "[/{index}]/_forcemerge [/{index}]/_cache/clear"),
     (WRITE, "GET POST", "[/{index}]/_refresh [/{index}]/_flush"),

@@ -47,9 +47,9 @@ def test_outcomes_and_contents_are_those_of_a_naive_twin(seed: int) -> None:
         assert outcome_of(outcome) == twin.apply(command, made), command
         assert outcome_of(other.apply(stored, number, number)) == outcome_of(outcome)
         for index in random.sample(other.indexes(), k=min(1, len(other.indexes()))):
-            random.choice([index.shard.refresh, index.shard.seal, index.shard.build_sealed])()
-            index.shard.adopt_built()
-            index.shard.maybe_merge()
+            random.choice([index.shards.refresh, index.shards.seal, index.shards.build_sealed])()
+            index.shards.adopt_built()
+            index.shards.maybe_merge()
     expected = {uuid: (index.types, index.documents) for uuid, index in twin.indexes.items()}
     for catalog in (one, other):
         found = contents_of(catalog)

@@ -60,7 +60,7 @@ class Lives:
                 self.saved = len(self.log)
         elif kind == 1:
             for index in catalog.indexes():
-                index.shard.maybe_merge()
+                index.shards.maybe_merge()
         else:
             uuids = [index.uuid for index in catalog.indexes()]
             self.log.append(random_command(self._random, uuids, len(self.log) + 1))

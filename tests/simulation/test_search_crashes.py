@@ -116,7 +116,7 @@ class World:
             index = node.catalog.find(INDEX)
             assert index is not None
             await node.refresh([index])
-            documents = {doc_id: index.shard.get(doc_id) for doc_id in map(str, range(IDS))}
+            documents = {doc_id: index.shards.get(doc_id) for doc_id in map(str, range(IDS))}
             assert {key: one.source for key, one in documents.items() if one is not None} == expected
             assert found(node, INDEX) == len(expected)
         first, second = (self._numbers(node) for node in self.nodes)
@@ -125,7 +125,7 @@ class World:
     def _numbers(self, node: SearchNode) -> dict[str, tuple[int, int]]:
         index = node.catalog.find(INDEX)
         assert index is not None
-        documents = ((doc_id, index.shard.get(doc_id)) for doc_id in map(str, range(IDS)))
+        documents = ((doc_id, index.shards.get(doc_id)) for doc_id in map(str, range(IDS)))
         return {doc_id: (one.version, one.seq_no) for doc_id, one in documents if one is not None}
 
     async def _await_applied(self, node: SearchNode) -> None:

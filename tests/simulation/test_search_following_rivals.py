@@ -167,7 +167,7 @@ def index_of(node: SearchNode, name: str) -> Index:
 
 
 def documents(node: SearchNode, name: str) -> dict[str, Any]:
-    shard = index_of(node, name).shard
+    shard = index_of(node, name).shards
     found = {doc_id: shard.get(doc_id) for doc_id in shard.ids()}
     return {doc_id: orjson.loads(one.source) for doc_id, one in found.items() if one is not None}
 

@@ -1,6 +1,7 @@
 """A catalogue as plain dictionaries, and random commands for both."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -22,6 +23,7 @@ from graphdb.search.catalog.catalog_commands import (
     WriteDocuments,
 )
 from graphdb.search.segments.operations import Action, Operation
+from graphdb.search.segments.shard_routing import ShardRouting
 
 __all__ = ["CatalogTwin", "TwinIndex", "contents_of", "outcome_of", "random_command"]
 
@@ -42,7 +44,8 @@ class TwinIndex:
     aliases: dict[str, dict[str, Any]] = field(default_factory=dict)
     documents: dict[str, tuple[dict[str, Any], int, int]] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
-    seq_no: int = 0
+    routing: ShardRouting = field(default_factory=ShardRouting)
+    seq_nos: Counter[int] = field(default_factory=Counter)  # the next one of each shard
 
 
 class CatalogTwin:
@@ -57,7 +60,8 @@ class CatalogTwin:
     def apply(self, command: Command, made_uuid: Any) -> Any:
         """The outcome in the form of `outcome_of`; made_uuid tells the uuid of an index that a write made."""
         if isinstance(command, CreateIndex):
-            return self._create(command.name, command.uuid)
+            shards = command.body.get("settings", {}).get("number_of_shards", 1)
+            return self._create(command.name, command.uuid, shards)
         if isinstance(command, WriteDocuments):
             return [self._write(write, made_uuid) for write in command.writes]
         if isinstance(command, RefreshIndices):
@@ -76,14 +80,15 @@ class CatalogTwin:
             return None
         return self._map(command) if isinstance(command, PutMapping) else self._alias(command)
 
-    def _create(self, name: str, uuid: str) -> Any:
+    def _create(self, name: str, uuid: str, shards: int = 1) -> Any:
         if name != name.lower():
             return "invalid_index_name_exception"
         if self.by_name(name):
             return "resource_already_exists_exception"
         if any(name in index.aliases for index in self.indexes.values()):
             return "invalid_index_name_exception"
-        self.indexes[uuid] = TwinIndex(name, uuid)
+        routing = ShardRouting.checked(name, shards, None, 1)
+        self.indexes[uuid] = TwinIndex(name, uuid, routing=routing)
         return name
 
     def _map(self, command: PutMapping) -> Any:
@@ -152,8 +157,9 @@ class CatalogTwin:
 
     def _done(self, index: TwinIndex, doc_id: str, outcome: str) -> tuple[str, str, int, int]:
         index.versions[doc_id] = index.versions.get(doc_id, 0) + 1
-        index.seq_no += 1
-        return index.name, outcome, index.versions[doc_id], index.seq_no - 1
+        shard = index.routing.shard_of(doc_id, None)
+        index.seq_nos[shard] += 1
+        return index.name, outcome, index.versions[doc_id], index.seq_nos[shard] - 1
 
 
 def outcome_of(outcome: Outcome) -> Any:
@@ -174,9 +180,9 @@ def contents_of(catalog: Catalog) -> dict[str, TwinIndex]:
     """The catalogue in the form of the twin. It is refreshed."""
     found = {}
     for index in catalog.indexes():
-        index.shard.refresh()
+        index.shards.refresh()
         documents = {}
-        for leaf in index.shard.leaves():
+        for leaf in index.shards.leaves():
             segment = leaf.segment
             for doc in np.flatnonzero(leaf.roots).tolist():
                 versions = int(segment.versions[doc]), int(segment.seq_nos[doc])
@@ -198,7 +204,8 @@ def random_command(random: Random, uuids: list[str], number: int) -> Command:
     kind = random.randrange(12)
     chosen = tuple(dict.fromkeys(random.choices(uuids, k=2))) if uuids else ()
     if kind == 0 or not chosen:
-        return CreateIndex(random.choice(NAMES), f"uuid{number}")
+        body: dict[str, Any] = random.choice([{}, {"settings": {"number_of_shards": 3}}])
+        return CreateIndex(random.choice(NAMES), f"uuid{number}", body)
     if kind == 1 and random.random() < 0.4:
         return DeleteIndices(chosen[:1])
     if kind == 2:

@@ -82,10 +82,10 @@ class MemorySearch:
 
     async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
         for index in indexes:
-            leaves = index.shard.leaves()
-            if len(leaves) > max_segments:
-                plan = MergePlan(leaves, f"_merged_{next(self._numbers)}")
-                index.shard.adopt_merge(plan, merge(plan.leaves, plan.name))
+            for number, leaves in enumerate(index.shards.view().parts):
+                if len(leaves) > max_segments:
+                    plan = MergePlan(leaves, f"_merged_{next(self._numbers)}", number)
+                    index.shards.adopt_merge(plan, merge(plan.leaves, plan.name))
 
     async def ask_other(self, node_id: int, request: bytes, timeout_s: float) -> bytes:
         if node_id not in self.others:

@@ -63,10 +63,10 @@ def index_of(node: SearchNode, name: str = "books") -> Index:
 
 def source_of(node: SearchNode, number: int, index: str = "books") -> bytes | None:
     """A document as it was written last."""
-    document = index_of(node, index).shard.get(str(number))
+    document = index_of(node, index).shards.get(str(number))
     return None if document is None else document.source
 
 
 def found(node: SearchNode, index: str = "books") -> int:
     """How many documents a search can find."""
-    return index_of(node, index).shard.stats().documents
+    return index_of(node, index).shards.stats().documents

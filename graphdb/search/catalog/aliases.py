@@ -9,7 +9,14 @@ from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.query import parse_query
 
-__all__ = ["alias_options", "aliases_missing", "check_aliases", "read_aliases", "with_alias_actions"]
+__all__ = [
+    "alias_options",
+    "aliases_missing",
+    "check_aliases",
+    "document_routing",
+    "read_aliases",
+    "with_alias_actions",
+]
 
 _ALIASES_MAX = 10_000  # of one index
 _FLAGS = ("is_write_index", "is_hidden")
@@ -53,6 +60,27 @@ def _flag(name: str, value: Any) -> bool:
     if value not in (True, False, "true", "false"):
         raise illegal_argument(f"Failed to parse value [{value}] as only [true] or [false] are allowed.")
     return value in (True, "true")
+
+
+def document_routing(alias: str, options: AliasOptions, routing: str | None) -> str | None:
+    """The routing of a document that a request names by an alias. routing: what the request says itself.
+
+    Errors: illegal_argument_exception where both say something, or the alias names several.
+    """
+    given = options.get("index_routing")
+    if given is None:
+        return routing
+    if routing is not None and routing != given:
+        raise illegal_argument(
+            f"Alias [{alias}] has index routing associated with it [{given}], and was provided with "
+            f"routing value [{routing}], rejecting operation"
+        )
+    if "," in given:
+        raise illegal_argument(
+            f"index/alias [{alias}] provided with routing value [{given}] that resolved to several routing "
+            "values, rejecting operation"
+        )
+    return str(given)
 
 
 def read_aliases(body: object, index: Index) -> dict[str, AliasOptions]:

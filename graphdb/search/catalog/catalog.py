@@ -142,7 +142,7 @@ class Catalog:
                 return []
 
         def target(write: DocumentWrite) -> tuple[Index, AliasOptions]:
-            index, options = self._target(write, log_index, timestamp_ms)
+            index, options = self._target(write, log_index, timestamp_ms, command.in_one_shard)
             if index.follows_graph and index is not following:
                 raise illegal_argument(f"index [{index.name}] follows the graph: change the graph instead")
             return index, options
@@ -151,15 +151,17 @@ class Catalog:
         if following is not None and move is not None:
             following.cursor = move.unfinished if is_unfinished(following, results) else move.after
         for index in written if command.refresh else ():
-            index.shard.refresh()
+            index.shards.refresh()
         return results
 
-    def _target(self, write: DocumentWrite, log_index: int, timestamp_ms: int) -> tuple[Index, AliasOptions]:
+    def _target(
+        self, write: DocumentWrite, log_index: int, timestamp_ms: int, in_one_shard: bool
+    ) -> tuple[Index, AliasOptions]:
         state, name = self._state, write.index
         if write.require_alias and name not in state.by_alias:
             raise _no_alias(name)
         if name not in state.by_name and name not in state.by_alias and makes_index(write):
-            new = NewIndex(name, _uuid(name, log_index), timestamp_ms, {}, automatic=True)
+            new = NewIndex(name, _uuid(name, log_index), timestamp_ms, {}, True, in_one_shard)
             self._state = with_new_index(state, new, self.check_graph)
         return write_target(self._state, name)
 

@@ -37,11 +37,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """body: settings, mappings, aliases, as PUT /{index} takes them. Its outcome: the index's name."""
+    """body: settings, mappings, aliases, as PUT /{index} takes them. Its outcome: the index's name.
+
+    in_one_shard: it was logged when `number_of_shards` was only shown, and the index is as it was made then.
+    """
 
     name: str
     uuid: str
     body: Mapping[str, Any] = field(default_factory=dict)
+    in_one_shard: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +188,13 @@ class WriteDocuments:
     """Each takes effect or fails by itself. Its outcome: a list of WriteResult, one for each.
 
     refresh: find them from here on. cursor: where the index's does not stand where it has to, nothing is
-    written, and the outcome is an empty list.
+    written, and the outcome is an empty list. in_one_shard: as of `CreateIndex`, for indexes that it makes.
     """
 
     writes: tuple[DocumentWrite, ...]
     refresh: bool = False
     cursor: CursorMove | None = None
+    in_one_shard: bool = False
 
 
 @dataclass(slots=True)

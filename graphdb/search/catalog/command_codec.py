@@ -1,13 +1,16 @@
 """The bytes of a command, as they stand in the payload of a log entry.
 
-    version u8 (1) | length of the head u32 | head: JSON | bodies of documents, one after the other
+    version u8 (2) | length of the head u32 | head: JSON | bodies of documents, one after the other
 
 All numbers are little-endian. The head is `{"command": name, ...members}`; a document's write is there a row
 `[index, action, _id, bytes of the body, others]`, and the body itself follows as it came.
+
+Version 1 is of the time when every index was in one shard, and is the same but for that.
 """
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -37,7 +40,7 @@ from graphdb.search.segments.operations import Action, Operation
 
 __all__ = ["decode_command", "encode_command"]
 
-_VERSION = 1
+_VERSION, _IN_ONE_SHARD = 2, 1
 _HEADER = struct.Struct("<BI")
 _WHERE = "a search entry of the log"
 _PLAIN: dict[str, type[Any]] = {
@@ -71,6 +74,7 @@ def encode_command(command: Command) -> bytes:
         head = {"command": "update_aliases", "actions": rows}
     else:
         members = {name: getattr(command, name) for name in command.__dataclass_fields__}
+        members.pop("in_one_shard", None)  # what is logged now is not
         head = {"command": _NAMES[type(command)], **members}
     try:
         raw = orjson.dumps(head)
@@ -123,12 +127,15 @@ def decode_command(payload: bytes) -> Command:
     """Raises CorruptionError."""
     try:
         version, length = _HEADER.unpack_from(payload)
-        if version != _VERSION:
+        if version not in (_VERSION, _IN_ONE_SHARD):
             raise CorruptionError(f"a command of format {version}, not {_VERSION}", _WHERE)
         head = orjson.loads(memoryview(payload)[_HEADER.size : _HEADER.size + length])
-        return _decoded(head, payload, _HEADER.size + length)
+        command = _decoded(head, payload, _HEADER.size + length)
     except (struct.error, ValueError, TypeError, KeyError, IndexError) as error:
         raise CorruptionError(f"no command: {error!r}", _WHERE) from error
+    if version == _IN_ONE_SHARD and isinstance(command, CreateIndex | WriteDocuments):
+        return replace(command, in_one_shard=True)
+    return command
 
 
 def _decoded(head: dict[str, Any], payload: bytes, bodies_at: int) -> Command:

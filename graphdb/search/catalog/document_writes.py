@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.analysis.parameters import time_limit
+from graphdb.search.catalog.aliases import document_routing
 from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
 from graphdb.search.catalog.index_names import write_target
 from graphdb.search.catalog.index_settings import flag_setting
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
-from graphdb.search.errors import SearchError, illegal_argument, unexpected
+from graphdb.search.errors import SearchError, routing_missing, unexpected
 from graphdb.search.mapping import Mapping
 from graphdb.search.segments.document_updates import read_object, updated_source
 from graphdb.search.segments.operations import (
@@ -69,7 +70,7 @@ class _Trial:
         """The document as it would be stored, and the sequence number of the one that it is made of."""
         if operation.action is not Action.UPDATE:
             return operation.body, -1
-        there = self._index.shard.get(operation.doc_id)
+        there = self._index.shards.get(operation.doc_id, operation.routing)
         if there is None:
             return updated_source(self._index.name, operation, MISSING), -1
         found = Current(True, there.version, there.seq_no, there.source, there.routing)
@@ -79,14 +80,16 @@ class _Trial:
 
 def _prepared(state: CatalogState, write: DocumentWrite, trials: dict[str, _Trial]) -> DocumentWrite:
     try:
-        index, _ = write_target(state, write.index)
+        index, options = write_target(state, write.index)
     except SearchError:
         return write  # applying it says what is wrong, or makes the index
     if not index.has_patterns or write.operation.action is Action.DELETE:
         return write
     trial = trials.setdefault(index.uuid, _Trial(index))
     try:
-        return replace(write, tried=trial.try_out(write.operation), error=None)
+        routing = document_routing(write.index, options, write.operation.routing)
+        tried = trial.try_out(write.operation._replace(routing=routing))
+        return replace(write, tried=tried, error=None)
     except SearchError as error:
         return replace(write, tried=None, error=error)
 
@@ -172,7 +175,7 @@ def is_unfinished(index: Index, results: Sequence[WriteResult]) -> bool:
     that was refused is still there.
     """
     failed = (one for one in results if one.result.error is not None)
-    return any(one.again or index.shard.get(one.result.doc_id) is not None for one in failed)
+    return any(one.again or index.shards.get(one.result.doc_id) is not None for one in failed)
 
 
 def check_blocks(index: Index) -> None:
@@ -190,23 +193,17 @@ def admitted(index: Index, options: AliasOptions, write: DocumentWrite) -> Opera
         raise write.error
     check_blocks(index)
     operation = write.operation
-    routing = options.get("index_routing")
-    if routing is not None and operation.routing not in (None, routing):
-        raise illegal_argument(
-            f"Alias [{write.index}] has index routing associated with it [{routing}], and was provided with "
-            f"routing value [{operation.routing}], rejecting operation"
-        )
-    if operation.routing is None and routing is not None:
+    routing = document_routing(write.index, options, operation.routing)
+    if routing != operation.routing:
         operation = operation._replace(routing=routing)
     if operation.routing is None and index.mapping.routing_required:
-        reason = f"routing is required for [{index.name}]/[{operation.doc_id}]"
-        raise SearchError("routing_missing_exception", reason, 400, {"index": index.name})
+        raise routing_missing(index.name, operation.doc_id)
     return operation
 
 
 def _applied_together(index: Index, writes: Sequence[DocumentWrite]) -> list[WriteResult]:
     before = index.mapping
-    results = index.shard.apply([write.operation for write in writes])
+    results = index.shards.apply([write.operation for write in writes])
     if index.mapping is not before:
         index.mapping_version += 1
     return [WriteResult(index.name, result) for result in results]
@@ -228,7 +225,7 @@ def _was_tried(index: Index, write: DocumentWrite) -> bool:
         return False
     if operation.action is not Action.UPDATE:
         return True
-    current = index.shard.get(operation.doc_id)
+    current = index.shards.get(operation.doc_id, operation.routing)
     return write.tried[1] == (-1 if current is None else current.seq_no)
 
 

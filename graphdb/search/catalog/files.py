@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as JsonObject
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from graphdb.errors import CorruptionError
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.index_settings import analyzers_of, limits_of
+from graphdb.search.catalog.index_settings import analyzers_of, in_one_shard, limits_of, routing_of
 from graphdb.search.catalog.state import CatalogState, Index, KnownNode
 from graphdb.search.errors import SearchError
 from graphdb.search.mapping import Mapping
@@ -23,6 +23,7 @@ from graphdb.search.segments.index_files import (
     encode_checked,
 )
 from graphdb.search.segments.index_shard import IndexShard, OpenAt
+from graphdb.search.segments.index_shards import IndexShards
 from graphdb.search.segments.segment_file import map_file
 
 __all__ = [
@@ -47,7 +48,7 @@ _MARK = "graphdb-search-catalog-1"  # the last number is the format's version
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """One index; generation is of its commit."""
+    """One index; generations are of the commits of its shards, by number."""
 
     name: str
     uuid: str
@@ -56,7 +57,24 @@ class IndexRow:
     aliases: JsonObject[str, Any]
     mapping_version: int
     cursor: int
-    generation: int
+    generations: Sequence[int]
+
+    @classmethod
+    def decode(cls, values: dict[str, Any]) -> "IndexRow":
+        """Before there were shards an index had one commit, whatever its settings said of shards."""
+        if "generation" in values:
+            values["generations"] = [values.pop("generation")]
+            values["settings"] = in_one_shard(values["settings"])
+        return cls(**values)
+
+    def directories(self) -> list[str]:
+        """Of its shards, by number; the first is where an index was before there were shards."""
+        return [shard_directory(self.uuid, number) for number in range(len(self.generations))]
+
+
+def shard_directory(uuid: str, number: int) -> str:
+    """The name of the directory of a shard."""
+    return f"{uuid}.{number}" if number else uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +100,7 @@ class CatalogFile:
     def decode(cls, data: bytes, where: str) -> "CatalogFile":
         """Raises CorruptionError."""
         values = decode_checked(_MARK, data, "catalogue of search indexes", where)
-        values["indexes"] = tuple(IndexRow(**row) for row in values["indexes"])
+        values["indexes"] = tuple(map(IndexRow.decode, values["indexes"]))
         return cls(**values)
 
 
@@ -104,29 +122,32 @@ def write_catalog_file(file_system: FileSystem, directory: str, content: Catalog
 # `CatalogFiles`: the catalogue of a node on disk, written so that a crash leaves it as of one log index.
 #
 #     search/catalog      what there is (`catalog_file.py`), and which commit of each index belongs to it
-#     search/<uuid>/      the documents and the mapping of one index (`graphdb.search.segments.index_files`)
+#     search/<uuid>/      the documents and the mapping of an index (`graphdb.search.segments.index_files`)
+#     search/<uuid>.1/    the same of its second shard, where it has more than one
 #
-# Indexes are committed first, the file that names their commits is replaced then, older commits go last.
+# Shards are committed first, the file that names their commits is replaced then, older commits go last.
 # All that may be done beside the thread that applies, which says what there is before, and hears of it
 # afterwards.
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogSave:
-    """What is to be on disk: the file, and the indexes that have changed since they were committed."""
+    """What is to be on disk: the file, and the shards that have changed since they were committed: of which
+    index, and their number in it.
+    """
 
     content: CatalogFile
-    indexes: Sequence[tuple[Index, SavePlan]]
+    shards: Sequence[tuple[Index, int, SavePlan]]
 
     def note(self, commits: Sequence[SavedCommit]) -> None:
         """It is on disk. To be called where the catalogue changes."""
-        for (index, _), commit in zip(self.indexes, commits, strict=True):
-            index.shard.note_saved(commit)
+        for (index, number, _), commit in zip(self.shards, commits, strict=True):
+            index.shards.note_saved(number, commit)
 
     def give_up(self) -> None:
         """It could not be written. What was sealed for it is found all the same. To be called as `note`."""
-        for index, _ in self.indexes:
-            index.shard.adopt_built()
+        for index in {index.uuid: index for index, _, _ in self.shards}.values():
+            index.shards.adopt_built()
 
 
 class CatalogFiles:
@@ -135,7 +156,7 @@ class CatalogFiles:
     def __init__(self, file_system: FileSystem, directory: str) -> None:
         self._system, self._directory = file_system, directory
         self._opening = 1
-        self._files: dict[str, IndexFiles] = {}  # of every index that has a directory
+        self._files: dict[str, IndexFiles] = {}  # of every shard that has a directory, by its name
 
     def load(self) -> tuple[Catalog, int] | None:
         """The catalogue and the log index that it is of; None where there never was one.
@@ -149,7 +170,7 @@ class CatalogFiles:
             content = replace(content, opening=content.opening + 1)
             write_catalog_file(self._system, self._directory, content)
             self._opening = content.opening
-            self._remove_unknown({row.uuid for row in content.indexes})
+            self._remove_unknown({name for row in content.indexes for name in row.directories()})
         indexes = [self._open(row) for row in content.indexes]
         state = CatalogState(
             {index.uuid: index for index in indexes},
@@ -168,16 +189,19 @@ class CatalogFiles:
         Raises UnavailableError: on disk is then what was saved before, or this.
         """
         for index in catalog.state.by_uuid.values():
-            index.shard.refresh()
+            index.shards.refresh()
         planned = self.plan(catalog, log_index)
         planned.note(self.write(planned))
 
     def plan(self, catalog: Catalog, log_index: int) -> CatalogSave:
         """What there is, as of the last entry that was applied. To be called where the catalogue changes."""
         state = catalog.state
-        unsaved = [index for index in state.by_uuid.values() if not index.shard.is_saved]
-        plans = {index.uuid: index.shard.plan_save(log_index) for index in unsaved}
-        rows = [_row(index, state, plans.get(index.uuid)) for index in state.by_uuid.values()]
+        indexes = state.by_uuid.values()
+        plans = [
+            (index, number, plan) for index in indexes for number, plan in index.shards.plan_save(log_index)
+        ]
+        generations = {(index.uuid, number): plan.generation for index, number, plan in plans}
+        rows = [_row(index, state, generations) for index in indexes]
         nodes = {str(number): (node.name, node.address) for number, node in state.nodes.items()}
         content = CatalogFile(
             log_index,
@@ -189,46 +213,59 @@ class CatalogFiles:
             nodes,
             state.cluster_settings,
         )
-        return CatalogSave(content, [(index, plans[index.uuid]) for index in unsaved])
+        return CatalogSave(content, plans)
 
     def write(self, planned: CatalogSave) -> list[SavedCommit]:
         """Put it on disk; the commits, for `note`. Reads and writes go on meanwhile. Raises as `save`."""
-        commits = [plan.write(self._files_of(index.uuid)) for index, plan in planned.indexes]
+        places = [shard_directory(index.uuid, number) for index, number, _ in planned.shards]
+        plans = [plan for _, _, plan in planned.shards]
+        commits = [plan.write(self._files_of(place)) for place, plan in zip(places, plans, strict=True)]
         with _storage("saving the catalogue"):
             self._system.make_directory(self._directory)
             write_catalog_file(self._system, self._directory, planned.content)
-        for (index, _), commit in zip(planned.indexes, commits, strict=True):
-            self._files_of(index.uuid).remove_all_but(commit.point)
-        for uuid in self._files.keys() - {row.uuid for row in planned.content.indexes}:
-            del self._files[uuid]
-            self._remove(uuid)
+        for place, commit in zip(places, commits, strict=True):
+            self._files_of(place).remove_all_but(commit.point)
+        known = {name for row in planned.content.indexes for name in row.directories()}
+        for name in self._files.keys() - known:
+            del self._files[name]
+            self._remove(name)
         return commits
 
-    def directory_of(self, index: Index) -> str:
-        """Where an index is, for what others keep beside its segments."""
-        return os.path.join(self._directory, index.uuid)
+    def directory_of(self, index: Index, shard: int) -> str:
+        """Where a shard of an index is, for what others keep beside its segments."""
+        return os.path.join(self._directory, shard_directory(index.uuid, shard))
 
-    def _files_of(self, uuid: str) -> IndexFiles:
-        if uuid not in self._files:
-            self._files[uuid] = IndexFiles(self._system, os.path.join(self._directory, uuid))
-        return self._files[uuid]
+    def _files_of(self, name: str) -> IndexFiles:
+        if name not in self._files:
+            self._files[name] = IndexFiles(self._system, os.path.join(self._directory, name))
+        return self._files[name]
 
     def _open(self, row: IndexRow) -> Index:
-        files, where = self._files_of(row.uuid), os.path.join(self._directory, row.uuid)
+        where = os.path.join(self._directory, row.uuid)
         try:
             analyzers, limits = analyzers_of(row.settings), limits_of(row.settings)
-            shard = IndexShard.open(
-                row.name,
-                files,
-                lambda mapping, _: Mapping.of(mapping, analyzers, limits),
-                at=OpenAt(row.generation, self._opening),
-            )
+            routing = routing_of(row.name, row.settings)
+            if routing.shards != len(row.generations):
+                raise CorruptionError(f"the index [{row.name}] has lost shards", where)
+            first = self._open_shard(row, 0, lambda mapping, _: Mapping.of(mapping, analyzers, limits))
+            others = [
+                self._open_shard(row, number, lambda *_: first.mapping) for number in range(1, routing.shards)
+            ]
         except SearchError as error:
             raise CorruptionError(f"the index [{row.name}] cannot be opened: {error}", where) from error
-        assert shard is not None, "a commit was asked for"
-        index = Index(row.name, row.uuid, row.created_ms, row.settings, analyzers, shard)
+        shards = IndexShards([first, *others], routing)
+        index = Index(row.name, row.uuid, row.created_ms, row.settings, analyzers, shards)
         index.aliases, index.mapping_version, index.cursor = row.aliases, row.mapping_version, row.cursor
         return index
+
+    def _open_shard(
+        self, row: IndexRow, number: int, mapping_of: Callable[..., Mapping]
+    ) -> IndexShard[Mapping]:
+        files = self._files_of(shard_directory(row.uuid, number))
+        at = OpenAt(row.generations[number], self._opening)
+        shard = IndexShard.open(row.name, files, mapping_of, at=at, number=number)
+        assert shard is not None, "a commit was asked for"
+        return shard
 
     def _remove_unknown(self, known: set[str]) -> None:
         """Indexes that were deleted, and those that a process began which has crashed."""
@@ -236,11 +273,11 @@ class CatalogFiles:
             if name not in known:
                 self._remove(name)
 
-    def _remove(self, uuid: str) -> None:
+    def _remove(self, directory_name: str) -> None:
         """What cannot be removed now is removed by the next `load`; a file is not, there is nothing in it to
         list. Readers keep what they have mapped.
         """
-        directory = os.path.join(self._directory, uuid)
+        directory = os.path.join(self._directory, directory_name)
         with contextlib.suppress(OSError):
             for name in self._system.list(directory):
                 self._system.unlink(os.path.join(directory, name))
@@ -257,7 +294,8 @@ def read_log_index(directory: str, file_system: FileSystem | None = None) -> int
     return None if content is None else content.log_index
 
 
-def _row(index: Index, state: CatalogState, planned: SavePlan | None) -> IndexRow:
+def _row(index: Index, state: CatalogState, planned: JsonObject[tuple[str, int], int]) -> IndexRow:
+    """planned: generations of the commits to come, by index and shard."""
     return IndexRow(
         index.name,
         index.uuid,
@@ -266,7 +304,7 @@ def _row(index: Index, state: CatalogState, planned: SavePlan | None) -> IndexRo
         state.aliases.get(index.uuid, {}),
         index.mapping_version,
         index.cursor,
-        index.shard.generation if planned is None else planned.generation,
+        [planned.get((index.uuid, shard.number), shard.generation) for shard in index.shards],
     )
 
 
@@ -315,10 +353,13 @@ def copy_state(
 def _copied(system: FileSystem, directory: str, target: str, content: CatalogFile) -> bool:
     """Whether all was still there. What an attempt before has copied stays: names are never given twice."""
     system.make_directory(target)
-    for row in content.indexes:
-        source, place = os.path.join(directory, row.uuid), os.path.join(target, row.uuid)
+    shards = [
+        shard for row in content.indexes for shard in zip(row.directories(), row.generations, strict=True)
+    ]
+    for shard_name, generation in shards:
+        source, place = os.path.join(directory, shard_name), os.path.join(target, shard_name)
         try:
-            names, beside = _names(system, source, row.generation)
+            names, beside = _names(system, source, generation)
             system.make_directory(place)
             present = set(system.list(place))
             for name in sorted(names - present):

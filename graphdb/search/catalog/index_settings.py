@@ -9,6 +9,7 @@ from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping import MappingLimits
 from graphdb.search.mapping.wildcards import wildcard_match
+from graphdb.search.segments.shard_routing import ShardRouting
 
 __all__ = [
     "KNOWN",
@@ -21,6 +22,7 @@ __all__ = [
     "check_new_settings",
     "duration_ms",
     "flag_setting",
+    "in_one_shard",
     "known_setting",
     "limits_of",
     "nested",
@@ -28,6 +30,7 @@ __all__ = [
     "number_setting",
     "read_settings",
     "refresh_interval_ms",
+    "routing_of",
     "shown_settings",
     "static_names",
     "updated_settings",
@@ -86,13 +89,13 @@ KNOWN: dict[str, Setting] = {
     "max_slices_per_scroll": _number(1024, 1),
     "max_terms_count": _number(65_536, 1),
     "number_of_replicas": _number(1),
-    "number_of_routing_shards": _number(1, 1, 1024, dynamic=False),
+    "number_of_routing_shards": _number(1, 1, dynamic=False),
     "number_of_shards": _number(1, 1, 1024, dynamic=False),
     "priority": _number(1),
     "query.default_field": Setting("words", ("*",)),
     "refresh_interval": Setting("time", "1s"),
     "requests.cache.enable": _flag("true"),
-    "routing_partition_size": _number(1, 1, 1, dynamic=False),
+    "routing_partition_size": _number(1, 1, dynamic=False),
     "search.idle.after": Setting("time", "30s"),
     "soft_deletes.enabled": _flag("true", dynamic=False),
     "soft_deletes.retention_lease.period": Setting("time", "12h"),
@@ -332,6 +335,24 @@ def limits_of(settings: Settings) -> MappingLimits:
     return MappingLimits.of(tree)
 
 
+def routing_of(index: str, settings: Settings) -> ShardRouting:
+    """Which shard each document of an index is in. Errors: illegal_argument_exception."""
+    given = settings.get("number_of_routing_shards")
+    return ShardRouting.checked(
+        index,
+        number_setting(settings, "number_of_shards"),
+        None if given is None else int(given),
+        number_setting(settings, "routing_partition_size"),
+    )
+
+
+def in_one_shard(settings: Settings) -> dict[str, Any]:
+    """Of an index of the time when `number_of_shards` was only shown: every index was in one piece."""
+    names = ("number_of_shards", "number_of_routing_shards")
+    kept = {name: value for name, value in settings.items() if name not in names}
+    return {**kept, "number_of_shards": "1"} if "number_of_shards" in settings else kept
+
+
 def analyzers_of(settings: Settings) -> Analyzers:
     """Errors: illegal_argument_exception."""
     return Analyzers.of(
@@ -360,6 +381,7 @@ def shown_settings(
     result = {"settings": _form(given, pattern, flat)}
     if include_defaults:
         defaults = {f"index.{name}": setting.default for name, setting in KNOWN.items()}
+        defaults["index.number_of_routing_shards"] = given["index.number_of_shards"]
         missing = {name: value for name, value in defaults.items() if name not in given}
         result["defaults"] = _form(missing, pattern, flat)
     return result

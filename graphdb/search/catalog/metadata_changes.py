@@ -25,8 +25,10 @@ from graphdb.search.catalog.cluster_settings import check_auto_create, with_clus
 from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_settings import (
     analyzers_of,
+    in_one_shard,
     limits_of,
     read_settings,
+    routing_of,
     static_names,
     updated_settings,
 )
@@ -43,6 +45,7 @@ from graphdb.search.catalog.state import CatalogState, Index, KnownNode
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.segments.index_shard import IndexShard
+from graphdb.search.segments.index_shards import IndexShards
 
 __all__ = ["Change", "GraphCheck", "NewIndex", "planned", "with_new_index"]
 
@@ -51,18 +54,19 @@ __all__ = ["Change", "GraphCheck", "NewIndex", "planned", "with_new_index"]
 GraphCheck: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Raises SearchError where the tree of settings under `graph` cannot be."""
 
-_INDEXES_MAX = 1000  # cluster.max_shards_per_node; each is in one piece here
+_SHARDS_MAX = 1000  # cluster.max_shards_per_node; every node has all, so copies do not count
 
 
 @dataclass(frozen=True, slots=True)
 class NewIndex:
-    """automatic: made because a document is to go into it."""
+    """automatic: made because a document is to go into it. in_one_shard: see `CreateIndex`."""
 
     name: str
     uuid: str
     created_ms: int
     body: Mapping[str, Any]
     automatic: bool = False
+    in_one_shard: bool = False
 
 
 def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) -> CatalogState:
@@ -75,12 +79,20 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
             raise SearchError("parse_exception", f"unknown key [{key}] for create index")
     made = _template(state, new).with_over(Contents.of(new.body))
     settings = {name: value for name, value in made.settings.items() if value is not None}
+    if new.in_one_shard:
+        settings = in_one_shard(settings)
+    routing = routing_of(new.name, settings)
+    _check_room(state, routing.shards)
     if "graph" in settings:
         check_graph(settings["graph"])
     analyzers = analyzers_of(settings)
     mapping = FieldMapping.of(made.mappings, analyzers, limits_of(settings))
-    shard = IndexShard(new.name, mapping, {})
-    index = Index(new.name, new.uuid, new.created_ms, settings, analyzers, shard)
+    if routing.partition_size > 1 and not mapping.routing_required:
+        raise illegal_argument(
+            f"mapping type [_doc] must have routing required for partitioned index [{new.name}]"
+        )
+    shards = [IndexShard(new.name, mapping, {}, number=number) for number in range(routing.shards)]
+    index = Index(new.name, new.uuid, new.created_ms, settings, analyzers, IndexShards(shards, routing))
     index.aliases = read_aliases(made.aliases, index)
     after = state.with_index(index, index.aliases)
     check_aliases(after, {new.name, *index.aliases})
@@ -98,10 +110,15 @@ def _check_name(state: CatalogState, name: str) -> None:
         metadata = {"index_uuid": "_na_", "index": name}
         reason = f"Invalid index name [{name}], already exists as alias"
         raise SearchError("invalid_index_name_exception", reason, 400, metadata)
-    if len(state.by_uuid) >= _INDEXES_MAX:
-        count = f"[{len(state.by_uuid)}]/[{_INDEXES_MAX}] maximum normal shards open"
+
+
+def _check_room(state: CatalogState, added: int) -> None:
+    present = sum(len(index.shards) for index in state.by_uuid.values())
+    if present + added > _SHARDS_MAX:
+        count = f"[{present}]/[{_SHARDS_MAX}] maximum normal shards open"
         reason = (
-            f"Validation Failed: 1: this action would add [1] shards, but this cluster currently has {count};"
+            f"Validation Failed: 1: this action would add [{added}] shards, "
+            f"but this cluster currently has {count};"
         )
         raise SearchError("validation_exception", reason)
 
@@ -145,7 +162,9 @@ class Change:
 def planned(state: CatalogState, command: Command, check_graph: GraphCheck, timestamp_ms: int) -> Change:
     """What a command other than WriteDocuments does. No effect yet. Raises SearchError."""
     if isinstance(command, CreateIndex):
-        new = NewIndex(command.name, command.uuid, timestamp_ms, command.body)
+        new = NewIndex(
+            command.name, command.uuid, timestamp_ms, command.body, in_one_shard=command.in_one_shard
+        )
         return Change(with_new_index(state, new, check_graph), value=command.name)
     return _planned(command, state)
 
@@ -208,7 +227,7 @@ def _(command: RefreshIndices, state: CatalogState) -> Change:
 
     def act() -> None:
         for index in present:
-            index.shard.refresh()
+            index.shards.refresh()
 
     return Change(state, act)
 
@@ -264,7 +283,7 @@ def _check_composed(state: CatalogState, name: str) -> None:
 def put_mapping(index: Index, mapping: FieldMapping) -> None:
     """For documents from now on; a new version, unless it is the one that is there."""
     if mapping is not index.mapping:
-        index.shard.put_mapping(mapping)
+        index.shards.put_mapping(mapping)
         index.mapping_version += 1
 
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 from graphdb.search.analysis import Analyzers
 from graphdb.search.catalog.index_settings import flag_setting, number_setting, shown_settings, words_setting
 from graphdb.search.errors import index_not_found
-from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.query import QueryContext, Searcher
-from graphdb.search.segments.index_shard import IndexShard
+from graphdb.search.query.searcher import PartialSearcher
+from graphdb.search.segments.index_shards import IndexShards, ShardLeaves
 
 __all__ = [
     "AliasOptions",
@@ -57,22 +57,22 @@ class Index:
         created_ms: int,
         settings: Mapping[str, Any],
         analyzers: Analyzers,
-        shard: IndexShard[FieldMapping],
+        shards: IndexShards[FieldMapping],
     ) -> None:
         """settings: in normal form (`graphdb.search.catalog.index_settings`)."""
         self.name, self.uuid, self.created_ms = name, uuid, created_ms
         self.settings = settings
         self.analyzers = analyzers
-        self.shard = shard
+        self.shards = shards
         self.aliases: Mapping[str, Mapping[str, Any]] = {}  # by name: filter, index_routing, ...
         self.mapping_version = 1  # counts the mapping's changes, the same on every node
         self.cursor = 0  # of an index that follows the graph: the log index that it has followed to
         self.has_patterns = has_patterns(settings)
-        self._searcher: tuple[tuple[Leaf, ...], FieldMapping, Searcher] | None = None
+        self._searcher: tuple[ShardLeaves, FieldMapping, Searcher] | None = None
 
     @property
     def mapping(self) -> FieldMapping:
-        return self.shard.mapping
+        return self.shards.mapping
 
     @property
     def follows_graph(self) -> bool:
@@ -90,15 +90,20 @@ class Index:
         metadata = {"uuid": self.uuid, "creation_date": str(self.created_ms), "provided_name": self.name}
         return shown_settings(self.settings, metadata, pattern, flat, include_defaults)
 
-    def searcher(self) -> Searcher:
-        """Over what a search may see now; the same one, with what it keeps, until that changes."""
-        leaves, mapping = self.shard.leaves(), self.shard.mapping
+    def searcher(self, numbers: frozenset[int] | None = None) -> Searcher:
+        """Over what a search may see now; the same one, with what it keeps, until that changes.
+
+        numbers: of the shards to search, None: all. Scores are by the statistics of all shards in any case.
+        """
+        view, mapping = self.shards.view(), self.mapping
         known = self._searcher
-        if known is not None and known[0] is leaves and known[1] is mapping:
-            return known[2]
-        searcher = Searcher(leaves, mapping, self.analyzers, index_name=self.name)
-        self._searcher = (leaves, mapping, searcher)
-        return searcher
+        if known is None or known[0] is not view or known[1] is not mapping:
+            whole = Searcher(view.leaves, mapping, self.analyzers, index_name=self.name)
+            known = self._searcher = (view, mapping, whole)
+        searcher = known[2]
+        if numbers is None or len(numbers) == len(view.parts):
+            return searcher
+        return searcher.keep(("shards", numbers), lambda: PartialSearcher(searcher, view.of_shards(numbers)))
 
     def _names(self) -> tuple[tuple[str, bool], ...]:
         """What the field `_index` is called by: the index and its aliases, and whether each is hidden."""

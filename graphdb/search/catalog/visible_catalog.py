@@ -10,6 +10,7 @@ from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.protection import allowed_sids, without_protection
 from graphdb.search.segments.index_shard import Document, IndexShard, ShardStats, stats_of
+from graphdb.search.segments.index_shards import IndexShards, ShardLeaves
 from graphdb.search.segments.visible_segment import VisibleLeaves
 
 __all__ = ["VisibleCatalog", "VisibleIndex"]
@@ -19,7 +20,7 @@ class VisibleShard(IndexShard[Mapping]):
     """What may be read of a shard. It is not written to."""
 
     def __init__(self, shard: IndexShard[Mapping], sids: frozenset[str]) -> None:
-        self._shard, self._sids = shard, sids
+        self._shard, self._sids, self.number = shard, sids, shard.number
         self._visible_leaves = VisibleLeaves(sids)
         self._visible: tuple[tuple[Leaf, ...], tuple[Leaf, ...]] = ((), ())
 
@@ -29,7 +30,11 @@ class VisibleShard(IndexShard[Mapping]):
 
     def leaves(self) -> tuple[Leaf, ...]:
         """The same ones until the shard has others."""
-        leaves, known = self._shard.leaves(), self._visible
+        return self.of(self._shard.leaves())
+
+    def of(self, leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
+        """What is visible of leaves that the shard has or has had."""
+        known = self._visible
         if known[0] is leaves:
             return known[1]
         visible = self._visible_leaves.of(leaves)
@@ -56,12 +61,31 @@ class VisibleShard(IndexShard[Mapping]):
         return self._shard.log_index
 
 
+class VisibleShards(IndexShards[Mapping]):
+    """What may be read of the shards of an index."""
+
+    def __init__(self, shards: IndexShards[Mapping], sids: frozenset[str]) -> None:
+        self._whole, self.routing = shards, shards.routing
+        self._shards = self._visible = tuple(VisibleShard(shard, sids) for shard in shards)
+        self._known: tuple[ShardLeaves, ShardLeaves] | None = None
+
+    def view(self) -> ShardLeaves:
+        """The same one until the index has another."""
+        whole, known = self._whole.view(), self._known
+        if known is not None and known[0] is whole:
+            return known[1]
+        parts = zip(self._visible, whole.parts, strict=True)
+        visible = ShardLeaves.of(tuple(shard.of(part) for shard, part in parts))
+        self._known = whole, visible
+        return visible
+
+
 class VisibleIndex(Index):
     """An index with its visible documents; all else is the same."""
 
     def __init__(self, index: Index, sids: frozenset[str]) -> None:
         self._index = index
-        self.shard = VisibleShard(index.shard, sids)
+        self.shards = VisibleShards(index.shards, sids)
         self._searcher = None
 
     def is_of(self, index: Index) -> bool:

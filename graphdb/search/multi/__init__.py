@@ -1,7 +1,7 @@
 """One search over one or several indexes. See DESIGN.md."""
 
 from graphdb.search.multi.prepared import (
-    INDEXES_MAX,
+    SHARDS_MAX,
     AllFailed,
     Failure,
     Prepared,
@@ -11,4 +11,4 @@ from graphdb.search.multi.prepared import (
 )
 from graphdb.search.multi.scrolling import Scroll
 
-__all__ = ["INDEXES_MAX", "AllFailed", "Failure", "Prepared", "Scroll", "Searchers", "Target", "prepare"]
+__all__ = ["SHARDS_MAX", "AllFailed", "Failure", "Prepared", "Scroll", "Searchers", "Target", "prepare"]

@@ -24,7 +24,7 @@ from graphdb.search.results.search import SearchOptions, answered, find, plain_a
 from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
 
 __all__ = [
-    "INDEXES_MAX",
+    "SHARDS_MAX",
     "AllFailed",
     "Failure",
     "Prepared",
@@ -102,19 +102,23 @@ def parse_slice(body: Any) -> Slice | None:
 
 # What a search is of: indexes as of one moment, and which part of each the request's names show.
 
-INDEXES_MAX = 1_024
+SHARDS_MAX = 1_024
 _KEPT_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One index. filter: the query, as JSON, of the aliases that it is named by; None: all of it."""
+    """One index. filter: the query, as JSON, of the aliases that it is named by; None: all of it.
+
+    shards: the numbers of those that the searcher is over.
+    """
 
     searcher: Searcher
     context: QueryContext
     filter: Any = None
     boost: float = 1.0  # of `indices_boost`
     window: int = RESULT_WINDOW
+    shards: tuple[int, ...] = (0,)
 
     @property
     def name(self) -> str:
@@ -123,10 +127,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An index that could not be searched: the rest of the answer holds without it."""
+    """An index of which no shard could be searched: the rest of the answer holds without it."""
 
     index: str
     error: SearchError
+    shards: tuple[int, ...] = (0,)
 
 
 def union_context(contexts: Sequence[QueryContext]) -> QueryContext:
@@ -240,7 +245,7 @@ def prepare(
     except SearchError as error:
         if is_of_request(error):
             raise
-        raise AllFailed([Failure(target.name, error) for target in usable]) from error
+        raise AllFailed([Failure(target.name, error, target.shards) for target in usable]) from error
     filters = [_filter_of(target) for target in usable]
     scope = scope_of(searcher, context, options)
     if any(filters):
@@ -265,7 +270,7 @@ def _usable(
         except SearchError as error:
             if is_of_request(error):
                 raise
-            failures.append(Failure(target.name, error))
+            failures.append(Failure(target.name, error, target.shards))
     return usable, failures
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "LENGTHS",
     "Codes",
     "FieldStatistics",
+    "PartialSearcher",
     "Searcher",
     "TermCodes",
     "code_points",
@@ -311,3 +312,17 @@ class Searcher:
         bases = [leaf.base for leaf in self.leaves]
         leaf = self.leaves[int(np.searchsorted(bases, doc, side="right")) - 1]
         return leaf, doc - leaf.base
+
+
+class PartialSearcher(Searcher):
+    """Some of the leaves of a searcher, numbered anew; it scores by the statistics of the whole."""
+
+    def __init__(self, whole: Searcher, leaves: Sequence[Leaf]) -> None:
+        super().__init__(leaves, whole.mapping, whole.analyzers, whole.memory, whole.index_name)
+        self._whole = whole
+
+    def statistics(self, path: str) -> FieldStatistics:
+        return self._whole.statistics(path)
+
+    def doc_freq(self, path: str, term: str) -> int:
+        return self._whole.doc_freq(path, term)

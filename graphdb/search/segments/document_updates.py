@@ -1,7 +1,7 @@
 """Operations that are applied to a shard: versions, sequence numbers, `_update`."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -159,22 +159,21 @@ M = TypeVar("M", bound=DocumentMapping)
 
 
 class Applier(Generic[M]):
-    """For the one thread that writes; mapping may be read on any. name is that of the index, for errors."""
+    """For the one thread that writes; mapping may be read on any. name is that of the index and shard the
+    number of the shard, for errors.
+    """
 
-    def __init__(self, name: str, mapping: M) -> None:
-        self.name, self.mapping = name, mapping
+    def __init__(self, name: str, shard: int, mapping: M) -> None:
+        self.name, self.shard, self.mapping = name, shard, mapping
         self.tombstones = Tombstones()
         self.next_seq_no = 0
 
-    def apply(self, view: ShardView, operations: Sequence[Operation]) -> list[OperationResult]:
-        """Put them into the buffer of the view, see `IndexShard.apply`."""
+    def applying(self, view: ShardView, operations: Sequence[Operation]) -> Iterator[OperationResult]:
+        """Put them into the buffer of the view, see `IndexShard.applying`."""
         doc_ids = [operation.doc_id for operation in operations]
         hashes = hash_ids(list(map(encode, doc_ids)))
         batch = _Batch(self, view, locate(view.leaves, doc_ids, hashes))
-        return [
-            batch.apply(operation, id_hash)
-            for operation, id_hash in zip(operations, hashes.tolist(), strict=True)
-        ]
+        return map(batch.apply, operations, hashes.tolist())
 
 
 class _Batch:
@@ -219,7 +218,7 @@ class _Batch:
         self, operation: Operation, current: Current, source: bytes, value: dict[str, Any], id_hash: int
     ) -> OperationResult:
         to, doc_id = self._to, operation.doc_id
-        version = next_version(to.name, operation, current)
+        version = next_version(to.name, to.shard, operation, current)
         parsed, mapping = to.mapping.parse(value, doc_id)
         routing = operation.routing
         if operation.action is Action.UPDATE and routing is None:
@@ -235,7 +234,9 @@ class _Batch:
 
     def _update(self, operation: Operation, current: Current, id_hash: int) -> OperationResult:
         if current.found:
-            next_version(self._to.name, operation, current)  # a conflict comes before anything else
+            next_version(
+                self._to.name, self._to.shard, operation, current
+            )  # a conflict comes before anything else
         source = updated_source(self._to.name, operation, current)
         if source is not None:
             return self._index(operation, current, source, read_object(source), id_hash)
@@ -245,7 +246,7 @@ class _Batch:
 
     def _delete(self, operation: Operation, current: Current, is_hidden: bool) -> OperationResult:
         to, doc_id = self._to, operation.doc_id
-        version, seq_no = next_version(to.name, operation, current), to.next_seq_no
+        version, seq_no = next_version(to.name, to.shard, operation, current), to.next_seq_no
         if not is_hidden:
             self._view.buffer.delete(doc_id, Current(False, version, seq_no), current.found)
         is_protected = current.found and allowed_sids(current.source) is not None

@@ -1,4 +1,4 @@
-"""`IndexShard`: the state of one index.
+"""`IndexShard`: the documents of one shard of an index.
 
 Writes go into a buffer; a refresh makes it a segment, and what was deleted disappears from search; a flush
 puts everything on disk. The same operations in the same order give the same results and the same documents,
@@ -14,7 +14,7 @@ takes long may be done on any thread, while writes go on:
     plan_save   plan.write(files)                note_saved      a commit
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -66,10 +66,11 @@ class OpenAt:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """Neighbours to merge, and the name that the merged segment is to have."""
+    """Neighbours to merge, the name that the merged segment is to have, and the shard that they are of."""
 
     leaves: tuple[Leaf, ...]
     name: str
+    shard: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +83,33 @@ class ShardStats:
     size_bytes: int
     buffered: int  # written or deleted since the last refresh
 
+    @classmethod
+    def total(cls, all_stats: "Iterable[ShardStats]") -> "ShardStats":
+        """Of several shards together."""
+        rows = [(one.documents, one.deleted, one.segments, one.size_bytes, one.buffered) for one in all_stats]
+        return cls(*map(sum, zip(*rows, strict=True)))
+
 
 class IndexShard(Generic[M]):
-    """The documents of one index. The maker of a new one on disk flushes it first of all."""
+    """The documents of one shard. The maker of a new one on disk flushes it first of all.
+
+    name is that of the index, number that of the shard in it: segments of all shards have different names.
+    """
 
     def __init__(
-        self, name: str, mapping: M, settings: Mapping[str, Any], policy: TieredMergePolicy | None = None
+        self,
+        name: str,
+        mapping: M,
+        settings: Mapping[str, Any],
+        policy: TieredMergePolicy | None = None,
+        number: int = 0,
     ) -> None:
-        self.name = name
+        self.name, self.number = name, number
         self.settings = settings
         self.log_index = 0  # of the last commit
         self._policy = policy or TieredMergePolicy()
         self._view = ShardView()
-        self._applier = Applier(name, mapping)
+        self._applier = Applier(name, number, mapping)
         self._incarnation, self._next_segment, self._generation = 1, 1, 0
         self._saved = SavedLeaves()
         self._committed: CommitPoint | None = None
@@ -108,6 +123,7 @@ class IndexShard(Generic[M]):
         mapping_of: Callable[[Mapping[str, Any], Mapping[str, Any]], M],
         policy: TieredMergePolicy | None = None,
         at: OpenAt | None = None,
+        number: int = 0,
     ) -> "IndexShard[M] | None":
         """As of a commit, the last one unless `at` says which; None where there is none. mapping_of makes the
         mapping of its JSON and the settings. The log is to be applied from `log_index` on. Raises
@@ -117,7 +133,7 @@ class IndexShard(Generic[M]):
         files.remove_all_but(point)
         if point is None:
             return None
-        shard = cls(name, mapping_of(point.mapping, point.settings), point.settings, policy)
+        shard = cls(name, mapping_of(point.mapping, point.settings), point.settings, policy, number)
         shard._saved, leaves = SavedLeaves.load(files, point.segments)
         shard._view = ShardView(leaves)
         shard._applier.tombstones = Tombstones(point.tombstones)
@@ -169,7 +185,13 @@ class IndexShard(Generic[M]):
 
     def apply(self, operations: Sequence[Operation]) -> list[OperationResult]:
         """One after the other; each sees what the ones before it did. One that fails leaves no trace."""
-        return self._applier.apply(self._view, operations)
+        return list(self.applying(operations))
+
+    def applying(self, operations: Sequence[Operation]) -> Iterator[OperationResult]:
+        """`apply`, one operation each time that a result is asked for; to be asked for all of them before
+        anything else is done to the shard, but for `put_mapping`.
+        """
+        return self._applier.applying(self._view, operations)
 
     def put_mapping(self, mapping: M) -> None:
         """For documents from now on."""
@@ -267,7 +289,7 @@ class IndexShard(Generic[M]):
             chosen = self._policy.choose(candidates)
         else:
             chosen = self._policy.choose_for(candidates, segments_max)
-        return None if chosen is None else MergePlan(leaves[chosen], self._new_name())
+        return None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number)
 
     def adopt_merge(self, plan: MergePlan, merged: ArraySegment) -> bool:
         """Search the merged segment from now on; False where its inputs are gone."""
@@ -282,7 +304,8 @@ class IndexShard(Generic[M]):
         return plan is not None and self.adopt_merge(plan, merge(plan.leaves, plan.name))
 
     def _new_name(self) -> str:
-        name = f"_{self._incarnation}_{self._next_segment}"
+        of_shard = f"_{self.number}" if self.number else ""
+        name = f"{of_shard}_{self._incarnation}_{self._next_segment}"
         self._next_segment += 1
         return name
 

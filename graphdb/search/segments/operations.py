@@ -174,8 +174,10 @@ class Current(NamedTuple):
 MISSING = Current(False, 0, -1)
 
 
-def next_version(index: str, operation: Operation, current: Current) -> int:
-    """The version that the write makes. Raises a version conflict where it may not be done."""
+def next_version(index: str, shard: int, operation: Operation, current: Current) -> int:
+    """The version that the write makes. Raises a version conflict where it may not be done. index, shard:
+    where that is.
+    """
     if operation.action is not Action.CREATE and not operation.is_conditional:
         return current.version + 1
     conflict = (
@@ -184,7 +186,7 @@ def next_version(index: str, operation: Operation, current: Current) -> int:
         or _external_conflict(operation, current)
     )
     if conflict:
-        raise version_conflict(index, operation.doc_id, f"version conflict, {conflict}")
+        raise version_conflict(index, shard, operation.doc_id, f"version conflict, {conflict}")
     if operation.version_type != "internal" and operation.version is not None:
         return operation.version
     return current.version + 1

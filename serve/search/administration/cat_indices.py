@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from graphdb.search.catalog.index_settings import number_setting
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
+from serve.search.administration.allocation import UNASSIGNED_REASON, copies_of
 from serve.search.administration.cat_table import CatView, Column, Listing, Row, Size
 from serve.search.administration.index_stats import count_shards, list_segments
 from serve.search.administration.nodes import disk_use
@@ -61,7 +61,7 @@ def _indices(view: CatView) -> Iterator[Row]:
 
 
 def _index_row(index: Index, nodes: int) -> dict[str, str | int | Size | None]:
-    stats, shards = index.shard.stats(), count_shards(index, nodes)
+    stats, shards = index.shards.stats(), count_shards(index, nodes)
     copies = shards.active // shards.primaries
     created = datetime.fromtimestamp(index.created_ms / 1000, UTC)
     return {
@@ -70,7 +70,7 @@ def _index_row(index: Index, nodes: int) -> dict[str, str | int | Size | None]:
         "index": index.name,
         "uuid": index.uuid,
         "pri": shards.primaries,
-        "rep": number_setting(index.settings, "number_of_replicas"),
+        "rep": index.number("number_of_replicas"),
         "docs.count": stats.documents,
         "docs.deleted": stats.deleted,
         "creation.date": str(index.created_ms),
@@ -101,26 +101,27 @@ _SHARDS = (
 def _shards(view: CatView) -> Iterator[Row]:
     nodes = [node for node in view.identity.members(view.status) if node.reachable]
     for index in view.indexes:
-        stats = index.shard.stats()
-        for number in range(number_setting(index.settings, "number_of_shards")):
-            # all documents are shown in the first shard: there is one on disk
-            held = (stats.documents, Size(stats.size_bytes)) if number == 0 else (0, Size(0))
-            for copy in range(1 + number_setting(index.settings, "number_of_replicas")):
-                row: Row = {"index": index.name, "shard": number, "prirep": "r" if copy else "p"}
-                if copy >= len(nodes):
-                    yield {**row, "state": "UNASSIGNED", "unassigned.reason": "INDEX_CREATED"}
-                    continue
-                place = nodes[copy]
-                yield {
-                    **row,
-                    "state": "STARTED",
-                    "docs": held[0],
-                    "store": held[1],
-                    "dataset": held[1],
-                    "ip": place.host,
-                    "id": place.id,
-                    "node": place.name,
-                }
+        stats = [shard.stats() for shard in index.shards]
+        for copy in copies_of(index, nodes):
+            row: Row = {
+                "index": index.name,
+                "shard": copy.number,
+                "prirep": "p" if copy.is_primary else "r",
+                "state": copy.state,
+            }
+            if copy.node is None:
+                yield {**row, "unassigned.reason": UNASSIGNED_REASON}
+                continue
+            size = Size(stats[copy.number].size_bytes)
+            yield {
+                **row,
+                "docs": stats[copy.number].documents,
+                "store": size,
+                "dataset": size,
+                "ip": copy.node.host,
+                "id": copy.node.id,
+                "node": copy.node.name,
+            }
 
 
 _SEGMENTS = (
@@ -145,10 +146,11 @@ _SEGMENTS = (
 def _segments(view: CatView) -> Iterator[Row]:
     here = view.identity.here(view.status)
     for index in view.indexes:
-        for segment in list_segments(index):
+        shards = enumerate(list_segments(index))
+        for number, segment in ((number, segment) for number, found in shards for segment in found):
             yield {
                 "index": index.name,
-                "shard": 0,
+                "shard": number,
                 "prirep": "p",
                 "ip": here.host,
                 "id": here.id,
@@ -200,7 +202,7 @@ _COUNT = (
 
 def _count(view: CatView) -> Iterator[Row]:
     now = view.node.now_ms() // 1000
-    documents = sum(index.shard.stats().documents for index in view.indexes)
+    documents = sum(index.shards.stats().documents for index in view.indexes)
     time = datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S")
     yield {"epoch": now, "timestamp": time, "count": documents}
 
@@ -228,7 +230,7 @@ def _allocation(view: CatView, data_dir: Path) -> Iterator[Row]:
     yield {
         "shards": sum(count_shards(index, 1).active for index in indexes),
         "shards.undesired": 0,
-        "disk.indices": Size(sum(index.shard.stats().size_bytes for index in indexes)),
+        "disk.indices": Size(sum(index.shards.stats().size_bytes for index in indexes)),
         "disk.used": Size(disk.used),
         "disk.avail": Size(disk.free),
         "disk.total": Size(disk.total),
@@ -238,3 +240,6 @@ def _allocation(view: CatView, data_dir: Path) -> Iterator[Row]:
         "node": here.name,
         "node.role": "dim",
     }
+    unassigned = sum(count_shards(index, view.nodes).unassigned for index in indexes)
+    if unassigned:
+        yield {"shards": unassigned, "node": "UNASSIGNED"}

@@ -15,7 +15,9 @@ from graphdb.search.catalog.cluster_settings import AUTO_CREATE
 from graphdb.search.catalog.index_settings import nested
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.segments.operations import PRIMARY_TERM
 from serve.answers import client_gone
+from serve.search.administration.allocation import routing_table
 from serve.search.administration.index_stats import (
     STATUSES,
     ShardCounts,
@@ -268,7 +270,7 @@ class _Cluster:
         return {"acknowledged": True, **{kind: _shown(exchange, values) for kind, values in made.items()}}
 
     async def state(self, exchange: Exchange) -> dict[str, Any]:
-        """Who is there and which indexes; not the tables by which Elasticsearch places shards."""
+        """Who is there, which indexes, and where their shards are."""
         metrics = (exchange.get("metric") or "_all").split(",")
         unknown = [name for name in metrics if name not in _METRICS]
         if unknown:
@@ -276,6 +278,7 @@ class _Cluster:
         status = exchange.node.status()
         members = self._identity.members(status)
         leader = next((node.id for node in members if node.leads), None)
+        indexes = chosen_indexes(exchange, states="all")
         sections = {
             "version": status.snapshot_index,
             "master_node": leader,
@@ -290,13 +293,16 @@ class _Cluster:
                 "indices": {
                     index.name: {
                         "state": "open",
-                        "settings": {"index": {"uuid": index.uuid}},
+                        "settings": index.shown_settings()["settings"],
                         "mappings": {"_doc": index.mapping.as_json()},
                         "aliases": sorted(index.aliases),
+                        "routing_num_shards": index.shards.routing.routing_shards,
+                        "primary_terms": {str(shard.number): PRIMARY_TERM for shard in index.shards},
                     }
-                    for index in chosen_indexes(exchange, states="all")
+                    for index in indexes
                 },
             },
+            **routing_table(indexes, [node for node in members if node.reachable]),
         }
         return {
             "cluster_name": self._identity.cluster_name,

@@ -9,15 +9,17 @@ import numpy as np
 
 from graphdb.config import Settings
 from graphdb.node import NodeStatus
-from graphdb.search.catalog.index_settings import number_setting
 from graphdb.search.catalog.state import Index
 from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import illegal_argument
+from graphdb.search.mapping import Mapping
+from graphdb.search.segments.index_shard import IndexShard, ShardStats
 from graphdb.search.segments.shard_view import array_segment
+from serve.search.administration.allocation import copies_of
 from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
-from serve.search.frame.identity import LUCENE_VERSION, Identity
+from serve.search.frame.identity import LUCENE_VERSION, Identity, NodeName
 
 __all__ = [
     "STATUSES",
@@ -34,8 +36,8 @@ __all__ = [
 
 # How the copies of indexes are: what the healths of indexes and of the cluster are made of.
 #
-# An index is whole on every node, in one piece. It is shown with as many primaries and replicas as its
-# settings ask for; a replica has its place where there are nodes enough.
+# Every node has all shards of an index. It is shown with as many replicas of each as its settings ask for; a
+# replica has its place where there are nodes enough (`serve.search.administration.allocation`).
 
 STATUSES = ("green", "yellow", "red")  # from good to bad
 
@@ -59,8 +61,8 @@ class ShardCounts:
 
 def count_shards(index: Index, nodes: int) -> ShardCounts:
     """nodes: that can be reached, this one too."""
-    primaries = number_setting(index.settings, "number_of_shards")
-    replicas = number_setting(index.settings, "number_of_replicas")
+    primaries = len(index.shards)
+    replicas = index.number("number_of_replicas")
     placed = min(replicas, nodes - 1)
     return ShardCounts(primaries, primaries * placed, primaries * (replicas - placed))
 
@@ -103,10 +105,14 @@ class SegmentInfo:
     version: str
 
 
-def list_segments(index: Index) -> list[SegmentInfo]:
-    """The statistics of what a search may see now."""
+def list_segments(index: Index) -> list[list[SegmentInfo]]:
+    """The statistics of what a search may see now, by shard."""
+    return [_segments_of(index, shard) for shard in index.shards]
+
+
+def _segments_of(index: Index, shard: IndexShard[Mapping]) -> list[SegmentInfo]:
     found = []
-    for number, leaf in enumerate(index.shard.leaves()):
+    for number, leaf in enumerate(shard.leaves()):
         segment, live = array_segment(leaf), int(np.count_nonzero(leaf.live))
         # with restricted visibility the number of former segments is not disclosed
         name = f"_0_{number}" if isinstance(index, VisibleIndex) else segment.name
@@ -117,7 +123,7 @@ def list_segments(index: Index) -> list[SegmentInfo]:
                 documents=live,
                 deleted=leaf.count - live,
                 size_bytes=segment.size_bytes,
-                on_disk=index.shard.log_index > 0,
+                on_disk=shard.log_index > 0,
                 version=LUCENE_VERSION,
             )
         )
@@ -161,19 +167,26 @@ _METRICS = frozenset(
 def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
     identity = Identity(node, settings)
 
+    async def stats(exchange: Exchange) -> dict[str, Any]:
+        return await asyncio.to_thread(_stats, exchange, identity)
+
     async def segments(exchange: Exchange) -> dict[str, Any]:
         return await asyncio.to_thread(_segments, exchange, identity)
 
     paths = ["/_stats", "/_stats/{metric}", "/{index}/_stats", "/{index}/_stats/{metric}"]
     return [
-        *endpoint("GET", paths, _stats, _STATS),
+        *endpoint("GET", paths, stats, _STATS),
         *endpoint("GET", ["/_segments", "/{index}/_segments"], segments, CHOICE + " verbose"),
     ]
 
 
 def stats_json(indexes: Sequence[Index], copies: int = 1) -> dict[str, Any]:
     """Statistics of several indexes together. Searches, flushes and similar are not counted."""
-    stats = [index.shard.stats() for index in indexes]
+    return _stats_json([shard.stats() for index in indexes for shard in index.shards], copies)
+
+
+def _stats_json(stats: Sequence[ShardStats], copies: int = 1) -> dict[str, Any]:
+    """Of these shards together, and of so many copies of each."""
     size = sum(one.size_bytes for one in stats) * copies
     return {
         "docs": {
@@ -187,11 +200,7 @@ def stats_json(indexes: Sequence[Index], copies: int = 1) -> dict[str, Any]:
     }
 
 
-async def _stats(exchange: Exchange) -> dict[str, Any]:
-    return await asyncio.to_thread(_shown_stats, exchange)
-
-
-def _shown_stats(exchange: Exchange) -> dict[str, Any]:
+def _stats(exchange: Exchange, identity: Identity) -> dict[str, Any]:
     metrics = (exchange.get("metric") or "_all").split(",")
     unknown = [name for name in metrics if name not in _METRICS]
     if unknown:
@@ -201,7 +210,9 @@ def _shown_stats(exchange: Exchange) -> dict[str, Any]:
         raise illegal_argument(
             f"level parameter must be one of [cluster] or [indices] or [shards] but was [{level}]"
         )
-    indexes, nodes = chosen_indexes(exchange), nodes_reached(exchange.node.status())
+    status = exchange.node.status()
+    indexes, nodes = chosen_indexes(exchange), nodes_reached(status)
+    reachable = [node for node in identity.members(status) if node.reachable]
     shown: dict[str, Any] = {"_shards": shards_json(indexes, nodes), "_all": _both(indexes, nodes, metrics)}
     if level != "cluster":
         shown["indices"] = {
@@ -211,9 +222,23 @@ def _shown_stats(exchange: Exchange) -> dict[str, Any]:
                 "status": "open",
                 **_both([index], nodes, metrics),
                 **_following(exchange, index),
+                **({"shards": _by_shard(index, reachable, metrics)} if level == "shards" else {}),
             }
             for index in indexes
         }
+    return shown
+
+
+def _by_shard(
+    index: Index, nodes: Sequence[NodeName], metrics: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Of each shard the copies that have a node."""
+    stats = [_chosen(_stats_json([shard.stats()]), metrics) for shard in index.shards]
+    shown: dict[str, list[dict[str, Any]]] = {}
+    for copy in copies_of(index, nodes):
+        if copy.node is not None:
+            routing = {name: copy.routing()[name] for name in ("state", "primary", "node", "relocating_node")}
+            shown.setdefault(str(copy.number), []).append({"routing": routing, **stats[copy.number]})
     return shown
 
 
@@ -229,10 +254,11 @@ def _both(indexes: Sequence[Index], nodes: int, metrics: Sequence[str]) -> dict[
         shards = count_shards(index, nodes)
         total = _sum(total, stats_json([index], shards.active // shards.primaries))
     both = {"primaries": stats_json(indexes), "total": total or stats_json([])}
-    return {
-        name: {metric: value for metric, value in stats.items() if "_all" in metrics or metric in metrics}
-        for name, stats in both.items()
-    }
+    return {name: _chosen(stats, metrics) for name, stats in both.items()}
+
+
+def _chosen(stats: dict[str, Any], metrics: Sequence[str]) -> dict[str, Any]:
+    return {metric: value for metric, value in stats.items() if "_all" in metrics or metric in metrics}
 
 
 def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -249,24 +275,29 @@ def _segments(exchange: Exchange, identity: Identity) -> dict[str, Any]:
     indexes, here = chosen_indexes(exchange), identity.here(status)
     shown = {}
     for index in indexes:
-        segments = {
-            one.name: {
-                "generation": one.generation,
-                "num_docs": one.documents,
-                "deleted_docs": one.deleted,
-                "size_in_bytes": one.size_bytes,
-                "committed": one.on_disk,
-                "search": True,
-                "version": one.version,
-                "compound": True,
-            }
-            for one in list_segments(index)
-        }
-        copy = {
-            "routing": {"state": "STARTED", "primary": True, "node": here.id},
-            "num_committed_segments": sum(one["committed"] is True for one in segments.values()),
-            "num_search_segments": len(segments),
-            "segments": segments,
-        }
-        shown[index.name] = {"shards": {"0": [copy]}}
+        shards = {str(number): [_copy(found, here)] for number, found in enumerate(list_segments(index))}
+        shown[index.name] = {"shards": shards}
     return {"_shards": shards_json(indexes, nodes_reached(status)), "indices": shown}
+
+
+def _copy(found: Sequence[SegmentInfo], here: NodeName) -> dict[str, Any]:
+    """A shard on this node."""
+    segments = {
+        one.name: {
+            "generation": one.generation,
+            "num_docs": one.documents,
+            "deleted_docs": one.deleted,
+            "size_in_bytes": one.size_bytes,
+            "committed": one.on_disk,
+            "search": True,
+            "version": one.version,
+            "compound": True,
+        }
+        for one in found
+    }
+    return {
+        "routing": {"state": "STARTED", "primary": True, "node": here.id},
+        "num_committed_segments": sum(one["committed"] is True for one in segments.values()),
+        "num_search_segments": len(segments),
+        "segments": segments,
+    }

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphdb.config import Settings
+from graphdb.search.catalog.aliases import document_routing
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing
@@ -23,7 +24,7 @@ from serve.search.documents.write_options import Conditions
 from serve.search.frame.answer import Answer, envelope
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint, token_name
 
-__all__ = ["one_index", "routes"]
+__all__ = ["one_document", "one_index", "routes"]
 
 # The one index that a request for a document names, itself or by an alias.
 
@@ -45,6 +46,15 @@ def one_index(catalog: Catalog, name: str) -> Index:
     return meant[0]
 
 
+def one_document(catalog: Catalog, name: str, routing: str | None) -> tuple[Index, str | None]:
+    """The index that is named, and the routing of a document in it: the alias's, where the request says none.
+
+    Errors: as of `one_index`, illegal_argument_exception where both differ.
+    """
+    index = one_index(catalog, name)
+    return index, document_routing(name, index.aliases.get(name, {}), routing)
+
+
 # Single documents read: `_doc` and `_source`.
 
 _PARAMETERS = f"{READ_PARAMETERS} version version_type"
@@ -58,16 +68,21 @@ def _single_routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
 
 
 async def _get(exchange: Exchange) -> Answer:
-    index = one_index(exchange.node.catalog, exchange["index"])
-    wanted = Wanted.of(exchange.parameters)
+    index, wanted = _wanted(exchange)
     await refresh_first(exchange, [index])
     answer = document_json(index, exchange["id"], wanted)
     return Answer(answer, 200 if answer["found"] else 404)
 
 
+def _wanted(exchange: Exchange) -> tuple[Index, Wanted]:
+    """The index, and the options with the routing that counts."""
+    wanted = Wanted.of(exchange.parameters)
+    index, routing = one_document(exchange.node.catalog, exchange["index"], wanted.routing)
+    return index, replace(wanted, routing=routing)
+
+
 async def _get_source(exchange: Exchange) -> Answer:
-    index = one_index(exchange.node.catalog, exchange["index"])
-    wanted, doc_id = Wanted.of(exchange.parameters), exchange["id"]
+    (index, wanted), doc_id = _wanted(exchange), exchange["id"]
     await refresh_first(exchange, [index])
     document = find_document(index, doc_id, wanted)
     if document is None or not keeps_source(index):
@@ -183,7 +198,8 @@ def _wanted_of(item: Mapping[str, Any], default: Wanted) -> Wanted:
 
 def _item(catalog: Catalog, asked: _Asked) -> dict[str, Any]:
     try:
-        return document_json(one_index(catalog, asked.index), asked.doc_id, asked.wanted)
+        index, routing = one_document(catalog, asked.index, asked.wanted.routing)
+        return document_json(index, asked.doc_id, replace(asked.wanted, routing=routing))
     except SearchError as error:
         return {"_index": asked.index, "_id": asked.doc_id, "error": envelope(error)["error"]}
 

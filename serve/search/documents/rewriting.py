@@ -20,7 +20,7 @@ from graphdb.search.segments.visible_segment import VisibleSegment
 from serve.search.frame.answer import Answer, error_json, query_failed
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.parameters import Parameters, java_integer
-from serve.search.searching.search_names import targets_of
+from serve.search.searching.search_names import ShardChoice, targets_of
 
 __all__ = [
     "BATCH_DOCUMENTS",
@@ -96,7 +96,7 @@ def _stored(index: str, searcher: Searcher, doc: int) -> Stored:
 
 async def found_documents(exchange: Exchange, indexes: Sequence[Resolved], body: Mapping[str, Any]) -> Found:
     """What the query (and slice) of a search body finds in each index. Raises SearchError, QueryTimeout."""
-    targets = targets_of(exchange.node, indexes)
+    targets = targets_of(exchange.node, indexes, choice=ShardChoice.of(exchange.parameters))
 
     def found() -> Found:
         parts = []

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from graphdb.search.catalog.state import Index
-from graphdb.search.errors import SearchError, version_conflict
+from graphdb.search.errors import routing_missing, version_conflict
 from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
 from graphdb.search.results.field_values import FieldPattern, source_fields
 from graphdb.search.segments.index_shard import Document
@@ -21,6 +21,7 @@ __all__ = [
     "SOURCE_PARAMETERS",
     "Wanted",
     "asked_source",
+    "check_routing",
     "document_json",
     "find_document",
     "keeps_source",
@@ -123,17 +124,21 @@ def find_document(index: Index, doc_id: str, wanted: Wanted) -> Document | None:
     """Errors: version_conflict_engine_exception where it has another version than is asked for,
     routing_missing_exception.
     """
-    if wanted.routing is None and index.mapping.routing_required:
-        reason = f"routing is required for [{index.name}]/[{doc_id}]"
-        raise SearchError("routing_missing_exception", reason, 400, {"index": index.name})
-    document = index.shard.get(doc_id, wanted.realtime)
+    check_routing(index, doc_id, wanted.routing)
+    document = index.shards.get(doc_id, wanted.routing, wanted.realtime)
     if document is None or wanted.version is None or wanted.version == document.version:
         return document
     if wanted.version_type == "external_gte" and wanted.version > document.version:
         return document
     provided = f"the one provided [{wanted.version}]"
     reason = f"version conflict, current version [{document.version}] is different than {provided}"
-    raise version_conflict(index.name, doc_id, reason)
+    raise version_conflict(index.name, index.shards.routing.shard_of(doc_id, wanted.routing), doc_id, reason)
+
+
+def check_routing(index: Index, doc_id: str, routing: str | None) -> None:
+    """Errors: routing_missing_exception."""
+    if routing is None and index.mapping.routing_required:
+        raise routing_missing(index.name, doc_id)
 
 
 def keeps_source(index: Index) -> bool:

@@ -6,16 +6,19 @@ from typing import Any
 
 import orjson
 
+from graphdb.search.catalog.aliases import document_routing
 from graphdb.search.catalog.index_names import Resolved
+from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.multi import AllFailed, Searchers, Target, prepare
 from graphdb.search.query import explain, parse_query, rewritten_text
 from graphdb.search.results.fetching import SourceFilter, parse_source_filter
+from serve.search.documents.shown_fields import check_routing
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.searching.search_body import QUERY_TEXT, body_with, query_of, shards_json
-from serve.search.searching.search_names import NAME_PARAMETERS, names_found, targets_of
+from serve.search.searching.search_names import NAME_PARAMETERS, ShardChoice, names_found, targets_of
 from serve.search.searching.search_runner import SearchRunner
 
 __all__ = ["endpoints"]
@@ -39,9 +42,8 @@ def _explain_endpoints(shared: SearchRunner) -> list[Endpoint]:
             raise SearchError(
                 "action_request_validation_exception", "Validation Failed: 1: query is missing;"
             )
-        (target,) = targets_of(
-            runner.node, [_one(names_found(runner.node, exchange["index"], exchange.parameters))]
-        )
+        one = _one(names_found(runner.node, exchange["index"], exchange.parameters))
+        (target,) = targets_of(runner.node, [one], choice=_place_of(one.index, exchange))
         shown = None if whole.get("_source") is None else parse_source_filter(whole["_source"])
         work = partial(_explained, target, whole["query"], exchange["id"], shown)
         try:
@@ -50,6 +52,14 @@ def _explain_endpoints(shared: SearchRunner) -> list[Endpoint]:
             raise runner.as_failure(error, [target]) from error
 
     return endpoint("GET POST", "/{index}/_explain/{id}", explain_one, _EXPLAIN_PARAMETERS, Body.JSON)
+
+
+def _place_of(index: Index, exchange: Exchange) -> ShardChoice:
+    """The shard that the document is in. Errors: routing_missing_exception, illegal_argument_exception."""
+    name, given = exchange["index"], exchange.parameters.text("routing") or None
+    routing = document_routing(name, index.aliases.get(name, {}), given)
+    check_routing(index, exchange["id"], routing)
+    return ShardChoice(numbers=frozenset([index.shards.routing.shard_of(exchange["id"], routing)]))
 
 
 def _one(found: list[Resolved]) -> Resolved:

@@ -9,12 +9,13 @@ import orjson
 
 from graphdb.access.principal import Principal
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from serve.search.administration.allocation import allocation_id
 from serve.search.frame.answer import envelope, search_error
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint, parse_json
 from serve.search.frame.parameters import Parameters
 from serve.search.searching.search_body import QUERY_TEXT, SEARCH_PARAMETERS, body_with, query_of
 from serve.search.searching.search_contexts import search_point_in_time
-from serve.search.searching.search_names import NAME_PARAMETERS, check_boosts, names_found
+from serve.search.searching.search_names import NAME_PARAMETERS, ShardChoice, check_boosts, names_found
 from serve.search.searching.search_runner import Asked, SearchRunner
 
 __all__ = ["endpoints"]
@@ -90,6 +91,7 @@ def asked_of(parameters: Parameters, body: Mapping[str, Any], principal: Princip
         parameters.boolean("include_named_queries_score", False),
         parameters.boolean("allow_partial_search_results", True),
         principal,
+        ShardChoice.of(parameters),
     )
 
 
@@ -143,7 +145,8 @@ def _count_endpoints(shared: SearchRunner) -> list[Endpoint]:
             if name in parameters:
                 search[name] = parameters.text(name)
         answer = await runner.search(
-            names_found(runner.node, exchange.get("index"), parameters), Asked(search)
+            names_found(runner.node, exchange.get("index"), parameters),
+            Asked(search, choice=ShardChoice.of(parameters)),
         )
         early = {"terminated_early": answer["terminated_early"]} if "terminated_early" in answer else {}
         return {"count": answer["hits"]["total"]["value"], **early, "_shards": answer["_shards"]}
@@ -161,6 +164,7 @@ def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
         runner = shared.visible_to(exchange)
         here = runner.identity.here(runner.node.status())
         found = names_found(runner.node, exchange.get("index"), exchange.parameters)
+        choice = ShardChoice.of(exchange.parameters)
         indices = {one.index.name: _filtered(one.filters) for one in found}
         shards = [
             [
@@ -169,12 +173,13 @@ def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
                     "primary": True,
                     "node": here.id,
                     "relocating_node": None,
-                    "shard": 0,
+                    "shard": number,
                     "index": one.index.name,
-                    "allocation_id": {"id": one.index.uuid},
+                    "allocation_id": {"id": allocation_id(one.index, number, here)},
                 }
             ]
             for one in found
+            for number in sorted(choice.of_index(one))
         ]
         node = {
             "name": here.name,

@@ -1,10 +1,10 @@
 """The body of a search with its URL parameters, and the envelope around its hits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graphdb.search.errors import illegal_argument
-from graphdb.search.multi import Failure, Prepared
+from graphdb.search.multi import Failure, Prepared, Target
 from serve.search.frame.answer import error_json
 from serve.search.frame.parameters import Parameters, time_value_ms
 
@@ -16,6 +16,7 @@ __all__ = [
     "enveloped",
     "profiled",
     "query_of",
+    "shard_count",
     "shards_json",
     "timeout_ms",
     "totals_as_int",
@@ -141,13 +142,20 @@ def enveloped(answer: Mapping[str, Any], took_ms: int, shards: Mapping[str, Any]
     return {**whole, **{name: value for name, value in answer.items() if name not in whole}}
 
 
+def shard_count(parts: Iterable[Target | Failure]) -> int:
+    """How many shards were asked."""
+    return sum(len(one.shards) for one in parts)
+
+
 def shards_json(total: int, failures: Sequence[Failure], node_id: str) -> dict[str, Any]:
-    """`_shards`: each index is one."""
-    failed = len(failures)
+    """`_shards`. Where an index cannot be searched, all its shards fail; equal failures are shown once, as in
+    Elasticsearch.
+    """
+    failed = shard_count(failures)
     shards: dict[str, Any] = {"total": total, "successful": total - failed, "skipped": 0, "failed": failed}
     if failures:
         shards["failures"] = [
-            {"shard": 0, "index": one.index, "node": node_id, "reason": error_json(one.error)}
+            {"shard": one.shards[0], "index": one.index, "node": node_id, "reason": error_json(one.error)}
             for one in failures
         ]
     return shards
@@ -173,8 +181,8 @@ def _as_int(hits: dict[str, Any]) -> dict[str, Any]:
 
 
 def profiled(prepared: Prepared, took_ns: int, node_id: str) -> dict[str, Any]:
-    """In the shape that clients read. Only the whole is measured: each index is given an equal part of it."""
-    each = took_ns // max(1, len(prepared.targets))
+    """In the shape that clients read. Only the whole is measured: each shard is given an equal part of it."""
+    each = took_ns // max(1, shard_count(prepared.targets))
     query = {
         "type": type(prepared.request.query).__name__,
         "description": str(prepared.request.query),
@@ -186,14 +194,15 @@ def profiled(prepared: Prepared, took_ns: int, node_id: str) -> dict[str, Any]:
     return {
         "shards": [
             {
-                "id": f"[{node_id}][{target.name}][0]",
+                "id": f"[{node_id}][{target.name}][{number}]",
                 "node_id": node_id,
-                "shard_id": 0,
+                "shard_id": number,
                 "index": target.name,
                 "cluster": "(local)",
                 "searches": [search],
                 "aggregations": [],
             }
             for target in prepared.targets
+            for number in target.shards
         ]
     }

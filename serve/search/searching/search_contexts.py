@@ -19,8 +19,14 @@ from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import NodeName
 from serve.search.frame.parameters import Parameters, time_value_ms
 from serve.search.frame.peer_requests import ask_peer
-from serve.search.searching.search_body import NOTHING, enveloped, shards_json, totals_as_int
-from serve.search.searching.search_names import names_found, targets_of
+from serve.search.searching.search_body import (
+    NOTHING,
+    enveloped,
+    shard_count,
+    shards_json,
+    totals_as_int,
+)
+from serve.search.searching.search_names import ShardChoice, names_found, targets_of
 from serve.search.searching.search_runner import Asked, SearchRunner
 
 __all__ = ["endpoints", "search_point_in_time"]
@@ -163,7 +169,7 @@ async def _page(
     page = {"timed_out": False, "hits": await runner.work.run(scroll.page)}
     await runner.enrich_page(scroll, page)
     prepared = scroll.prepared
-    total = len(prepared.targets) + len(prepared.failures)
+    total = shard_count([*prepared.targets, *prepared.failures])
     shards = shards_json(total, prepared.failures, runner.node_id)
     took_ms = int((time.perf_counter() - start) * 1000)
     answer = {"_scroll_id": scroll_id, **enveloped(page, took_ms, shards)}
@@ -209,12 +215,12 @@ def _point_in_time_endpoints(shared: SearchRunner) -> list[Endpoint]:
             raise _invalid("[keep_alive] is not specified")
         found = names_found(runner.node, exchange["index"], exchange.parameters)
         body = await exchange.json() or {}
-        targets = targets_of(runner.node, found)
+        targets = targets_of(runner.node, found, choice=ShardChoice.of(exchange.parameters))
         only = body.get("index_filter")
         if only is not None:
             targets = [replace(one, filter=_both(one.filter, only)) for one in targets]
         pit_id = runner.node.contexts.open(PointInTime(tuple(targets)), keep_alive_ms)
-        return {"id": pit_id, "_shards": shards_json(len(targets), (), runner.node_id)}
+        return {"id": pit_id, "_shards": shards_json(shard_count(targets), (), runner.node_id)}
 
     async def close(exchange: Exchange) -> Any:
         runner = shared.visible_to(exchange)

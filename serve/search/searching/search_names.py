@@ -1,7 +1,7 @@
-"""The indexes that a search names, and lookups of terms in documents."""
+"""The indexes that a search names, the shards of them that it asks, and lookups of terms in documents."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -9,17 +9,19 @@ import orjson
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.index_names import Resolved, ResolveOptions
 from graphdb.search.catalog.state import Index
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
-from graphdb.search.multi import INDEXES_MAX, Target
+from graphdb.search.multi import SHARDS_MAX, Target
 from graphdb.search.query import QueryContext
 from graphdb.search.results.field_values import values_at
 from serve.search.backend import SearchBackend
-from serve.search.documents.reading import one_index
-from serve.search.frame.parameters import Parameters
+from serve.search.documents.reading import one_document
+from serve.search.frame.parameters import Parameters, java_integer
 
 __all__ = [
+    "EVERY_SHARD",
     "NAME_PARAMETERS",
+    "ShardChoice",
     "TermsOfDocuments",
     "check_boosts",
     "names_found",
@@ -38,8 +40,56 @@ class TermsOfDocuments:
 
     def __call__(self, index: str, doc_id: str, path: str, routing: str | None) -> list[Any]:
         """The terms in the document now; none without the document. Errors: index_not_found_exception."""
-        document = one_index(self._catalog, index).shard.get(doc_id)
+        its_index, routing = one_document(self._catalog, index, routing)
+        document = its_index.shards.get(doc_id, routing)
         return [] if document is None else list(values_at(orjson.loads(document.source), path))
+
+
+# Which shards of an index a request asks: `routing` and `preference`.
+
+_PREFERENCES = ("_local", "_only_local", "_only_nodes", "_prefer_nodes")  # this node has all that there is
+
+
+@dataclass(frozen=True, slots=True)
+class ShardChoice:
+    """routings: of documents, any of them; none: all. numbers: of shards, None: all."""
+
+    routings: frozenset[str] = frozenset()
+    numbers: frozenset[int] | None = None
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> "ShardChoice":
+        """Errors: illegal_argument_exception, number_format_exception."""
+        return cls(frozenset(parameters.strings("routing")), _preferred(parameters.text("preference") or ""))
+
+    def of_index(self, found: Resolved) -> frozenset[int]:
+        """The numbers of the shards. Where aliases name routings, too, those count that both name."""
+        index, of_aliases = found.index, frozenset(one for text in found.routing for one in text.split(","))
+        chosen = frozenset(range(len(index.shards)))
+        if of_aliases or self.routings:
+            both = of_aliases & self.routings if of_aliases and self.routings else of_aliases | self.routings
+            chosen = index.shards.routing.shards_of(both)
+        return chosen if self.numbers is None else chosen & self.numbers
+
+
+EVERY_SHARD = ShardChoice()
+
+
+def _preferred(preference: str) -> frozenset[int] | None:
+    """The shards of `_shards:0,2` or `_shards:0,2|_local`; None where any will do."""
+    if not preference.startswith("_"):
+        return None
+    kind, _, rest = preference.partition(":")
+    if kind != "_shards":
+        if kind not in _PREFERENCES:
+            raise illegal_argument(f"no Preference for [{kind[:100]}]")
+        return None
+    listed, _, also = rest.partition("|")
+    _preferred(also)
+    numbers = [java_integer(part) for part in listed.split(",")]
+    if None in numbers:
+        raise SearchError("number_format_exception", f'For input string: "{listed[:100]}"')
+    return frozenset(number for number in numbers if number is not None)
 
 
 # The indexes of a search, and the visible part of each.
@@ -75,14 +125,18 @@ def search_context(node: SearchBackend, index: Index) -> QueryContext:
     return replace(index.context(node.now_ms()), terms_lookup=TermsOfDocuments(node.catalog))
 
 
-def targets_of(node: SearchBackend, found: Sequence[Resolved], boosts: Any = None) -> list[Target]:
+def targets_of(
+    node: SearchBackend, found: Sequence[Resolved], boosts: Any = None, choice: ShardChoice = EVERY_SHARD
+) -> list[Target]:
     """As of this moment. boosts: `indices_boost` of a request, by name, alias or pattern: the first to fit.
 
     Errors: illegal_argument_exception.
     """
-    if len(found) > INDEXES_MAX:
+    chosen = [choice.of_index(one) for one in found]
+    count = sum(map(len, chosen))
+    if count > SHARDS_MAX:
         raise illegal_argument(
-            f"Trying to query {len(found)} shards, which is over the limit of {INDEXES_MAX}. This limit "
+            f"Trying to query {count} shards, which is over the limit of {SHARDS_MAX}. This limit "
             "exists because querying many shards at the same time can make the job of the coordinating node "
             "very CPU and/or memory intensive. It is usually a better idea to have a smaller number of "
             "larger shards. Update [action.search.shard_count.limit] to a greater value if you really want "
@@ -92,13 +146,14 @@ def targets_of(node: SearchBackend, found: Sequence[Resolved], boosts: Any = Non
     aliases = _aliases(node) if rated else {}
     return [
         Target(
-            one.index.searcher(),
+            one.index.searcher(numbers),
             search_context(node, one.index),
             _any_of(one.filters),
             _boost_of(one.index.name, aliases.get(one.index.name, ()), rated),
             one.index.number("max_result_window"),
+            tuple(sorted(numbers)),
         )
-        for one in found
+        for one, numbers in zip(found, chosen, strict=True)
     ]
 
 

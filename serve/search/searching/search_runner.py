@@ -30,11 +30,12 @@ from serve.search.searching.search_body import (
     NOTHING,
     enveloped,
     profiled,
+    shard_count,
     shards_json,
     timeout_ms,
     totals_as_int,
 )
-from serve.search.searching.search_names import targets_of
+from serve.search.searching.search_names import EVERY_SHARD, ShardChoice, targets_of
 
 __all__ = ["Asked", "RequestCache", "SearchRunner", "SearchStage", "StageOf"]
 
@@ -131,6 +132,7 @@ class Asked:
     named_scores: bool = False
     partial: bool = True  # an answer may hold without the indexes that failed
     principal: Principal = NOBODY  # with whose visibility the graph is queried
+    choice: ShardChoice = EVERY_SHARD
 
 
 class SearchRunner:
@@ -158,7 +160,10 @@ class SearchRunner:
 
     async def search(self, found: Sequence[Resolved], asked: Asked) -> dict[str, Any]:
         """The whole answer. Raises SearchError."""
-        return await self.search_targets(targets_of(self.node, found, asked.body.get("indices_boost")), asked)
+        return await self.search_targets(self._targets(found, asked), asked)
+
+    def _targets(self, found: Sequence[Resolved], asked: Asked) -> list[Target]:
+        return targets_of(self.node, found, asked.body.get("indices_boost"), asked.choice)
 
     async def search_targets(self, targets: Sequence[Target], asked: Asked) -> dict[str, Any]:
         """The same for indexes as of some moment (a point in time)."""
@@ -175,7 +180,7 @@ class SearchRunner:
         if failures and not asked.partial:
             raise self._failed(failures, "Partial shards failure")
         took_ms = int((time.perf_counter() - start) * 1000)
-        shards = shards_json(len(targets), failures, self.node_id)
+        shards = shards_json(shard_count(targets), failures, self.node_id)
         whole = enveloped(answer, took_ms, shards)
         return totals_as_int(whole) if asked.total_as_int else whole
 
@@ -184,7 +189,7 @@ class SearchRunner:
     ) -> dict[str, Any]:
         """The first page, with the id of the context that has the others."""
         start = time.perf_counter()
-        targets = targets_of(self.node, found, asked.body.get("indices_boost"))
+        targets = self._targets(found, asked)
         if not targets:
             scroll_id = self.node.contexts.open(None, keep_alive_ms)
             return {"_scroll_id": scroll_id, **enveloped(NOTHING, 0, shards_json(0, (), ""))}
@@ -196,7 +201,7 @@ class SearchRunner:
             raise self.as_failure(failed, targets) from failed
         scroll_id = self.node.contexts.open(scroll, keep_alive_ms)
         took_ms = int((time.perf_counter() - start) * 1000)
-        shards = shards_json(len(targets), scroll.prepared.failures, self.node_id)
+        shards = shards_json(shard_count(targets), scroll.prepared.failures, self.node_id)
         whole = {"_scroll_id": scroll_id, **enveloped(answer, took_ms, shards)}
         return totals_as_int(whole) if asked.total_as_int else whole
 
@@ -300,7 +305,7 @@ class SearchRunner:
             return self._failed(error.failures)
         if is_of_request(error):
             return error
-        return self._failed([Failure(target.name, error) for target in targets])
+        return self._failed([Failure(target.name, error, target.shards) for target in targets])
 
     def _failed(self, failures: Sequence[Failure], reason: str = "all shards failed") -> SearchError:
         error = query_failed([(one.index, one.error) for one in failures], self.node_id)

@@ -80,7 +80,7 @@ def found(view: CatalogView) -> list[str]:
     index = view.catalog.find("works")
     if index is None:
         return []
-    documents = {doc_id: index.shard.get(doc_id) for doc_id in "abcdef"}
+    documents = {doc_id: index.shards.get(doc_id) for doc_id in "abcdef"}
     return [f"{doc_id}{known.version}" for doc_id, known in documents.items() if known is not None]
 
 

@@ -44,7 +44,7 @@ async def made(node: SearchNode, body: Any = WORK) -> None:
 
 def documents(node: SearchNode) -> dict[str, Any]:
     """What is stored, by `_id`."""
-    shard = index_of(node, "works").shard
+    shard = index_of(node, "works").shards
     sources = {doc_id: shard.get(doc_id) for doc_id in shard.ids()}
     return {doc_id: orjson.loads(found.source) for doc_id, found in sources.items() if found is not None}
 

@@ -93,7 +93,7 @@ async def test_many_parts_keep_the_order_of_writes_to_one_document(tmp_path: Pat
         ]
         results = await node.write(writes)
         assert [one.result.version for one in results] == list(range(1, 3001))
-        document = index_of(node).shard.get("same")
+        document = index_of(node).shards.get("same")
         assert document is not None
         assert document.source == writes[-1].operation.body
 
@@ -240,11 +240,11 @@ async def test_force_merge_leaves_as_many_segments_as_are_wanted(tmp_path: Path)
         for number in range(5):
             await node.write([indexed(number)], "true")
         index = index_of(node)
-        assert index.shard.stats().segments == 5
+        assert index.shards.stats().segments == 5
         await node.force_merge([index], 2)
-        assert index.shard.stats().segments == 2
+        assert index.shards.stats().segments == 2
         await node.force_merge([index], 1)
-        assert (index.shard.stats().segments, found(node)) == (1, 5)
+        assert (index.shards.stats().segments, found(node)) == (1, 5)
 
 
 async def test_vectors_have_graphs_which_are_read_again_after_a_restart(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def graph_files(directory: Path) -> dict[str, int]:
 async def graphs_of(node: SearchNode) -> None:
     """Return when every segment has one."""
     async with asyncio.timeout(30):
-        while not all(leaf.segment.derived for leaf in index_of(node).shard.leaves()):  # noqa: ASYNC110
+        while not all(leaf.segment.derived for leaf in index_of(node).shards.leaves()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

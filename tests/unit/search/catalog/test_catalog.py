@@ -322,7 +322,7 @@ def test_writing_through_an_alias() -> None:
     )
     index = commands.catalog.find("b")
     assert index is not None
-    document = index.shard.get("1")
+    document = index.shards.get("1")
     assert document is not None
     assert document.routing == "r"
 
@@ -367,7 +367,7 @@ def test_a_cursor_lets_each_change_of_the_graph_in_once() -> None:
     assert commands(WriteDocuments(writes, cursor=CursorMove("a", 0, 5))) == []
     index = commands.catalog.find("a")
     assert index is not None
-    assert (index.cursor, index.shard.get("1").version) == (5, 1)  # type: ignore[union-attr]
+    assert (index.cursor, index.shards.get("1").version) == (5, 1)  # type: ignore[union-attr]
     assert refused_cursor(commands) == "no such index [gone]"
 
 
@@ -384,7 +384,7 @@ def test_a_cursor_stays_unfinished_while_an_older_form_of_a_refused_document_is_
     assert index.cursor == -9
     gone = DocumentWrite("a", Operation(Action.DELETE, "1"))
     commands(WriteDocuments((gone,), cursor=CursorMove("a", -9, 7, -10)))
-    assert (index.cursor, sorted(index.shard.ids())) == (7, ["2"])
+    assert (index.cursor, sorted(index.shards.ids())) == (7, ["2"])
 
 
 def test_a_blocked_index_does_not_move_its_cursor() -> None:
@@ -394,7 +394,7 @@ def test_a_blocked_index_does_not_move_its_cursor() -> None:
         commands(WriteDocuments((put("a", "1"),), cursor=CursorMove("a", 0, 5)))
     index = commands.catalog.find("a")
     assert index is not None
-    assert (index.cursor, index.shard.get("1")) == (0, None)
+    assert (index.cursor, index.shards.get("1")) == (0, None)
 
 
 def refused_cursor(commands: Commands) -> str:
@@ -407,5 +407,5 @@ def test_refreshed_documents_are_found() -> None:
     commands = Commands("a", "b")
     commands.write(put("a", "1"), refresh=True)
     commands.write(put("b", "1"))
-    found = [index.shard.stats().documents for index in commands.catalog.indexes()]
+    found = [index.shards.stats().documents for index in commands.catalog.indexes()]
     assert found == [1, 0]

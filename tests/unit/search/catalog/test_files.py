@@ -5,23 +5,28 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from graphdb.errors import CorruptionError
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import (
+    CreateIndex,
     CursorMove,
     DeleteIndices,
     IntroduceNode,
     PutClusterSettings,
     PutComponentTemplate,
     PutIndexTemplate,
+    PutMapping,
     PutSettings,
     WriteDocuments,
 )
+from graphdb.search.catalog.command_codec import decode_command, encode_command
 from graphdb.search.catalog.files import CatalogFiles, copy_state, read_log_index
 from graphdb.search.catalog.state import KnownNode
+from graphdb.search.segments.index_files import encode_checked
 from tests.support.catalog_twin import contents_of
 from tests.unit.search.catalog.catalogs import Commands, put
 
@@ -107,7 +112,7 @@ def test_a_save_without_changes_writes_one_file(tmp_path: Path) -> None:
     assert listed(tmp_path) == before
     assert read_log_index(str(tmp_path)) == 9
     catalog, _ = loaded(tmp_path)
-    assert all(index.shard.is_saved for index in catalog.indexes())
+    assert all(shard.is_saved for index in catalog.indexes() for shard in index.shards)
 
 
 def test_names_of_segments_do_not_come_back(tmp_path: Path) -> None:
@@ -119,7 +124,7 @@ def test_names_of_segments_do_not_come_back(tmp_path: Path) -> None:
         commands.write(put("a", "2"), refresh=True)
         index = commands.catalog.find("a")
         assert index is not None
-        name = index.shard.leaves()[-1].segment.name
+        name = index.shards.leaves()[-1].segment.name
         assert name not in seen
         seen.add(name)
 
@@ -205,9 +210,89 @@ def test_copies_are_whole_while_the_owner_writes(tmp_path: Path) -> None:
             commands.write(*(put(name, str(number)) for name in "ab"))
             disk.save(commands.catalog, commands.log_index)
             for index in commands.catalog.indexes():
-                index.shard.maybe_merge()
+                index.shards.maybe_merge()
     finally:
         stop.set()
         thread.join()
     assert failures == []
     assert number > 3
+
+
+def sharded() -> Commands:
+    commands = Commands()
+    commands.create("s", {"settings": {"number_of_shards": 3}})
+    commands.write(*(put("s", str(number), b'{"f":%d}' % number) for number in range(12)))
+    return commands
+
+
+def test_each_shard_is_in_a_directory_of_its_own(tmp_path: Path) -> None:
+    commands, disk = sharded(), files(tmp_path)
+    disk.save(commands.catalog, 7)
+    assert sorted(os.listdir(tmp_path)) == ["catalog", "s", "s.1", "s.2"]
+    catalog, _ = loaded(tmp_path)
+    assert contents_of(catalog) == contents_of(commands.catalog)
+    index, before = catalog.find("s"), commands.catalog.find("s")
+    assert index is not None
+    assert before is not None
+    assert [shard.stats() for shard in index.shards] == [shard.stats() for shard in before.shards]
+    assert all(index.shards.get(str(number)) is not None for number in range(12))
+    names = [leaf.segment.name for leaf in index.shards.leaves()]
+    assert len(set(names)) == len(names) >= 3
+    assert copy_state(str(tmp_path), str(tmp_path / "copy")) == 7
+    assert contents_of(loaded(tmp_path / "copy")[0]) == contents_of(commands.catalog)
+
+
+def test_only_shards_that_changed_are_saved(tmp_path: Path) -> None:
+    commands, disk = sharded(), files(tmp_path)
+    disk.save(commands.catalog, 7)
+    commands.write(put("s", "0", b'{"f":99}'))
+    index = commands.catalog.find("s")
+    assert index is not None
+    changed = index.shards.routing.shard_of("0", None)
+    disk.save(commands.catalog, 8)
+    assert [shard.generation for shard in index.shards] == [1 + (number == changed) for number in range(3)]
+    commands(PutMapping(("s",), {"properties": {"g": {"type": "keyword"}}}))
+    disk.save(commands.catalog, 9)
+    catalog, _ = loaded(tmp_path)
+    found = catalog.find("s")
+    assert found is not None
+    assert found.mapping.field("g") is not None
+    assert len({id(shard.mapping) for shard in found.shards}) == 1
+    commands(DeleteIndices(("s",)))
+    disk.save(commands.catalog, 10)
+    assert os.listdir(tmp_path) == ["catalog"]
+
+
+def test_a_shard_that_is_gone_is_told(tmp_path: Path) -> None:
+    files(tmp_path).save(sharded().catalog, 7)
+    for path in (tmp_path / "s.1").iterdir():
+        path.unlink()
+    with pytest.raises(CorruptionError):
+        loaded(tmp_path)
+
+
+def test_an_index_of_the_time_before_shards_stays_in_one(tmp_path: Path) -> None:
+    commands = Commands()
+    command = CreateIndex("old", "old", {"settings": {"number_of_shards": 3}})
+    encoded = encode_command(command)
+    assert encoded[0] == 2
+    commands(decode_command(b"\x01" + encoded[1:]))
+    template = {"index_patterns": ["auto"], "template": {"settings": {"number_of_shards": 2}}}
+    commands(PutIndexTemplate("t", template))
+    written = encode_command(WriteDocuments((put("auto", "1"), put("old", "1"))))
+    commands(decode_command(b"\x01" + written[1:]))
+    for name in ("old", "auto"):
+        index = commands.catalog.find(name)
+        assert index is not None
+        assert (len(index.shards), index.settings["number_of_shards"]) == (1, "1")
+    files(tmp_path).save(commands.catalog, 7)
+    content = orjson.loads((tmp_path / "catalog").read_bytes().partition(b"\n")[2])
+    for row in content["indexes"]:
+        (row["generation"],) = row.pop("generations")
+        row["settings"]["number_of_shards"] = "3"
+    (tmp_path / "catalog").write_bytes(encode_checked("graphdb-search-catalog-1", content))
+    catalog, _ = loaded(tmp_path)
+    assert contents_of(catalog) == contents_of(commands.catalog)
+    found = catalog.find("old")
+    assert found is not None
+    assert (len(found.shards), found.number("number_of_shards")) == (1, 1)

@@ -88,7 +88,7 @@ def test_what_changes_something_needs_more_than_reading() -> None:
         "/_pit",
     }
     reading |= {"/_search/scroll", "/_search/scroll/{scroll_id}", "/{index}/_explain/{id}"}
-    reading |= {"/{index}/_terms_enum"}
+    reading |= {"/{index}/_terms_enum", "/_cluster/allocation/explain"}
     # What changes something is known by the body: `test_fuseki.py` and `test_mcp.py` hold it.
     reading |= {"/mcp", "/$/ping", "/{dataset}", "/{dataset}/query", "/{dataset}/sparql"}
     # one's own, which are not data

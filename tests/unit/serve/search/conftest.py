@@ -1,11 +1,13 @@
 """The search application over memory, behind a real server."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import httpx
 import pytest
 
 from graphdb.config import Settings
+from graphdb.search.catalog.index_settings import KNOWN
 from serve.search_app import build_search_app
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
@@ -13,8 +15,22 @@ from tests.support.memory_search import MemorySearch
 SETTINGS = Settings.model_validate({"server": {"max_body_bytes": 32_000_000}})
 
 
+# For tests of what is not about searching, and of what the number of shards changes: counts of shards,
+# sequence numbers, the order of equal hits, documents that are read without the routing that they have.
+one_shard = pytest.mark.one_shard
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """shards: of indexes whose makers do not say how many they are to have."""
+    if "shards" in metafunc.fixturenames:
+        counts = [1] if metafunc.definition.get_closest_marker("one_shard") else [1, 3]
+        metafunc.parametrize("shards", counts, ids="{}_shards".format)
+
+
 @pytest.fixture
-def node() -> MemorySearch:
+def node(shards: int, monkeypatch: pytest.MonkeyPatch) -> MemorySearch:
+    setting = replace(KNOWN["number_of_shards"], default=str(shards))
+    monkeypatch.setitem(KNOWN, "number_of_shards", setting)
     return MemorySearch()
 
 

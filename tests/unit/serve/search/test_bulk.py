@@ -19,7 +19,9 @@ from serve.search_app import build_search_app
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
 from tests.unit.search.catalog.catalogs import Commands
-from tests.unit.serve.search.conftest import SETTINGS, reason_of
+from tests.unit.serve.search.conftest import SETTINGS, one_shard, reason_of
+
+pytestmark = one_shard
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 SHARDS = {"total": 2, "successful": 1, "failed": 0}

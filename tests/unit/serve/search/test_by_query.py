@@ -5,7 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.unit.serve.search.conftest import reason_of
+from tests.unit.serve.search.conftest import one_shard, reason_of
+
+pytestmark = one_shard
 
 BELOW_30 = {"query": {"range": {"n": {"lt": 30}}}}
 

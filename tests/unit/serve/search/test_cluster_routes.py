@@ -20,7 +20,9 @@ from serve.search_app import build_search_app
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
 from tests.support.timing import HANG_S
-from tests.unit.serve.search.conftest import reason_of
+from tests.unit.serve.search.conftest import one_shard, reason_of
+
+pytestmark = one_shard
 
 
 def make(http: httpx.Client, name: str, replicas: int = 0, shards: int = 1) -> None:

@@ -16,7 +16,9 @@ from serve.search.frame.exchange import Body, Endpoint, Exchange, SearchWork, en
 from serve.search.frame.router import SearchRouter
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
-from tests.unit.serve.search.conftest import SETTINGS, reason_of
+from tests.unit.serve.search.conftest import SETTINGS, one_shard, reason_of
+
+pytestmark = one_shard
 
 JSON = {"Content-Type": "application/json"}
 VENDOR = "application/vnd.elasticsearch+json; compatible-with="

@@ -8,8 +8,9 @@ import pytest
 from elasticsearch import AsyncElasticsearch, BadRequestError, Elasticsearch, NotFoundError, helpers
 
 from tests.support.memory_search import MemorySearch
+from tests.unit.serve.search.conftest import one_shard
 
-pytestmark = pytest.mark.filterwarnings("ignore:This API is in technical preview")
+pytestmark = [one_shard, pytest.mark.filterwarnings("ignore:This API is in technical preview")]
 
 MAPPINGS = {
     "properties": {"title": {"type": "text"}, "year": {"type": "integer"}, "kind": {"type": "keyword"}}

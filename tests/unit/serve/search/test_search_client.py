@@ -6,6 +6,7 @@ import pytest
 from elasticsearch import BadRequestError, Elasticsearch, NotFoundError, helpers
 
 from tests.support.memory_search import MemorySearch
+from tests.unit.serve.search.conftest import one_shard
 
 JSON = {"content-type": "application/json", "accept": "application/json"}
 FIELDS = {"t": {"type": "text"}, "k": {"type": "keyword"}, "n": {"type": "integer"}}
@@ -34,6 +35,7 @@ def es(url: str) -> Iterator[Elasticsearch]:
         yield client
 
 
+@one_shard
 def test_a_search_over_names_patterns_and_aliases(es: Elasticsearch) -> None:
     es.indices.put_alias(index="a", name="evens", filter={"term": {"k": "even"}})
     found = es.search(index="a", query={"match": {"t": "rare"}})
@@ -127,6 +129,7 @@ def test_a_scroll_reads_everything_once_as_of_its_beginning(es: Elasticsearch, n
         es.scroll(scroll_id=page["_scroll_id"])
 
 
+@one_shard
 def test_the_helper_that_scans(es: Elasticsearch) -> None:
     query = {"query": {"term": {"k": "odd"}}}
     found = [(hit["_index"], hit["_id"]) for hit in helpers.scan(es, index="a,b", query=query, size=3)]
@@ -180,6 +183,7 @@ def test_explain_and_validate(es: Elasticsearch) -> None:
     assert es.indices.validate_query(index="a", query={"nonsense": {}})["valid"] is False
 
 
+@one_shard
 def test_fields_terms_and_shards(es: Elasticsearch) -> None:
     es.indices.create(index="c", mappings={"properties": {"n": {"type": "keyword"}}})
     fields = es.field_caps(index="a,c", fields=["n", "t"])["fields"]
@@ -200,6 +204,7 @@ def test_fields_terms_and_shards(es: Elasticsearch) -> None:
     assert [shard["index"] for (shard,) in shards] == ["a"]
 
 
+@one_shard
 def test_a_profile_can_be_read(es: Elasticsearch) -> None:
     found = es.search(index="a", query={"match": {"t": "rare"}}, profile=True)
     (shard,) = found["profile"]["shards"]

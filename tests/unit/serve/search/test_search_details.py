@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.unit.serve.search.conftest import reason_of
+from tests.unit.serve.search.conftest import one_shard, reason_of
 
 
 @pytest.fixture
@@ -74,6 +74,7 @@ def test_only_some_types_have_formats(http: httpx.Client, ask: Any) -> None:
     assert first(ask({"docvalue_fields": [{"field": "n", "format": "#.0"}]}))["fields"] == {"n": ["1.0"]}
 
 
+@one_shard
 def test_columns_show_vectors_and_sequence_numbers(http: httpx.Client, ask: Any) -> None:
     properties = {"v": {"type": "dense_vector"}, "b": {"type": "dense_vector", "element_type": "byte"}}
     made(http, properties, {"v": [0.1, 0.5], "b": "80ff01"}, {"v": [1, 1]})
@@ -141,6 +142,7 @@ def test_fielddata_may_be_switched_on_later(http: httpx.Client, ask: Any) -> Non
     assert reason_of(ask(TERMS))[0] == 400
 
 
+@one_shard
 def test_fielddata_leaves_out_tokens_by_their_frequency(http: httpx.Client, ask: Any) -> None:
     field = {"type": "text", "fielddata": True, "fielddata_frequency_filter": {"min": 2, "max": 0.7}}
     made(http, {"t": field})
@@ -565,6 +567,7 @@ def test_what_is_no_unsigned_number_is_refused(unsigned: None, http: httpx.Clien
     assert http.put("/i/_doc/9", json={"u": value}).status_code == 400
 
 
+@one_shard
 def test_binary_values_exist(http: httpx.Client, ask: Any) -> None:
     binary = {"type": "binary"}
     properties = {"d": {**binary, "doc_values": True}, "s": {**binary, "store": True}, "b": binary}
@@ -580,6 +583,7 @@ def test_binary_values_exist(http: httpx.Client, ask: Any) -> None:
     assert ask({"sort": "d"}).status_code == 400
 
 
+@one_shard
 def test_inner_hits_of_nested_in_nested_are_in_the_hit_around(http: httpx.Client, ask: Any) -> None:
     leaf = {"type": "nested", "properties": {"n": {"type": "integer"}, "deep": {"type": "nested"}}}
     rows = {"type": "nested", "properties": {"k": {"type": "keyword"}, "cells": leaf}}

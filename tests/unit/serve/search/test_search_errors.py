@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.support.memory_search import MemorySearch
-from tests.unit.serve.search.conftest import reason_of
+from tests.unit.serve.search.conftest import one_shard, reason_of
 
 
 @pytest.fixture
@@ -58,6 +58,7 @@ def test_the_shards_of_a_failed_search_say_why(two: httpx.Client) -> None:
     assert error["root_cause"][0]["reason"] == "No mapping found for [zz] in order to sort on"
 
 
+@one_shard
 def test_an_index_that_cannot_be_searched_does_not_hide_the_others(two: httpx.Client) -> None:
     answer = two.post("/a,b/_search", json={"sort": "m"}).json()
     assert [hit["_index"] for hit in answer["hits"]["hits"]] == ["b"]

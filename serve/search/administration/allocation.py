@@ -1,0 +1,243 @@
+"""Where the shards of indexes are: their copies, why one has no place, and requests to place them otherwise.
+
+Every node of a cluster has all shards of all indexes, for each follows the whole log. An index is shown with
+as many copies of each shard as its settings ask for: the primary and then the replicas, on one node each, in
+the order of the nodes. A replica without a node is unassigned.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from graphdb.config import Settings
+from graphdb.search.catalog.state import Index
+from graphdb.search.errors import SearchError, illegal_argument, index_not_found
+from serve.search.backend import SearchBackend
+from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
+from serve.search.frame.identity import Identity, NodeName
+
+__all__ = ["UNASSIGNED_REASON", "ShardCopy", "allocation_id", "copies_of", "routes", "routing_table"]
+
+UNASSIGNED_REASON = "INDEX_CREATED"  # a replica without a node has never had one
+
+
+@dataclass(frozen=True, slots=True)
+class ShardCopy:
+    """node: where it is, None: nowhere."""
+
+    index: Index
+    number: int
+    is_primary: bool
+    node: NodeName | None
+
+    @property
+    def state(self) -> str:
+        return "UNASSIGNED" if self.node is None else "STARTED"
+
+    def routing(self) -> dict[str, Any]:
+        """As the cluster's state shows it."""
+        shown: dict[str, Any] = {
+            "state": self.state,
+            "primary": self.is_primary,
+            "node": None if self.node is None else self.node.id,
+            "relocating_node": None,
+            "shard": self.number,
+            "index": self.index.name,
+        }
+        if self.node is None:
+            return {
+                **shown,
+                "recovery_source": {"type": "PEER"},
+                "unassigned_info": unassigned_info(self.index),
+            }
+        return {**shown, "allocation_id": {"id": allocation_id(self.index, self.number, self.node)}}
+
+
+def allocation_id(index: Index, shard: int, node: NodeName) -> str:
+    """Of the copy of a shard on a node."""
+    return f"{index.uuid}-{shard}-{node.number}"
+
+
+def unassigned_info(index: Index) -> dict[str, Any]:
+    since = datetime.fromtimestamp(index.created_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return {
+        "reason": UNASSIGNED_REASON,
+        "at": since.replace("+00:00", "Z"),
+        "delayed": False,
+        "allocation_status": "no_attempt",
+    }
+
+
+def copies_of(index: Index, nodes: Sequence[NodeName]) -> Iterator[ShardCopy]:
+    """Shard by shard, the primary first. nodes: that can be reached."""
+    for number in range(len(index.shards)):
+        for copy in range(1 + index.number("number_of_replicas")):
+            yield ShardCopy(index, number, copy == 0, nodes[copy] if copy < len(nodes) else None)
+
+
+def routing_table(indexes: Iterable[Index], nodes: Sequence[NodeName]) -> dict[str, Any]:
+    """`routing_table` and `routing_nodes` of the cluster's state."""
+    by_node: dict[str, list[dict[str, Any]]] = {node.id: [] for node in nodes}
+    unassigned: list[dict[str, Any]] = []
+    table: dict[str, Any] = {}
+    for index in indexes:
+        shards: dict[str, list[dict[str, Any]]] = {}
+        for copy in copies_of(index, nodes):
+            shown = copy.routing()
+            shards.setdefault(str(copy.number), []).append(shown)
+            (unassigned if copy.node is None else by_node[copy.node.id]).append(shown)
+        table[index.name] = {"shards": shards}
+    return {
+        "routing_table": {"indices": table},
+        "routing_nodes": {"unassigned": unassigned, "nodes": by_node},
+    }
+
+
+# `_cluster/allocation/explain`, `_cluster/reroute`; `_split` and the like.
+
+_EXPLAIN = "include_disk_info include_yes_decisions master_timeout index shard primary current_node"
+_REROUTE = "dry_run explain master_timeout metric retry_failed timeout"
+_COMMANDS = ("move", "cancel", "allocate_replica", "allocate_stale_primary", "allocate_empty_primary")
+
+
+def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
+    identity = Identity(node, settings)
+
+    async def explain(exchange: Exchange) -> dict[str, Any]:
+        return _explained(await _copy_asked(exchange, identity), identity.members(exchange.node.status()))
+
+    resizes = [f"/{{index}}/{name}/{{target}}" for name in ("_split", "_shrink", "_clone")]
+    return [
+        *endpoint("GET POST", "/_cluster/allocation/explain", explain, _EXPLAIN, Body.JSON),
+        *endpoint("POST", "/_cluster/reroute", _reroute, _REROUTE, Body.JSON),
+        *endpoint("PUT POST", resizes, _resize, "master_timeout timeout wait_for_active_shards", Body.JSON),
+    ]
+
+
+async def _copy_asked(exchange: Exchange, identity: Identity) -> ShardCopy:
+    """The copy of a shard that is to be explained; the first without a node if the request names none."""
+    body = dict(await exchange.json() or {})
+    unknown = sorted(body.keys() - {"index", "shard", "primary", "current_node"})
+    if unknown:
+        reason = f"[cluster/allocation/explain] unknown field [{unknown[0][:100]}]"
+        raise SearchError("x_content_parse_exception", reason)
+    parameters = exchange.parameters
+    index = body.get("index", parameters.text("index"))
+    shard = body.get("shard", parameters.integer("shard", None))
+    primary = body.get("primary", parameters.boolean("primary", False) if "primary" in parameters else None)
+    nodes = [one for one in identity.members(exchange.node.status()) if one.reachable]
+    if index is None and shard is None and primary is None:
+        all_copies = (copy for one in exchange.node.catalog.indexes() for copy in copies_of(one, nodes))
+        found = next((copy for copy in all_copies if copy.node is None), None)
+        if found is None:
+            raise illegal_argument(
+                "No shard was specified in the request which means the response should explain a "
+                "randomly-chosen unassigned shard, but there are no unassigned shards in this cluster. To "
+                "explain the allocation of an assigned shard you must specify the target shard in the "
+                "request."
+            )
+        return found
+    return _named_copy(exchange, nodes, index, shard, primary)
+
+
+def _named_copy(
+    exchange: Exchange, nodes: Sequence[NodeName], name: Any, shard: Any, primary: Any
+) -> ShardCopy:
+    given = {"index": (name, str), "shard": (shard, int), "primary": (primary, bool)}
+    missing = [one for one, (value, kind) in given.items() if not isinstance(value, kind)]
+    if missing:
+        problems = "".join(f"{number}: {one} must be specified;" for number, one in enumerate(missing, 1))
+        raise SearchError("action_request_validation_exception", f"Validation Failed: {problems}")
+    index = exchange.node.catalog.find(name)
+    if index is None:
+        raise index_not_found(name)
+    copies = [copy for copy in copies_of(index, nodes) if copy.number == shard]
+    if not copies:
+        raise SearchError("shard_not_found_exception", "no such shard", 404, {"index": name})
+    wanted = [copy for copy in copies if copy.is_primary == primary]
+    if not wanted:
+        raise illegal_argument(f"No shard was found for [{name}][{shard}] with primary [false]")
+    return next((copy for copy in wanted if copy.node is None), wanted[0])
+
+
+def _explained(copy: ShardCopy, members: Sequence[NodeName]) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "index": copy.index.name,
+        "shard": copy.number,
+        "primary": copy.is_primary,
+        "current_state": copy.state.lower(),
+    }
+    if copy.node is not None:
+        node = {
+            "id": copy.node.id,
+            "name": copy.node.name,
+            "transport_address": copy.node.transport_address,
+            "attributes": {},
+        }
+        return {
+            **shown,
+            "current_node": node,
+            "can_remain_on_current_node": "yes",
+            "can_rebalance_cluster": "yes",
+            "can_rebalance_to_other_node": "no",
+            "rebalance_explanation": "every node has all shards: there is nothing to be moved",
+        }
+    info = unassigned_info(copy.index)
+    return {
+        **shown,
+        "unassigned_info": {
+            "reason": info["reason"],
+            "at": info["at"],
+            "last_allocation_status": info["allocation_status"],
+        },
+        "can_allocate": "no",
+        "allocate_explanation": "there are not as many nodes as copies of the shard are asked for: add nodes "
+        "to the cluster, or set [index.number_of_replicas] to less",
+        "node_allocation_decisions": [_refusal(copy, node) for node in members],
+    }
+
+
+def _refusal(copy: ShardCopy, node: NodeName) -> dict[str, Any]:
+    if node.reachable:
+        decider = "same_shard"
+        explanation = (
+            f"a copy of this shard is already allocated to this node [[{copy.index.name}][{copy.number}], "
+            f"node[{node.id}], s[STARTED]]"
+        )
+    else:
+        decider, explanation = "node_reachable", "the node does not answer"
+    return {
+        "node_id": node.id,
+        "node_name": node.name,
+        "transport_address": node.transport_address,
+        "node_attributes": {},
+        "node_decision": "no",
+        "deciders": [{"decider": decider, "decision": "NO", "explanation": explanation}],
+    }
+
+
+async def _reroute(exchange: Exchange) -> dict[str, Any]:
+    """Without commands there is nothing to do, and that succeeds."""
+    body = await exchange.json() or {}
+    unknown = sorted(body.keys() - {"commands", "dry_run"})
+    if unknown:
+        reason = f"[cluster_reroute] unknown field [{unknown[0][:100]}]"
+        raise SearchError("x_content_parse_exception", reason)
+    commands = body.get("commands") or []
+    if not isinstance(commands, list) or not all(isinstance(one, Mapping) for one in commands):
+        raise SearchError("x_content_parse_exception", "[cluster_reroute] failed to parse field [commands]")
+    for name in (name for command in commands for name in command):
+        if name not in _COMMANDS:
+            raise SearchError("parsing_exception", f"Unknown allocation command [{name[:100]}]")
+        raise illegal_argument(f"[{name}] is not possible: every node has all shards of all indexes")
+    answer: dict[str, Any] = {"acknowledged": True}
+    return {**answer, "explanations": []} if exchange.parameters.boolean("explain", False) else answer
+
+
+async def _resize(exchange: Exchange) -> dict[str, Any]:
+    name = exchange.request.url.path.rsplit("/", 2)[1]
+    raise illegal_argument(
+        f"[{name}] is not supported: create [{exchange['target']}] with the settings that it is to have, and "
+        f"copy the documents of [{exchange['index']}] with _reindex"
+    )
