@@ -67,7 +67,7 @@ def test_queries_that_are_remembered_are_bounded() -> None:
     assert costs.took_ms(Way.COLUMNS, "q" * 100_000) is None
 
 
-@pytest.mark.parametrize("least", [0.0, 1e6, 5.9e9])
+@pytest.mark.parametrize("least", [0.0, 1e6, 5.9e10])
 def test_what_could_be_answered_is_not_refused(least: float) -> None:
     assert LearntCosts().refusal(replace(LARGE, least=least), 30) is None
 
@@ -80,7 +80,7 @@ def test_what_takes_far_longer_than_its_time_is_refused_with_what_to_change() ->
 
 
 def test_a_faster_machine_refuses_less() -> None:
-    costs, work = LearntCosts(), replace(LARGE, least=1e10)
+    costs, work = LearntCosts(), replace(LARGE, least=1e11)
     assert costs.refusal(work, 30) is not None
-    costs.note(Way.READER, "q", replace(LARGE, least=1e8), 1_000)
+    costs.note(Way.READER, "q", replace(LARGE, least=1e9), 1_000)
     assert costs.refusal(work, 30) is None
