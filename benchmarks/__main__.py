@@ -27,6 +27,7 @@ from benchmarks import (
     reads,
     search_bm25,
     shacl,
+    shards,
     sparqloscope,
     text_in_sparql,
     weight,
@@ -86,6 +87,14 @@ BENCHMARKS = {
                 "whether to ask other stores beside: those that are installed, none, or Virtuoso alone",
                 ("no", "yes", "virtuoso"),
             ),
+        ),
+    ),
+    "shards": Benchmark(
+        shards.run,
+        (
+            Option("rounds", int, 3, "times that each query is asked of the view and of its shards, in turn"),
+            Option("only", str, "", "only the queries whose name has this in it"),
+            Option("shards", int, 4, "that the view is divided into"),
         ),
     ),
     "shacl": Benchmark(shacl.run, RATIO),

@@ -45,7 +45,7 @@ from graphdb.sparql.parser import parse_query
 from graphdb.sparql.results import Answer, ResultFormat, write_answer
 from graphdb.sparql.translation import abstract_query
 
-__all__ = ["run"]
+__all__ = ["loaded", "mean", "query_texts", "run", "shown", "written"]
 
 DATA = {"olympics-medals": 5, "openflights": 1, "bsbm375k": 4, "lubm1": 10}  # how many copies of each
 TRIPLES = "all.nt"
@@ -94,11 +94,11 @@ class Measured:
             "query": self.name,
             "rows": str(self.rows),
             "pyoxigraph ms": f"{self.engine_ms:.1f}",
-            "columns ms": _shown(self.columns_ms),
-            "ratio": _shown(self.ratio),
-            "service ms": _shown(self.service_ms),
-            "over HTTP": _shown(self.over_http),
-            "Virtuoso ms": _shown(self.virtuoso_ms),
+            "columns ms": shown(self.columns_ms),
+            "ratio": shown(self.ratio),
+            "service ms": shown(self.service_ms),
+            "over HTTP": shown(self.over_http),
+            "Virtuoso ms": shown(self.virtuoso_ms),
             "": "DIFFERS"
             if not self.is_same
             else self.refused or ("" if self.passes else "MISSED") or ("reader" if self.to_reader else ""),
@@ -138,9 +138,9 @@ class Summary:
             "rows": "",
             "pyoxigraph ms": "",
             "columns ms": "",
-            "ratio": _shown(self.mean),
+            "ratio": shown(self.mean),
             "service ms": "",
-            "over HTTP": _shown(self.over_http),
+            "over HTTP": shown(self.over_http),
             "Virtuoso ms": "",
             "": "met" if self.passes else "MISSED",
         }
@@ -160,8 +160,8 @@ class Summary:
         )
 
 
-def run(rounds: int, only: str) -> list[Measured | Summary]:
-    """Each query whose name has `only` in it."""
+def query_texts(only: str) -> dict[str, str]:
+    """The text of each query whose name has `only` in it, by its name."""
     prefixes = (QUERIES / "prefixes.rq").read_text()
     texts = {
         path.stem: prefixes + path.read_text()
@@ -170,8 +170,14 @@ def run(rounds: int, only: str) -> list[Measured | Summary]:
     }
     if not texts:
         raise BenchmarkError(f"no query has {only!r} in its name")
+    return texts
+
+
+def run(rounds: int, only: str) -> list[Measured | Summary]:
+    """Each query whose name has `only` in it."""
+    texts = query_texts(only)
     with tempfile.TemporaryDirectory() as name, _peer(Path(name)) as virtuoso:
-        store, connection = _loaded(Path(name))
+        store, connection = loaded(Path(name))
         if virtuoso is not None:
             virtuoso.load(Path(name) / TRIPLES)
         with _service(Path(name)) as service:
@@ -182,14 +188,14 @@ def run(rounds: int, only: str) -> list[Measured | Summary]:
     over_http = [each.over_http for each in measured]
     beside = [each.virtuoso_ms / each.service_ms for each in measured if each.virtuoso_ms is not None]
     summary = Summary(
-        _mean(ratios) if ratios else 0.0,
+        mean(ratios) if ratios else 0.0,
         min(ratios, default=0.0),
-        _mean(over_http),
+        mean(over_http),
         min(over_http),
         len(ratios),
         len(measured),
         len(store),
-        _mean(beside) if beside else None,
+        mean(beside) if beside else None,
         len(beside),
     )
     return [*measured, summary]
@@ -206,11 +212,11 @@ class Contenders:
     virtuoso: RunningVirtuoso | None
 
 
-def _mean(ratios: Sequence[float]) -> float:
+def mean(ratios: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
-def _shown(number: float | None) -> str:
+def shown(number: float | None) -> str:
     return "-" if number is None else f"{number:.1f}"
 
 
@@ -232,7 +238,7 @@ def _service(directory: Path) -> Iterator[httpx.Client]:
             yield client
 
 
-def _loaded(directory: Path) -> tuple[Store, DuckDBPyConnection]:
+def loaded(directory: Path) -> tuple[Store, DuckDBPyConnection]:
     triples = directory / TRIPLES
     write_copies(triples, DATA)
     store = Store()
@@ -251,7 +257,7 @@ def _measured(name: str, text: str, rounds: int, among: Contenders) -> Measured:
     query = abstract_query(parse_query(text))
     compiled = compile_query(query, Dataset(), among.catalog)
     refused = compiled.construct if isinstance(compiled, NotCompiled) else ""
-    engine_ms, expected = _best(lambda: _written(among.store.query(text)), rounds)
+    engine_ms, expected = _best(lambda: written(among.store.query(text)), rounds)
     service_ms, served = _best(lambda: _of_service(among.service, text), rounds)
     columns_ms, ours = (None, expected) if refused else _best(lambda: _of_columns(among, text), rounds)
     wanted = _bindings(expected)
@@ -282,11 +288,11 @@ def _best(answer: Callable[[], bytes], rounds: int) -> tuple[float, bytes]:
 def _of_columns(among: Contenders, text: str) -> bytes:
     query = abstract_query(parse_query(text))
     if estimate(query, among.catalog).reader_because is not None:
-        return _written(among.store.query(text))
+        return written(among.store.query(text))
     compiled = compile_query(query, Dataset(), among.catalog)
     assert not isinstance(compiled, NotCompiled)
     cursor = among.catalog.connection.cursor()
-    return _written(answer_of(compiled, cursor.execute(compiled.sql).fetchmany, among.terms))
+    return written(answer_of(compiled, cursor.execute(compiled.sql).fetchmany, among.terms))
 
 
 def _of_service(client: httpx.Client, text: str) -> bytes:
@@ -305,7 +311,7 @@ def _of_virtuoso(virtuoso: RunningVirtuoso, text: str, rounds: int) -> float | N
         return None
 
 
-def _written(answer: Answer) -> bytes:
+def written(answer: Answer) -> bytes:
     pieces: list[bytes] = []
     write_answer(answer, ResultFormat.JSON, pieces.append)
     return b"".join(pieces)

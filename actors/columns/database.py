@@ -138,6 +138,7 @@ def _until_empty_line(lines: IO[bytes]) -> Iterator[str]:
 
 # DuckDB gives a transaction its state when it first looks at a table.
 _LOOK = "FROM meta LIMIT 0"
+_INTERRUPT_S = 0.05
 _ORDER_SHARE = 4  # of the memory for arrays, the order of the strings may have
 _LOG_INDEX = "SELECT value::BIGINT FROM meta WHERE key = 'log_index'"
 
@@ -197,15 +198,15 @@ class OpenView:
         """
         self._compares_dates = compares_dates
         self.connection = connection
-        self._orders: TextOrders | None = None
-        if strings_in_order:
-            self._orders = TextOrders(connection, self._aside, arrays_bytes // _ORDER_SHARE)
+        order_bytes = arrays_bytes // _ORDER_SHARE
+        self._orders = TextOrders(connection, self._aside, order_bytes) if strings_in_order else None
+        self._predicate_names: dict[int, str] = {}
         self._sorting: Thread | None = None
         self.texts = TermTexts(connection)
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
         # of the present version, another one after each change
-        self._arrays = QuadArrays(arrays_bytes - arrays_bytes // _ORDER_SHARE)
+        self._arrays = QuadArrays(arrays_bytes - order_bytes)
         self._query_memory_mb = query_memory_mb
         # parsed once
         (self._begin,) = connection.extract_statements("BEGIN")
@@ -235,8 +236,9 @@ class OpenView:
     def close(self) -> None:
         """No query runs any more."""
         if self._orders is not None and self._sorting is not None:
-            self._orders.interrupt()
-            self._sorting.join()
+            while self._sorting.is_alive():
+                self._orders.interrupt()  # again and again: one that comes before a call does not end it
+                self._sorting.join(_INTERRUPT_S)
         while self._idle:
             self._idle.pop().close()
         self.connection.close()
@@ -298,8 +300,10 @@ class OpenView:
             return state.log_index, state.catalog.on(cursor)
         ((log_index,),) = cursor.execute(_LOG_INDEX).fetchall()
         is_present = version is not None and version is self._version  # and so were they
-        arrays_now = arrays if is_present else QuadArrays(arrays.bytes_max)
-        catalog = Catalog(cursor, arrays_now, self._orders, compares_dates=self._compares_dates)
+        if not is_present:
+            arrays = QuadArrays(arrays.bytes_max)
+        names, dates = self._predicate_names, self._compares_dates
+        catalog = Catalog(cursor, arrays, self._orders, names, compares_dates=dates)
         if cursors.version is not None:
             self._state = _State(cursors.version, log_index, catalog)
         return log_index, catalog

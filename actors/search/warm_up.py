@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import orjson
 
 from graphdb.log.file_system import RealFileSystem
@@ -19,6 +20,8 @@ from graphdb.search.catalog.state import Index
 from graphdb.search.results import search
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Action, Operation
+from graphdb.sparql.text_tables import CellFormat
+from graphdb.text.hit_cells import NumberedTable, TermColumn
 
 __all__ = ["warm_up"]
 
@@ -51,6 +54,8 @@ def warm_up() -> None:
                     _search(index, {"query": query})
                 _search(index, {"size": 0, "aggs": {"tags": {"terms": {"field": "tag.keyword"}}}})
                 _search(index, {"sort": [{"number": "desc"}]})
+            column = TermColumn(['"term"'], np.zeros(1, np.int64))
+            list(NumberedTable(["x"], [column]).written(CellFormat.JSON))
     except Exception:
         logger.exception("warming up failed")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import BoundedSemaphore
 
-from pyoxigraph import NamedNode, Quad
+from pyoxigraph import DefaultGraph, NamedNode, Quad
 
 from actors.disk_room import DiskRoom
 from actors.shard.checkpointer import Checkpointer
@@ -136,8 +136,11 @@ class _Lines:
         with tempfile.TemporaryDirectory(dir=self.directory) as place:
             copy = Path(place) / "store"
             store.checkpoint(copy)
-            is_done = compare(lines, copy, filled, added, removed)
-        return LineChange(added, removed, created) if is_done else self._parts(state)
+            clears = compare(lines, copy, filled, added, removed)
+        if clears is None:
+            return self._parts(state)
+        cleared = tuple(graph or DefaultGraph() for graph in filled) if clears else ()
+        return LineChange(added, removed, created, cleared_graphs=cleared)
 
     def _parts(self, state: Overlay) -> Iterator[ChangeSet]:
         """The same a quad at a time."""

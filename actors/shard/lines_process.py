@@ -85,8 +85,8 @@ class _Comparison:
     def perform(self) -> dict[str, Any]:
         removed = Path(self.removed) if self.removed else None
         store = Store.read_only(self.store)
-        difference(Path(self.lines), store, [*map(graph_of_text, self.filled)], Path(self.added), removed)
-        return {}
+        filled = [*map(graph_of_text, self.filled)]
+        return {"clears": difference(Path(self.lines), store, filled, Path(self.added), removed)}
 
 
 _TASKS = {task.__name__: task for task in (_Conversion, _Comparison)}
@@ -111,13 +111,14 @@ def convert(
 
 def compare(
     lines: Path, store: Path, filled: Collection[NamedGraph | None], added: Path, removed: Path | None
-) -> bool:
-    """`difference`, in a process of its own, with the copy of a store. Blocks until it is done; whether it
-    could be.
+) -> bool | None:
+    """`difference`, in a process of its own, with the copy of a store. Blocks until it is done; None where it
+    could not be.
     """
     gone = str(removed) if removed is not None else None
     task = _Comparison(str(lines), str(store), [*map(_text, filled)], str(added), gone)
-    return _ask(task, _MEMORY_MB) == {}
+    answer = _ask(task, _MEMORY_MB)
+    return None if answer is None or answer is _NO_ROOM else answer["clears"]
 
 
 _NO_ROOM: dict[str, Any] = {"ended": "by a signal"}

@@ -8,15 +8,18 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.term_ids import OFFSET, PAYLOAD_MASK, Tag, inline_id, tag_of_term, tagged, text_of
-from graphdb.columns.values import DICTIONARY, NotExact, Rep, Value, has_tag, inexact, quoted
+from graphdb.columns.values import DICTIONARY, Elsewhere, NotExact, Rep, Value, has_tag, inexact, quoted
 from graphdb.sparql.algebra import Algebra
+from graphdb.sparql.terms import Variable
 
 __all__ = [
     "Block",
+    "Moved",
     "Names",
     "as_id",
     "bound",
     "compatible",
+    "either",
     "joined",
     "kind_is",
     "left_joined",
@@ -29,6 +32,25 @@ Lookup = dict[str, str]
 _FIELDS = ("text", "lexical", "datatype", "lang", "num")
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A pattern whose solutions are in a table already. columns are the table's c0, c1, ... in their order:
+    the variable of each, and what is known of its values.
+    """
+
+    table: str
+    columns: tuple[tuple[Variable, Value], ...]
+
+    def block(self, names: "Names") -> "Block":
+        """The solutions."""
+        alias = names.alias("m")
+        columns = {
+            variable.name: value.over(f"{alias}.c{number}")
+            for number, (variable, value) in enumerate(self.columns)
+        }
+        return Block(names, [f"{self.table} {alias}"], [], columns)
+
+
 @dataclass(slots=True)
 class Names:
     """What the parts of one query share: the whole pattern that is asked for, the catalog, fresh aliases, and
@@ -39,10 +61,15 @@ class Names:
 
     catalog: Catalog
     asked: Algebra
+    has_all_terms: bool = True  # where the SQL runs; a shard has those of its quads
     tables: list[str] = field(default_factory=list)  # of WITH, in the order they need each other
     _numbers: Iterator[int] = field(default_factory=count)
     _absent: dict[NamedNode | BlankNode | Literal | Triple, int] = field(default_factory=dict)
     _constants: dict[int, NamedNode | BlankNode | Literal | Triple] = field(default_factory=dict)
+
+    def apart(self, *, has_all_terms: bool) -> "Names":
+        """For another SQL of the same query: aliases and terms are shared, the tables of WITH are not."""
+        return replace(self, tables=[], has_all_terms=has_all_terms)
 
     def alias(self, letter: str) -> str:
         return f"{letter}{next(self._numbers)}"
@@ -126,7 +153,9 @@ class Block:
         self.tables.append(f"{join} {table}" + (f" ON {on}" if on is not None else ""))
 
     def lookup(self, value: Value) -> Lookup:
-        """The columns of `terms` for a term: NULL for one that is not of the dictionary."""
+        """The columns of `terms` for a term: NULL for one that is not of the dictionary. Raises Elsewhere."""
+        if not (value.is_local or self.names.has_all_terms):
+            raise Elsewhere("the text of a term of another shard")
         found = self.lookups.get(value.sql)
         if found is None:
             alias = self.names.alias("t")
@@ -214,7 +243,18 @@ def compatible(left: Value, right: Value) -> tuple[str | None, Value]:
         return f"({right.sql} IS NULL OR {condition})", left
     return (
         f"({left.sql} IS NULL OR {right.sql} IS NULL OR {condition})",
-        replace(left, sql=f"COALESCE({left.sql}, {right.sql})", tags=left.tags | right.tags, constant=None),
+        either(left, right),
+    )
+
+
+def either(left: Value, right: Value) -> Value:
+    """The left value, or the right one where that is unbound; both stand in SQL in the same way."""
+    return replace(
+        left,
+        sql=f"COALESCE({left.sql}, {right.sql})",
+        tags=left.tags | right.tags,
+        constant=None,
+        is_local=left.is_local and right.is_local,
     )
 
 
@@ -249,9 +289,8 @@ def left_joined(left: Block, right: Block, extra: Iterable[str] = ()) -> Block:
         if mine.nullable:
             if mine.rep is not both.rep:
                 mine = as_id(mine)
-            sql = f"COALESCE({mine.sql}, {as_id(value).sql if both.rep is Rep.ID else value.sql})"
-            tags = mine.tags | value.tags
-            columns[name] = replace(mine, sql=sql, tags=tags, nullable=True, constant=None)
+            other = as_id(value) if both.rep is Rep.ID else value
+            columns[name] = replace(either(mine, other), nullable=True)
     result = Block(left.names, list(left.tables), left.conditions, columns, left.lookups)
     result.add(
         right.tables[0] if right.tables else "(SELECT 1) unit", "LEFT JOIN", " AND ".join(on) or "TRUE"
@@ -298,6 +337,7 @@ def united(names: Names, blocks: list[Block], *, distinct: bool = False) -> Bloc
             frozenset().union(*(value.tags for value in present)),
             nullable=len(present) < len(blocks) or any(value.nullable for value in present),
             scale=present[0].scale if alike else 0,
+            is_local=all(value.is_local for value in present),
         )
     selects = []
     for block in blocks:

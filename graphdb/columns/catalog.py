@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -19,6 +20,7 @@ from graphdb.columns.values import Tags
 
 __all__ = ["Catalog", "NotKnown", "PredicateTable"]
 
+_PREDICATES_MAX: Final = 5_000  # that are looked up at once
 _IDS_MAX: Final = 10_000  # terms of queries that are handed on
 _COMPARED_MAX: Final = 100  # comparisons that are kept
 
@@ -43,6 +45,7 @@ class _Found:
     """What was looked up in one state of the view."""
 
     ids: dict[NamedNode | BlankNode | Literal | Triple, int | None] = field(default_factory=dict)
+    has_predicates: bool = False  # whether those of the predicates are among them
     tags: dict[tuple[str, int | None, str], Tags] = field(default_factory=dict)
     languages: frozenset[str] | None = None
     has_other_xsd: bool | None = None
@@ -63,15 +66,18 @@ class Catalog:
         connection: DuckDBPyConnection,
         arrays: QuadArrays | None = None,
         orders: TextOrders | None = None,
+        predicate_names: dict[int, str] | None = None,
         *,
         compares_dates: bool = True,
     ) -> None:
         """arrays are of the same state; None where none were made. orders keeps the order of the strings of
-        this view; None where nobody does. compares_dates: see `columns.dates_compared`.
+        this view; None where nobody does. predicate_names are the IRIs of predicates by their numbers, which
+        catalogs of several states find and share. compares_dates: see `columns.dates_compared`.
         """
         self.compares_dates = compares_dates
         self._connection: DuckDBPyConnection | None = connection
         self._orders = orders
+        self._predicate_names = {} if predicate_names is None else predicate_names
         self.arrays = arrays or QuadArrays()
         self.plans: dict[Hashable, Any] = {}  # what was compiled in this state, by whoever compiles
         self._found = _Found()
@@ -98,7 +104,7 @@ class Catalog:
         other = copy(self)
         other._connection = connection
         if len(self._found.ids) > _IDS_MAX:
-            self._found = other._found = replace(self._found, ids={})
+            self._found = other._found = replace(self._found, ids={}, has_predicates=False)
         return other
 
     def id_of(self, term: NamedNode | BlankNode | Literal | Triple) -> int | None:
@@ -106,6 +112,8 @@ class Catalog:
         inline = inline_id(term)
         if inline is not None:
             return inline
+        if not self._found.has_predicates and term not in self._found.ids:
+            self._look_up_predicates()
         found = self._found.ids
         if term not in found:
             # terms stand together by their kinds, so DuckDB skips most of the others without reading them
@@ -113,6 +121,23 @@ class Catalog:
             rows = self._rows("SELECT id FROM terms WHERE kind = ? AND text = ?", [kind, text_of(term)])
             found[term] = rows[0][0] if rows else None
         return found[term]
+
+    def _look_up_predicates(self) -> None:
+        """All at once: most constants of queries are predicates, and to find one takes as long as to find
+        all of them, 20 ms of processor time among 2.5 million terms.
+        """
+        self._found.has_predicates = True
+        if len(self.predicates) > _PREDICATES_MAX:
+            return
+        names = self._predicate_names
+        missing = self.predicates.keys() - names.keys()
+        if missing:
+            of_missing = "WHERE id IN (SELECT unnest(?::BIGINT[]))"
+            rows = self._rows(f"SELECT id, text FROM terms {of_missing}", [sorted(missing)])
+            names.update((number, text[1:-1]) for number, text in rows)
+        for number in self.predicates & names.keys():
+            with suppress(ValueError):  # of an IRI that no parser admits, and no query has
+                self._found.ids[NamedNode(names[number])] = number
 
     def tags(self, predicate: int | None, column: str) -> Tags:
         """The tags of the subjects or objects (column s or o) of a predicate; None stands for all."""
@@ -142,10 +167,14 @@ class Catalog:
 
     def count(self, predicate: int, conditions: str) -> int:
         """How many quads of a predicate that has some fulfil these conditions, in SQL."""
+        count: int = self._rows(self.counting(predicate, conditions))[0][0]
+        return count
+
+    def counting(self, predicate: int, conditions: str) -> str:
+        """The SQL of `count`."""
         source = self.source(predicate)
         word = "AND" if " WHERE " in source else "WHERE"
-        count: int = self._rows(f"SELECT count(*) {source} {word} {conditions}")[0][0]
-        return count
+        return f"SELECT count(*) {source} {word} {conditions}"
 
     def ends_of(self, predicate: int, column: str) -> Ids:
         """The terms that the subjects or objects (column s or o) of a predicate are, in ascending order."""
@@ -209,5 +238,5 @@ class Catalog:
         """Whether a SELECT has a row."""
         return bool(self._rows(f"{sql} LIMIT 1"))
 
-    def _rows(self, sql: str, parameters: Sequence[str | int] = ()) -> list[tuple[Any, ...]]:
+    def _rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, parameters).fetchall()

@@ -22,7 +22,7 @@ from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
 
-__all__ = ["MARK", "CompiledQuery", "NotCompiled", "Template", "compile_query"]
+__all__ = ["MARK", "CompiledQuery", "NotCompiled", "Template", "compile_query", "compiled_in", "graphs_of"]
 
 Template: TypeAlias = tuple[tuple[PatternTerm, PatternTerm, PatternTerm], ...]
 MARK: Final = "\x01"
@@ -63,7 +63,8 @@ def compile_query(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> C
     dataset is the protocol's, which overrides the query's own.
     """
     try:
-        compiled = _compiled(query, dataset or own_dataset(query), catalog)
+        names = Names(catalog, query.pattern)
+        compiled = compiled_in(names, query, graphs_of(names, dataset or own_dataset(query)))
     except NotExact as reason:
         return NotCompiled(str(reason))
     if len(compiled.sql) > SQL_LENGTH_MAX:
@@ -71,9 +72,9 @@ def compile_query(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> C
     return compiled
 
 
-def _compiled(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> CompiledQuery:
-    names = Names(catalog, query.pattern)
-    groups = Groups(names, GraphScope(_graphs(names, dataset)))
+def compiled_in(names: Names, query: AbstractQuery, graphs: Graphs) -> CompiledQuery:
+    """The query where the names are good. Raises NotExact."""
+    groups = Groups(names, GraphScope(graphs))
     if query.form == "SELECT":
         solved = groups.select(query.pattern)
         sql = _rendered(names, solved, solved.columns)
@@ -97,7 +98,8 @@ def _compiled(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> Compi
     return CompiledQuery("CONSTRUCT", columns, sql, names.absent(), template, is_set=is_set)  # type: ignore[arg-type]
 
 
-def _graphs(names: Names, dataset: Dataset) -> Graphs:
+def graphs_of(names: Names, dataset: Dataset) -> Graphs:
+    """What a dataset's graphs are in the view. Raises NotExact."""
     if not dataset:
         return Graphs()
     default = _numbers(names, dataset.default_graphs)

@@ -40,6 +40,7 @@ __all__ = [
     "is_constant",
     "limited",
     "scanned_quads",
+    "solutions",
     "work_of",
 ]
 
@@ -113,6 +114,11 @@ def estimate(query: AbstractQuery, catalog: Catalog, *, by_lines: bool = True) -
         if constructed > (LISTING_ROWS_MAX if by_lines else COLLECTED_MAX):
             because = f"it makes about {constructed:.0f} triples, which a reader sends as it finds them"
     return Estimate(patterns, because)
+
+
+def solutions(pattern: Algebra, catalog: Catalog) -> float:
+    """How many solutions a pattern has, on average."""
+    return _Solutions(catalog).of(pattern, set(), 1.0)
 
 
 def _triples(node: Any) -> Sequence[Any]:

@@ -178,14 +178,11 @@ class Expressions:
                 test_sql = self.condition(test)
                 sql = f"CASE WHEN {test_sql} THEN {branches[0].sql} "
                 sql += f"WHEN NOT {test_sql} THEN {branches[1].sql} END"
-                tags = branches[0].tags | branches[1].tags
-                return replace(branches[0], sql=sql, tags=tags, nullable=True, constant=None)
+                return _one_of(branches, sql, nullable=True)
             case "COALESCE", (_, *_) as options:
                 branches = _alike([self.value(option) for option in options])
                 sql = f"COALESCE({', '.join(branch.sql for branch in branches)})"
-                tags = frozenset[Tag]().union(*(branch.tags for branch in branches))
-                nullable = all(branch.nullable for branch in branches)
-                return replace(branches[0], sql=sql, tags=tags, nullable=nullable, constant=None)
+                return _one_of(branches, sql, nullable=all(branch.nullable for branch in branches))
             case "SAMETERM", (first, second):
                 left, right = as_id(self.value(first)), as_id(self.value(second))
                 return _truth(f"({left.sql} = {right.sql})")
@@ -197,6 +194,13 @@ class Expressions:
 
 def _truth(sql: str) -> Value:
     return Value(sql, Rep.BOOLEAN, BOOLEAN)
+
+
+def _one_of(branches: list[Value], sql: str, *, nullable: bool) -> Value:
+    """A choice among values that stand in SQL in the same way."""
+    tags = frozenset[Tag]().union(*(branch.tags for branch in branches))
+    is_local = all(branch.is_local for branch in branches)
+    return replace(branches[0], sql=sql, tags=tags, nullable=nullable, constant=None, is_local=is_local)
 
 
 def _alike(values: list[Value]) -> list[Value]:

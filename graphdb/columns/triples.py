@@ -25,7 +25,7 @@ from graphdb.sparql.patterns import (
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
 from graphdb.sparql.tree_walk import nodes_below
 
-__all__ = ["GraphScope", "Graphs", "match_triples", "quads"]
+__all__ = ["GraphScope", "Graphs", "column_name", "match_triples", "quads"]
 
 _NAMES = frozenset((Tag.IRI, Tag.BLANK_NODE))
 End: TypeAlias = str | Value
@@ -84,7 +84,7 @@ def quads(names: Names, scope: GraphScope, predicate: int | None) -> tuple[Block
     if condition := scope.condition(names, f"{alias}.g"):
         block.conditions.append(condition)
     if scope.hidden is not None:
-        block.columns[scope.hidden] = Value(f"{alias}.g", Rep.ID, _NAMES, nullable=False)
+        block.columns[scope.hidden] = Value(f"{alias}.g", Rep.ID, _NAMES, nullable=False, is_local=True)
     return block, alias
 
 
@@ -105,6 +105,16 @@ def _one_of(column: str, graphs: Iterable[int]) -> str:
     return f"{column} = {listed[0]}" if len(listed) == 1 else f"{column} IN ({', '.join(map(str, listed))})"
 
 
+def column_name(term: object) -> str | None:
+    """The name of the column that a variable or a blank node of a pattern has; None of constants."""
+    match term:
+        case Variable(name=name):
+            return name
+        case BlankNodeLabel(label=label):
+            return f"_:{label}"  # a variable that no expression can name
+    return None
+
+
 def match_triples(names: Names, scope: GraphScope, patterns: Sequence[Bgp | PathPattern]) -> Block:
     """The join of triple patterns and paths, paths last. Raises NotExact."""
     block, ends = Block(names), set[str]()
@@ -120,17 +130,17 @@ def match_triples(names: Names, scope: GraphScope, patterns: Sequence[Bgp | Path
 
 
 def _end(names: Names, term: PatternTerm) -> End:
+    name = column_name(term)
+    if name is not None:
+        return name
     match term:
-        case Variable(name=name):
-            return name
-        case BlankNodeLabel(label=label):
-            return f"_:{label}"  # a variable that no expression can name
         case Iri(value=iri):
             return names.constant(NamedNode(iri))
         case RdfLiteral():
             return names.constant(literal_of(term))
         case TripleTerm():
             raise NotExact("a triple term in a pattern")
+    raise AssertionError(term)
 
 
 def _match(names: Names, scope: GraphScope, subject: End, verb: Any, object_: End) -> Block:
@@ -144,7 +154,7 @@ def _match(names: Names, scope: GraphScope, subject: End, verb: Any, object_: En
         ("p", predicate, _IRI),
         ("o", object_, catalog.tags(None, "o")),
     ):
-        _bind(block, end, Value(f"{alias}.{column}", Rep.ID, kinds, nullable=False))
+        _bind(block, end, Value(f"{alias}.{column}", Rep.ID, kinds, nullable=False, is_local=True))
     return block
 
 
@@ -154,7 +164,7 @@ def _edges(names: Names, scope: GraphScope, subject: End, predicate: int | None,
     catalog = names.catalog
     for column, end in (("s", subject), ("o", object_)):
         kinds = catalog.tags(predicate, column)
-        _bind(block, end, Value(f"{alias}.{column}", Rep.ID, kinds, nullable=False))
+        _bind(block, end, Value(f"{alias}.{column}", Rep.ID, kinds, nullable=False, is_local=True))
     return block
 
 
@@ -245,7 +255,7 @@ class _PathMatcher:
         catalog = self._names.catalog
         for column, end in (("s", subject), ("o", object_)):
             kinds = catalog.tags(None, column)
-            _bind(block, end, Value(f"{alias}.{column}", Rep.ID, kinds, nullable=False))
+            _bind(block, end, Value(f"{alias}.{column}", Rep.ID, kinds, nullable=False, is_local=True))
         if excluded:
             numbers = [self._names.constant(NamedNode(iri.value)).sql for iri in excluded]
             block.conditions.append(f"{alias}.p NOT IN ({', '.join(numbers)})")
@@ -375,8 +385,4 @@ def _bound_once(root: Algebra) -> frozenset[str]:
 
 def _variables_of(terms: Iterable[PatternTerm]) -> Iterator[str]:
     """As `_end` names them."""
-    for term in terms:
-        if isinstance(term, Variable):
-            yield term.name
-        elif isinstance(term, BlankNodeLabel):
-            yield f"_:{term.label}"
+    yield from filter(None, map(column_name, terms))

@@ -16,6 +16,7 @@ __all__ = [
     "NUMBERS",
     "SQL_LENGTH_MAX",
     "STRINGS",
+    "Elsewhere",
     "NotExact",
     "Rep",
     "Tags",
@@ -52,6 +53,10 @@ class NotExact(Exception):
     """A construct that has no exact meaning in SQL; its argument names it."""
 
 
+class Elsewhere(NotExact):
+    """The text of a term is asked of a shard that may not have it."""
+
+
 class Rep(Enum):
     """How a value stands in SQL. NULL is "unbound" and "error" in all of them."""
 
@@ -70,7 +75,8 @@ class Value:
     computed values one; nullable says whether it can be NULL.
 
     constant is the number of a constant term, for Rep.ID. lang is an expression for the language that a
-    computed string has, if any; such a string lives within an expression only.
+    computed string has, if any; such a string lives within an expression only. is_local: the terms are in
+    quads of the database that the SQL runs in, so their texts are there too, also in one of several shards.
     """
 
     sql: str
@@ -80,6 +86,7 @@ class Value:
     scale: int = 0
     constant: int | None = None
     lang: str | None = None
+    is_local: bool = False
 
     def over(self, sql: str, nullable: bool | None = None) -> "Value":
         """The same kind of value out of another expression."""

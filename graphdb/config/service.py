@@ -383,8 +383,8 @@ class Columns(Section):
 
     @property
     def tables_memory_mb(self) -> int:
-        """The memory that the database has."""
-        return self.memory_limit_mb - self.arrays_mb
+        """The memory that the database has: what is left, or as much as it needs to spill at all."""
+        return max(64, self.memory_limit_mb - self.arrays_mb)
 
     @model_validator(mode="after")
     def _check_arrays(self) -> Self:

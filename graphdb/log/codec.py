@@ -60,7 +60,6 @@ __all__ = [
     "entry_bytes",
     "graphs_named",
     "only_adds",
-    "only_removes",
     "quad_sections",
     "told_affected",
     "told_lines",
@@ -230,12 +229,6 @@ def only_adds(section_lengths: bytes) -> bool:
     """Whether a payload that begins with these SECTIONS_BYTES removes no quads and drops no graphs."""
     removed, _, dropped, _ = _SECTIONS.unpack(section_lengths)
     return not (removed or dropped)
-
-
-def only_removes(section_lengths: bytes) -> bool:
-    """Whether a payload that begins with these SECTIONS_BYTES adds no quads and creates no graphs."""
-    _, added, _, created = _SECTIONS.unpack(section_lengths)
-    return not (added or created)
 
 
 def _cut(payload: bytes, lengths: Iterable[int]) -> Iterator[bytes]:

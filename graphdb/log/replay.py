@@ -24,7 +24,6 @@ from graphdb.log.codec import (
     decode_close,
     graphs_named,
     only_adds,
-    only_removes,
     quad_sections,
     told_affected,
     told_lines,
@@ -249,36 +248,41 @@ class _Gathered:
 def _lines(
     parts: _OpenParts, first: int, cleared: tuple[GraphName, ...], directory: str | None
 ) -> Iterator[_Gathered | None]:
-    """The parts from the one numbered first on as lines in a file; None where they do not only add, or few
-    quads, nor only clear graphs.
+    """The parts from the one numbered first on as lines in files; None where they do not only add, or few
+    quads, nor clear graphs.
     """
-    is_one = only_removes if cleared else only_adds
-    if not all(is_one(beginning) for beginning in _beginnings(parts, first)):
+    if not cleared and not all(only_adds(beginning) for beginning in _beginnings(parts, first)):
         yield None
         return
-    count = affected_triples = 0
+    removed_count = added_count = affected_triples = 0
     dropped: tuple[NamedGraph, ...] = ()
     created: tuple[NamedGraph, ...] = ()
-    with tempfile.NamedTemporaryFile(dir=directory) as file:
+    with (
+        tempfile.NamedTemporaryFile(dir=directory) as removed,
+        tempfile.NamedTemporaryFile(dir=directory) as added,
+    ):
         try:
             for payload in _payloads(parts, first):
-                (start, _), (_, end) = quad_sections(payload)
-                file.write(memoryview(payload)[start:end])
-                count += payload.count(b"\n", start, end)
+                (start, middle), (_, end) = quad_sections(payload)
+                removed.write(memoryview(payload)[start:middle])
+                added.write(memoryview(payload)[middle:end])
+                removed_count += payload.count(b"\n", start, middle)
+                added_count += payload.count(b"\n", middle, end)
                 affected_triples += told_lines(payload)
                 gone, new = graphs_named(payload)
                 dropped += gone
                 created += new
-            file.flush()
+            removed.flush()
+            added.flush()
         except OSError as error:
             raise storage_error(error, "gathering the parts of a large change") from error
-        path = Path(file.name)
+        new_lines = AddedLines(Path(added.name), added_count, created)
         if cleared:
-            yield _Gathered(ClearedLines(path, count, cleared, dropped), affected_triples)
-        elif count >= MANY_QUADS:
-            yield _Gathered(AddedLines(path, count, created), affected_triples)
+            more = new_lines if added_count or created else None
+            lines = ClearedLines(Path(removed.name), removed_count, cleared, dropped, more)
+            yield _Gathered(lines, affected_triples)
         else:
-            yield None
+            yield _Gathered(new_lines, affected_triples) if added_count >= MANY_QUADS else None
 
 
 def _beginnings(parts: _OpenParts, first: int) -> Iterator[bytes]:

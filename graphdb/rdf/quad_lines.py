@@ -89,7 +89,7 @@ class AddedLines(_QuadLines):
 
 @dataclass(frozen=True)
 class ClearedLines(_QuadLines):
-    """One change that only removes: all quads that some graphs have, and names of graphs.
+    """One change that removes all quads that some graphs have, and names of graphs, and then adds others.
 
     Replayed to a store that has more quads in these graphs, it takes them too: they were added later, and
     come again.
@@ -97,11 +97,14 @@ class ClearedLines(_QuadLines):
 
     cleared_graphs: tuple[GraphName, ...]
     dropped_graphs: tuple[NamedGraph, ...] = ()
+    added: AddedLines | None = None
 
     def __iter__(self) -> Iterator[ChangeSet]:
-        yield ChangeSet(dropped_graphs=self.dropped_graphs)
+        created = () if self.added is None else self.added.created_graphs
+        yield ChangeSet(dropped_graphs=self.dropped_graphs, created_graphs=created)
         for block in self._blocks():
             yield ChangeSet(removed=tuple(parse_lines(block)))
+        yield from self.added or ()
 
 
 def _lines_with(block: bytes, part: bytes) -> Iterator[bytes]:

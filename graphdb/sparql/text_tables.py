@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import Final, cast
 
 from pyoxigraph import QueryResultsFormat, QuerySolutions, parse_query_results
@@ -23,6 +24,8 @@ _BATCH_ROWS: Final = 1_000  # a millisecond
 # An IRI, a string or another literal without a language, whose characters stand for themselves in JSON, too.
 _IRI: Final = r"<([!#-;=?-\[\]^_a-z|~]*)>"
 _PLAIN = re.compile(rf'{_IRI}|"([ !#-\[\]-~]*)"(?:\^\^{_IRI})?')
+_IRIS = re.compile(rf"(?:{_IRI}\n)+")  # a line each
+_IRI_CELL: Final = '{"type":"uri","value":"', '"}'
 
 
 class CellFormat(Enum):
@@ -72,7 +75,7 @@ class TextTable:
 
     def written(self, form: CellFormat) -> Iterator[bytes]:
         """The answer, in pieces that take about a millisecond each."""
-        begin, between, end = frame_of(self.names, form)
+        begin, between, end = frame_of(tuple(self.names), form)
         write = joined_rows(self.names, form)
         lead = begin
         for start in range(0, len(self), _BATCH_ROWS):
@@ -95,6 +98,10 @@ def table_of(names: Sequence[str], rows: Iterable[Sequence[str]]) -> QuerySoluti
 def cells_of(texts: Sequence[str], form: CellFormat) -> list[str]:
     """The cells of these terms in N-Triples."""
     if form is CellFormat.JSON:
+        lines = "\n".join(texts)
+        if _IRIS.fullmatch(lines + "\n"):  # ten times as fast as one by one
+            between = "\n".join(reversed(_IRI_CELL))
+            return lines[1:-1].replace(">\n<", between).join(_IRI_CELL).split("\n")
         plain = list(map(_PLAIN.fullmatch, texts))
         if None not in plain:
             return [_plain_cell(*found.groups()) for found in plain if found is not None]
@@ -108,13 +115,14 @@ def cells_of(texts: Sequence[str], form: CellFormat) -> list[str]:
 
 def _plain_cell(iri: str | None, text: str | None, datatype: str | None) -> str:
     if iri is not None:
-        return f'{{"type":"uri","value":"{iri}"}}'
+        return iri.join(_IRI_CELL)
     if datatype is None:
         return f'{{"type":"literal","value":"{text}"}}'
     return f'{{"type":"literal","value":"{text}","datatype":"{datatype}"}}'
 
 
-def frame_of(names: Sequence[str], form: CellFormat) -> tuple[str, str, str]:
+@lru_cache(maxsize=256)
+def frame_of(names: tuple[str, ...], form: CellFormat) -> tuple[str, str, str]:
     """What is written before the rows, between two runs of them, and after all."""
     if form is CellFormat.TSV:
         return "\t".join(f"?{name}" for name in names) + "\n", "", ""

@@ -22,11 +22,11 @@ from typing import TypeAlias
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFormat, Store, Triple
 
 from graphdb.errors import CorruptionError
-from graphdb.model import ChangeSet, GraphName, NamedGraph
-from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines
+from graphdb.model import ChangeSet, NamedGraph
+from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines, ClearedLines
 from graphdb.store.engine_errors import storage_failures
 
-__all__ = ["add_lines", "apply_changes", "clear_graphs"]
+__all__ = ["add_lines", "apply_changes", "clear_graphs", "may_clear"]
 
 Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
 Row: TypeAlias = tuple[bool, Quad]  # a quad and whether it is removed
@@ -61,6 +61,7 @@ _EMPTY = "DELETE WHERE { GRAPH %s { ?s ?p ?o } }"
 _EMPTY_ALL = "DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { VALUES ?g { %s } GRAPH ?g { ?s ?p ?o } }"
 # So many quads of other graphs are put back after the engine's deletion of all, which costs nothing for each.
 _PUT_BACK_MAX = 10_000
+_ADDED_BYTES_MAX = 2 * WRITTEN_CHARS_MAX  # of lines that are put in place of a graph
 
 
 def apply_changes(
@@ -108,28 +109,42 @@ def add_lines(
                 store.add_graph(graph)
 
 
-def clear_graphs(store: Store, graphs: Sequence[GraphName], dropped: Sequence[NamedGraph]) -> None:
-    """Take all quads of these graphs away in one atomic call, then the names of those that are dropped.
+def may_clear(lines: ClearedLines) -> bool:
+    """Whether `clear_graphs` takes this change: what it adds has to be written as text."""
+    added = lines.added
+    if added is None:
+        return True
+    is_short = added.count <= WRITTEN_QUADS_MAX and added.path.stat().st_size <= _ADDED_BYTES_MAX
+    return is_short and not added.may_have_blank_nodes
+
+
+def clear_graphs(store: Store, lines: ClearedLines) -> None:
+    """Take all quads of some graphs away and add others, in one atomic call; then see to names of graphs.
 
     The engine deletes the default graph, and all named graphs together, as ranges of keys, in no time. Of
     some of the named graphs it deletes a quad at a time, unless the others have few quads: then all are
     deleted, and those put back. A graph that text cannot name has a call of its own.
     Raises StorageFull, CorruptionError.
     """
+    graphs, added = lines.cleared_graphs, lines.added or ()
     named = [graph for graph in graphs if not isinstance(graph, DefaultGraph)]
     default = ["CLEAR DEFAULT"] if len(named) < len(graphs) else []
+    more = [*_written((False, quad) for part in added for quad in part.added)]
+    created = () if lines.added is None else lines.added.created_graphs
     with storage_failures():
-        for operations in _ways_to_clear(store, named, dropped):
-            if _reads(store, [*operations, *default]):
+        put_back_max = min(_PUT_BACK_MAX, lines.count)
+        for operations in _ways_to_clear(store, named, lines.dropped_graphs, put_back_max):
+            if _reads(store, [*operations, *default, *more]):
                 break
         else:
             for graph in graphs:
                 store.clear_graph(graph)
-        _Names(ChangeSet(dropped_graphs=tuple(dropped))).settle(store)
+            store.extend(quad for part in added for quad in part.added)
+        _Names(ChangeSet(dropped_graphs=lines.dropped_graphs, created_graphs=created)).settle(store)
 
 
 def _ways_to_clear(
-    store: Store, graphs: Sequence[NamedGraph], dropped: Sequence[NamedGraph]
+    store: Store, graphs: Sequence[NamedGraph], dropped: Sequence[NamedGraph], put_back_max: int
 ) -> Iterator[list[str]]:
     """Operations that empty these graphs, the best first. Only the first of them reads: so the engine keeps
     no index of its transaction, which takes longer to make than to write the transaction.
@@ -137,12 +152,12 @@ def _ways_to_clear(
     if not graphs:
         yield []
         return
-    kept = list(islice(_quads_beside(store, frozenset(graphs)), _PUT_BACK_MAX + 1))
-    if len(kept) <= _PUT_BACK_MAX and all(map(_has_text, kept)):
+    kept = list(islice(_quads_beside(store, frozenset(graphs)), put_back_max + 1))
+    if len(kept) <= put_back_max and all(map(_has_text, kept)):
         everything = "DROP NAMED" if set(dropped).issuperset(store.named_graphs()) else "CLEAR NAMED"
         yield [everything, *_written((False, quad) for quad in kept)]
     if not any(isinstance(graph, BlankNode) for graph in graphs):
-        yield [_EMPTY_ALL % " ".join(map(str, graphs))]
+        yield [_EMPTY % graphs[0] if len(graphs) == 1 else _EMPTY_ALL % " ".join(map(str, graphs))]
 
 
 def _quads_beside(store: Store, graphs: frozenset[NamedGraph]) -> Iterator[Quad]:

@@ -69,15 +69,17 @@ def _check_depth(block: bytes) -> None:
 
 def difference(
     lines: Path, store: Store, filled: Collection[Target], added: Path, removed: Path | None
-) -> None:
+) -> bool:
     """Write which of a document's lines are new to store, and, where removed is given, which quads of the
-    filled graphs the document does not have: then those are held in memory.
+    filled graphs the document does not have: then those are held in memory. Whether these are all quads of
+    the graphs.
     """
     with added.open("wb") as new:
         if removed is None:
             new.writelines(_new_lines(lines, store))
-            return
+            return False
         old = {line for graph in filled for line in _graph_lines(store, graph)}
+        count = len(old)
         with lines.open("rb") as file:
             for block in line_blocks(file):
                 for line in block.splitlines(keepends=True):
@@ -87,6 +89,7 @@ def difference(
                         new.write(line)
     with removed.open("wb") as gone:
         gone.writelines(old)
+    return len(old) == count
 
 
 def _new_lines(lines: Path, store: Store) -> Iterator[bytes]:

@@ -37,7 +37,7 @@ from graphdb.planning.engine_text import engine_text
 from graphdb.rdf.quad_lines import AddedLines, ClearedLines
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.syntax import Query
-from graphdb.store.apply import add_lines, apply_changes, clear_graphs
+from graphdb.store.apply import add_lines, apply_changes, clear_graphs, may_clear
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.engine_flushes import EngineFlushes
 from graphdb.store.engine_query import engine_query
@@ -62,7 +62,9 @@ class ChangeListener(Protocol):
         """
 
     def applying_lines(self, lines: AddedLines | ClearedLines) -> None:
-        """The same for a change of many quads, which are read only as far as a listener needs them."""
+        """The same for a change of many quads, which are read only as far as a listener needs them. What a
+        change adds to graphs that it clears is told after that.
+        """
 
     def applied(self) -> None:
         """The change is visible. It is not called for one that has failed."""
@@ -280,7 +282,7 @@ class QuadStore:
         `AddedLines` and `ClearedLines` take the fastest road.
         Raises StorageFull, CorruptionError.
         """
-        if isinstance(changes, AddedLines | ClearedLines):
+        if isinstance(changes, AddedLines) or (isinstance(changes, ClearedLines) and may_clear(changes)):
             self._apply_lines(changes)
             return
         for index in self._noters():
@@ -302,13 +304,15 @@ class QuadStore:
             listener.applied()
 
     def _apply_lines(self, lines: AddedLines | ClearedLines) -> None:
-        for index in self._noters():
-            index.note_lines(lines)
-        for listener in self._listeners:
-            listener.applying_lines(lines)
+        more = lines.added if isinstance(lines, ClearedLines) else None
+        for some in (lines, more) if more is not None else (lines,):
+            for index in self._noters():
+                index.note_lines(some)
+            for listener in self._listeners:
+                listener.applying_lines(some)
         with self._watching_room():
             if isinstance(lines, ClearedLines):
-                clear_graphs(self._store, lines.cleared_graphs, lines.dropped_graphs)
+                clear_graphs(self._store, lines)
             else:
                 add_lines(self._store, lines, self._flushes.watched, self.pause)
         for listener in self._listeners:

@@ -27,6 +27,7 @@ from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.shard_view import array_segment
 from graphdb.sparql.text_tables import table_of
 from graphdb.store.view import Subject, Term
+from graphdb.text.hit_cells import NumberedCells
 
 __all__ = [
     "ColumnSource",
@@ -84,6 +85,7 @@ class Subjects:
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         self.texts: list[str] = []  # in N-Triples, by number
+        self.cells = NumberedCells(self.texts)
 
     def number(self, text: str) -> int:
         """That of a subject, a new one if need be."""
@@ -104,6 +106,7 @@ class HeldObjects:
     codes: Ints
     terms: list[str]  # in N-Triples, by code
     numbers: dict[str, int]  # codes, by term
+    cells: NumberedCells  # of the terms
 
     @property
     def size(self) -> int:
@@ -134,7 +137,7 @@ class HeldObjects:
         made = np.empty(len(kept), np.int32)
         made[kept] = self.codes[np.repeat(others[: self.size], before)]
         made[~kept] = codes
-        return HeldObjects(starts, made, self.terms, self.numbers)
+        return HeldObjects(starts, made, self.terms, self.numbers, self.cells)
 
 
 def _no_marks() -> Bools:
@@ -474,7 +477,8 @@ class _Reading:
         np.cumsum(np.bincount(of, minlength=self._size), out=starts[1:])
         for cell, term in self._respelt.items():
             self._codes[term] = self._codes.pop(cell)
-        return HeldObjects(starts, codes[np.argsort(of, kind="stable")], self._terms, self._codes)
+        in_order = codes[np.argsort(of, kind="stable")]
+        return HeldObjects(starts, in_order, self._terms, self._codes, NumberedCells(self._terms))
 
 
 class _TakingIn:

@@ -18,6 +18,7 @@ from graphdb.sparql.text_tables import KeptCells, TextTable
 from graphdb.store.join_walk import Pattern
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SearchedStar, written
+from graphdb.text.hit_cells import NumberedTable, TermColumn
 from graphdb.text.hit_columns import (
     Generation,
     HeldObjects,
@@ -27,11 +28,12 @@ from graphdb.text.hit_columns import (
     subject_of,
     subject_term,
 )
-from graphdb.text.literal_search import keys_of_quads, leaves_of, score_text
+from graphdb.text.literal_search import keys_of_quads, leaves_of, score_texts
 
 __all__ = ["HitJoiner", "keys_of"]
 
 _LOOKED_UP_MAX: Final = 128  # subjects, of one answer
+_FEW: Final = 64  # scores that are written one by one as fast as those that differ
 
 
 def keys_of(star: SearchedStar) -> list[Key]:
@@ -88,13 +90,17 @@ class HitJoiner:
                 kept = objects.equal(places, written(wanted))
                 at, found = at[kept], {name: (known[kept], each) for name, (known, each) in found.items()}
         parts = {f"?{name.name}": Part(part) for part, name in star.search.columns}
-        texts = [
-            found[name][1].texts(found[name][0]) if name in found else hits.texts(parts[name], at)
+        if star.length is not None:
+            at = at[: star.length]
+            found = {name: (places[: star.length], each) for name, (places, each) in found.items()}
+        made = [
+            found[name][1].column(found[name][0]) if name in found else hits.column(parts[name], at)
             for name in star.columns
         ]
-        if star.length is not None:
-            texts = [column[: star.length] for column in texts]
-        return TextTable([name[1:] for name in star.columns], texts, self._kept)
+        # a graph is unbound where it is the default graph
+        has_unbound = any(parts.get(name) is Part.GRAPH for name in star.columns)
+        table = TextTable if has_unbound else NumberedTable
+        return table([name[1:] for name in star.columns], made, self._kept)
 
 
 class _Hits:
@@ -104,26 +110,35 @@ class _Hits:
         self._scores = scores
         self.numbers = np.empty(len(docs), np.int64)
         self._keys: list[str] | None = None
-        self._searcher, self._docs, self._subjects = searcher, docs, generation.subjects.texts
+        self._searcher, self._docs, self._subjects = searcher, docs, generation.subjects
         for leaf, places, own in leaves_of(searcher, docs):
             self.numbers[places] = generation.numbers(leaf, own)
 
     def subjects(self) -> list[str]:
         """Their subjects, in N-Triples."""
-        if len(self.numbers) and self.numbers.min() < 0:
+        if self._has_unnumbered:
             return [subject_of(key) for key in self._all_keys()]
-        return list(map(self._subjects.__getitem__, self.numbers.tolist()))
+        return list(map(self._subjects.texts.__getitem__, self.numbers.tolist()))
 
-    def texts(self, part: Part, at: Longs) -> list[str]:
-        """What a search binds, in N-Triples, for rows of these hits."""
+    def column(self, part: Part, at: Longs) -> TermColumn:
+        """What a search binds, for rows of these hits."""
         match part:
+            case Part.SUBJECT if not self._has_unnumbered:
+                return TermColumn(self._subjects.texts, self.numbers[at], self._subjects.cells)
             case Part.SUBJECT:
                 texts = self.subjects()
             case Part.SCORE:
-                texts = list(map(score_text, self._scores.tolist()))
+                if len(at) <= _FEW:
+                    return TermColumn(score_texts(self._scores[at]), np.arange(len(at)))
+                scores, places = np.unique(self._scores[at], return_inverse=True)
+                return TermColumn(score_texts(scores), places)
             case _:
                 texts = [key.split(" ", 3)[_PLACES[part]] for key in self._all_keys()]
-        return list(map(texts.__getitem__, at.tolist()))
+        return TermColumn(texts, at)
+
+    @property
+    def _has_unnumbered(self) -> bool:
+        return len(self.numbers) > 0 and bool(self.numbers.min() < 0)
 
     def _all_keys(self) -> list[str]:
         """The names of the quads in the index."""
@@ -191,11 +206,15 @@ class _Objects:
         within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         return rows, first[rows] + within
 
-    def texts(self, places: Longs) -> list[str]:
+    def column(self, places: Longs) -> TermColumn:
+        """The objects at these places."""
+        if not self.more:
+            return TermColumn(self.held.terms, self.held.codes[places].astype(np.int64), self.held.cells)
+        return TermColumn(self._texts(places), np.arange(len(places)))
+
+    def _texts(self, places: Longs) -> list[str]:
         """The objects at these places."""
         codes, terms = self.held.codes, self.held.terms
-        if not self.more:
-            return list(map(terms.__getitem__, codes[places].tolist()))
         return [
             self.more[place - len(codes)] if place >= len(codes) else terms[codes[place]]
             for place in places.tolist()
@@ -206,4 +225,4 @@ class _Objects:
         if not self.more:
             found: Bools = self.held.codes[places] == self.held.numbers.get(text, -1)
             return found
-        return np.array([each == text for each in self.texts(places)], np.bool_)
+        return np.array([each == text for each in self._texts(places)], np.bool_)

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
+import orjson
 from pyoxigraph import Literal, QueryResultsFormat, QuerySolutions, parse_query_results
 
 from graphdb.errors import InvalidParameter, LimitExceeded
@@ -27,7 +27,7 @@ from graphdb.sparql.terms import Iri, RdfLiteral
 from graphdb.store.search_tables import SearchReport, Table
 from graphdb.text.literal_index import ALL, GRAPH, LANGUAGE, Fields, State
 
-__all__ = ["LiteralSearcher", "PlannedSearch", "keys_of_quads", "leaves_of", "score_text"]
+__all__ = ["LiteralSearcher", "PlannedSearch", "keys_of_quads", "leaves_of", "score_texts"]
 
 _WHAT: Final = "text:query"
 _INDEX: Final = "literals of the graph"
@@ -134,7 +134,7 @@ class LiteralSearcher:
         search, request = planned.search, planned.search.request
         assert isinstance(request, LiteralSearch)
         docs, scores, total = self.hits(planned)
-        found = list(zip(keys_of_quads(planned.searcher, docs), scores.tolist(), strict=True))
+        found = list(zip(keys_of_quads(planned.searcher, docs), score_texts(scores), strict=True))
         cells = _Cells(planned, request, self._analyzers)
         rows = cells.rows(found, request.limit)
         names = tuple(variable.name for _, variable in search.columns)
@@ -206,10 +206,13 @@ def keys_of_quads(searcher: Searcher, docs: Longs) -> list[str]:
     return keys
 
 
-@lru_cache(maxsize=4096)
-def score_text(score: float) -> str:
-    """A score in N-Triples, as the engine writes a float: the fewest digits that tell it from others."""
-    return f'"{np.format_float_positional(np.float32(score), trim="-")}"^^<{_FLOAT}>'
+def score_texts(scores: Floats) -> list[str]:
+    """Scores in N-Triples, as the engine writes floats: the fewest digits that tell each from others."""
+    written = orjson.dumps(scores, option=orjson.OPT_SERIALIZE_NUMPY).decode()[1:-1]
+    numbers = written.split(",") if written else []
+    if "e" in written:  # the engine writes no exponents
+        numbers = [np.format_float_positional(score, trim="-") for score in scores]
+    return [f'"{number.removesuffix(".0")}"^^<{_FLOAT}>' for number in numbers]
 
 
 class _Cells:
@@ -222,8 +225,8 @@ class _Cells:
         if request.highlight is not None and planned.query is not None:
             self._highlighted = _Highlighted(planned, request.highlight, analyzers)
 
-    def rows(self, found: Sequence[tuple[str, float]], limit: int | None) -> list[tuple[str | None, ...]]:
-        """One for each hit that has what the query gives."""
+    def rows(self, found: Sequence[tuple[str, str]], limit: int | None) -> list[tuple[str | None, ...]]:
+        """One for each hit, with its score, that has what the query gives."""
         fixed = [(part, _written(term)) for part, term in self._search.fixed]
         parts = [Part(part) for part, _ in self._search.columns]
         rows: list[tuple[str | None, ...]] = []
@@ -240,7 +243,7 @@ class _Cells:
                 Part.GRAPH: graph or None,
             }
             if Part.SCORE in parts:
-                row[Part.SCORE] = score_text(score)
+                row[Part.SCORE] = score
             row[Part.LITERAL] = literal
             if any(row.get(part) != value for part, value in fixed):
                 continue

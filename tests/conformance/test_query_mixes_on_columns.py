@@ -1,4 +1,4 @@
-"""The queries of LUBM and BSBM on the column view: what compiles gives what the engine gives.
+"""The queries of LUBM and BSBM on the column view and its shards: what compiles gives what the engine gives.
 
 They stand in `query_mixes/`, written from their definitions, with terms of the data for parameters.
 
@@ -13,6 +13,8 @@ They stand in `query_mixes/`, written from their definitions, with terms of the 
 import gzip
 import math
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,12 +28,16 @@ from graphdb.columns.schema import create
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.results import Answer
 from graphdb.sparql.syntax import Query
-from tests.support.column_answers import Refused, column_of, engine_answer, engine_rows, view_read, view_rows
+from tests.support.column_answers import Refused, column_of, engine_answer, engine_rows, rows_of, view_read
+from tests.support.column_shards import divided, sharded_read
 
 Term: TypeAlias = Any
+Reading: TypeAlias = Callable[[Query, Callable[[Answer], Any]], Any]
+"""What a query's answer, handed to a function, gives, or `Refused`."""
 
 MIXES = Path(__file__).parent / "query_mixes"
 DATA = Path(os.environ.get("GRAPHDB_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+SHARDS = 4
 FLOAT = NamedNode("http://www.w3.org/2001/XMLSchema#float")
 LUBM_ROWS = [4, 0, 6, 34, 719, 7790, 67, 7790, 208, 4, 224, 15, 1, 5916]
 
@@ -83,21 +89,21 @@ def same(ours: Term, theirs: Term) -> bool:
     return bool(ours == theirs)
 
 
-def agree(store: Store, catalog: Catalog, query: Query) -> bool | str:
+def agree(store: Store, read: Reading, query: Query) -> bool | str:
     """Whether the answers are the same, or why the query does not compile."""
     if not query.modifiers.order_by:
-        rows = view_rows(catalog, query)
-        return rows.reason if isinstance(rows, Refused) else rows == engine_rows(store, query)
-    cells = view_read(catalog, query, in_order)  # the orders here leave no two rows open
+        rows = read(query, rows_of)
+        return rows.reason if isinstance(rows, Refused) else bool(rows == engine_rows(store, query))
+    cells = read(query, in_order)  # the orders here leave no two rows open
     if isinstance(cells, Refused):
         return cells.reason
     expected = in_order(engine_answer(store, query))
     return len(cells) == len(expected) and all(map(same, cells, expected))
 
 
-def refused(mix: str, data: tuple[Store, Catalog]) -> dict[str, str]:
+def refused(mix: str, store: Store, read: Reading) -> dict[str, str]:
     """Which queries do not compile, and why; all others give what the engine gives."""
-    found = {name: agree(*data, parse_query(text)) for name, text in texts(mix).items()}
+    found = {name: agree(store, read, parse_query(text)) for name, text in texts(mix).items()}
     reasons = {name: each for name, each in found.items() if isinstance(each, str)}
     print(f"{len(found) - len(reasons)} of {len(found)} queries of {mix} compile")
     assert all(found.values()), found
@@ -105,16 +111,18 @@ def refused(mix: str, data: tuple[Store, Catalog]) -> dict[str, str]:
 
 
 def test_lubm(lubm: tuple[Store, Catalog]) -> None:
-    assert refused("lubm", lubm) == {}
-    answers = [engine_answer(lubm[0], parse_query(text)) for text in texts("lubm").values()]
+    store, view = lubm
+    assert refused("lubm", store, partial(view_read, view)) == {}
+    answers = [engine_answer(store, parse_query(text)) for text in texts("lubm").values()]
     assert [len(column_of(answer, "x")) for answer in answers] == LUBM_ROWS
+    with divided(view.connection, SHARDS) as shards:
+        assert refused("lubm", store, partial(sharded_read, shards)) == {}
 
 
-def test_bsbm_explore(bsbm: tuple[Store, Catalog]) -> None:
-    assert len(texts("bsbm_explore")) == 12
-    assert refused("bsbm_explore", bsbm) == {"q09": "DESCRIBE"}
-
-
-def test_bsbm_business_intelligence(bsbm: tuple[Store, Catalog]) -> None:
-    assert len(texts("bsbm_bi")) == 8
-    assert refused("bsbm_bi", bsbm) == {}
+def test_bsbm(bsbm: tuple[Store, Catalog]) -> None:
+    store, view = bsbm
+    assert [len(texts(mix)) for mix in ("bsbm_explore", "bsbm_bi")] == [12, 8]
+    with divided(view.connection, SHARDS) as shards:
+        for read in (partial(view_read, view), partial(sharded_read, shards)):
+            assert refused("bsbm_explore", store, read) == {"q09": "DESCRIBE"}
+            assert refused("bsbm_bi", store, read) == {}

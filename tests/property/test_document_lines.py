@@ -15,7 +15,7 @@ from graphdb.log.codec import decode_changes, encode_changes, encode_lines, told
 from graphdb.model import ChangeSet
 from graphdb.rdf.canonical import canonical_lines
 from graphdb.rdf.formats import RdfSyntax
-from graphdb.rdf.quad_lines import AddedLines, LineChange
+from graphdb.rdf.quad_lines import AddedLines, ClearedLines, LineChange
 from graphdb.rdf.reading import TRIPLE_TERM_DEPTH_MAX, read_quads
 from graphdb.store.document_lines import Unusual, difference, document_lines
 from graphdb.store.quad_store import QuadStore
@@ -106,8 +106,16 @@ def test_the_difference(
         engine = Store()
         engine.extend(before.quads)
 
-        difference(place / "lines", engine, filled, added, removed)
+        clears = difference(place / "lines", engine, filled, added, removed)
 
+        old = {quad for quad in before.quads if named_graph_of(quad) in filled}
+        assert clears == (replace and not old & wanted.quads)
+        if removed is not None and clears:
+            new = AddedLines(added, added.read_bytes().count(b"\n"), created)
+            graphs = tuple(name or DefaultGraph() for name in filled)
+            cleared_store = store_of(before)
+            cleared_store.apply_many(ClearedLines(removed, len(old), graphs, added=new))
+            assert twin_of(cleared_store) == expected
         change = LineChange(added, removed, created)
         payloads = [encode_lines(*piece) for piece in change.pieces(200)]
         assert change.is_empty == (before == expected)

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from graphdb.search.query.top_hits import NEVER
 from graphdb.search.query.top_hits import top_of_any as compiled
+from graphdb.search.query.top_hits import top_of_one as compiled_of_one
 
 SIZE = 9000  # more than two windows
-top_of_any: Any = compiled  # compiled: its types are not seen
+# compiled: their types are not seen
+top_of_any: Any = compiled
+top_of_one: Any = compiled_of_one
 
 
 @st.composite
@@ -64,3 +67,13 @@ def test_only_what_is_above_the_floor(given: dict[str, Any], k: int, counted: in
     order = np.lexsort((np.arange(SIZE), -scores))[:k]
     order = order[scores[order] > floor]
     assert (docs.tolist(), best.tolist()) == (order.tolist(), scores[order].tolist())
+
+
+@settings(deadline=None)  # the first call may have to compile
+@given(postings(), st.integers(0, 20), st.sampled_from([-np.inf, 0.05]))
+def test_one_term_alone(given: dict[str, Any], k: int, floor: float) -> None:
+    ends = {name: given[name] for name in ("begins", "ends", "weights")}
+    expected = top_of_any(*(given | {name: ends[name][:1] for name in ends}).values(), k, floor, NEVER)
+    found = top_of_one(*(given | {name: ends[name][0] for name in ends}).values(), k, floor)
+    for mine, others in zip(found, expected, strict=True):
+        assert np.array_equal(mine, others)

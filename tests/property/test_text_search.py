@@ -5,6 +5,7 @@ in, merged and removed in between; and joins it as SPARQL says.
 from collections import Counter
 from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store
@@ -19,9 +20,10 @@ from graphdb.store.quad_store import QuadStore
 from graphdb.store.search_tables import Stale, Table
 from graphdb.store.small_joins import ENTRIES_AT_ONCE, small_join
 from graphdb.text.literal_index import ALL, LiteralIndex
-from graphdb.text.literal_search import LiteralSearcher
+from graphdb.text.literal_search import LiteralSearcher, score_texts
 
 PREFIXES = "PREFIX text: <http://jena.apache.org/text#> PREFIX : <urn:> "
+FLOAT = "http://www.w3.org/2001/XMLSchema#float"
 ANALYZER = Analyzers.of({}).analyzer("standard")
 
 words = st.sampled_from(["red", "Green", "blue", "grün", "l'été", "x_1", "3.14", "!"])
@@ -41,6 +43,14 @@ changes = st.lists(st.tuples(st.lists(quads, max_size=3), st.integers(0, 3), st.
 sought = st.lists(words, min_size=1, max_size=2)
 searched_graphs = st.sampled_from([None, "urn:g", "?g"])
 properties = st.sampled_from([(), ("urn:p",), ("urn:p", "urn:q"), ("urn:nothing",)])
+
+
+@given(st.lists(st.floats(2**-40, 2**40, width=32), max_size=9))
+def test_scores_are_written_as_the_engine_writes_floats(scores: list[float]) -> None:
+    written = score_texts(np.array(scores, np.float32))
+    typed = [Literal(repr(score), datatype=NamedNode(FLOAT)) for score in scores]
+    sums = [Store().query(f"SELECT (1 * {each} AS ?x) {{}}") for each in typed]
+    assert written == [str(row[0]) for each in sums if isinstance(each, QuerySolutions) for row in each]
 
 
 class Indexed:

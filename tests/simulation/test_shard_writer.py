@@ -7,11 +7,12 @@ is what the log makes of an empty one, also when any part of it is replayed twic
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
-from pyoxigraph import NamedNode, Quad, Store
+from pyoxigraph import NamedNode, Quad, RdfFormat, Store, serialize
 
 from actors.log.protocol import LogStatus
 from actors.shard.shard_writer import ShardWriter
@@ -156,7 +157,16 @@ class Requests:
         if not state.graph_exists(graph):
             return ()
         emptied = Emptied((graph,), (graph,) if random.randrange(2) else ())
-        return clear_lines(state.applied_store(), emptied, self.directory / f"{number}")
+        change = clear_lines(state.applied_store(), emptied, self.directory / f"{number}")
+        if change.dropped_graphs:
+            return change
+        names = random.sample(["x1", "x2", "b1"], random.randrange(4))  # in its place
+        added = self.directory / f"{number}-added"
+        new = [
+            each for each in (quad(name, int(graph.value[-1])) for name in names) if not state.contains(each)
+        ]
+        added.write_bytes(serialize(new, format=RdfFormat.N_QUADS) or b"")
+        return replace(change, added=added)
 
     def plan(self, number: int, seed: int, state: Overlay) -> Iterator[ChangeSet]:
         """Toggle some quads; sometimes many (in parts), sometimes with a query, sometimes fail."""

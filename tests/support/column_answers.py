@@ -21,6 +21,7 @@ from graphdb.store.quad_store import QuadStore
 __all__ = [
     "Refused",
     "Rows",
+    "as_refused",
     "column_of",
     "engine_answer",
     "engine_rows",
@@ -86,12 +87,18 @@ def view_read(catalog: Catalog, query: Query, read: Callable[[Answer], T]) -> T 
     try:
         cursor = catalog.connection.execute(compiled.sql)
         return read(answer_of(compiled, cursor.fetchmany, TermTexts(catalog.connection)))
-    except _TO_A_READER as error:
-        return Refused(str(error), is_late=True)
-    except duckdb.InvalidInputException as error:
-        if not any(words in str(error) for words in ("not exact", _DUCKDB_FAULT)):
-            raise
-        return Refused(str(error), is_late=True)
+    except duckdb.Error as error:
+        return as_refused(error)
+
+
+def as_refused(error: duckdb.Error) -> Refused:
+    """What the SQL of a query found out. Raises the error where it says anything else."""
+    is_inexact = isinstance(error, duckdb.InvalidInputException) and any(
+        words in str(error) for words in ("not exact", _DUCKDB_FAULT)
+    )
+    if not (is_inexact or isinstance(error, _TO_A_READER)):
+        raise error
+    return Refused(str(error), is_late=True)
 
 
 def written_both_ways(

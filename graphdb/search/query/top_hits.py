@@ -18,7 +18,7 @@ from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
 
-__all__ = ["NEVER", "TopHits", "collect", "every_hit", "plain_terms", "top_hits", "top_of_any"]
+__all__ = ["NEVER", "TopHits", "collect", "every_hit", "plain_terms", "top_hits", "top_of_any", "top_of_one"]
 
 # The loop behind a disjunction of terms: its best documents, without walking all postings.
 #
@@ -86,6 +86,33 @@ def top_of_any(
                     if i < ends[term] and docs[i] == doc:
                         total += _score(weights[term], freqs[i], inverse[norms[doc]])
                 _keep(best_docs, best, doc, np.float32(total))
+    kept = int(np.sum(best_docs >= 0))
+    return best_docs[:kept], best[:kept], count
+
+
+@numba.njit(cache=True, nogil=True)
+def top_of_one(
+    docs: Ints,
+    freqs: NDArray[Any],
+    begin: int,
+    end: int,
+    weight: np.float32,
+    norms: NDArray[np.uint8],
+    inverse: Floats,
+    allowed: Bools,
+    k: int,
+    floor: float,
+) -> tuple[Longs, Floats, int]:
+    """The same for one term, which has docs[begin:end]: all are counted. It needs no sums."""
+    best_docs, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
+    count = 0
+    for i in range(begin, end):
+        doc = docs[i]
+        score = _score(weight, freqs[i], inverse[norms[doc]])
+        if score != 0 and allowed[doc]:
+            count += 1
+            if k > 0:
+                _keep(best_docs, best, doc, score)
     kept = int(np.sum(best_docs >= 0))
     return best_docs[:kept], best[:kept], count
 
@@ -326,6 +353,19 @@ def _any_of(
         return NOTHING
     numbers = np.array([number for _, number in found], np.int64)
     docs, freqs, starts, stops = index.posting_ranges(numbers)
+    if len(found) == 1:
+        return top_of_one(
+            docs,
+            freqs,
+            starts[0],
+            stops[0],
+            found[0][0],
+            index.norms,
+            searcher.inverse_norms(terms[0].path),
+            allowed,
+            min(wanted.k, leaf.segment.size),
+            wanted.floor,
+        )
     return top_of_any(
         docs,
         freqs,

@@ -15,7 +15,7 @@ from pyoxigraph import NamedNode
 from actors.shard import lines_process
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import StorageFull
-from graphdb.model import Confirmation
+from graphdb.model import Confirmation, EntryKind
 from graphdb.rdf.formats import RdfSyntax
 from tests.support.readers import exists
 from tests.support.shards import Shard, open_shard
@@ -80,6 +80,17 @@ async def test_a_process_that_hangs_is_given_up(
         assert len(list(shard.graph_quads(GRAPH))) == QUADS
         assert scratch(shard) == []
     assert "its process did nothing for 2 s" in caplog.text
+
+
+async def test_a_document_that_has_nothing_of_a_graph_takes_its_place(tmp_path: Path) -> None:
+    async with open_shard(tmp_path) as shard:
+        await put(shard, whole(document(1)))
+        other = document().replace(b"<urn:p>", b"<urn:other>")
+        done = await put(shard, whole(other))
+        assert done.affected_triples == 2 * QUADS - 1
+        assert {quad.predicate for quad in shard.graph_quads(GRAPH)} == {NamedNode("urn:other")}
+        (last,) = await shard.node.parts.log.read(done.snapshot_index)
+        assert last.kind is EntryKind.CLOSE_CLEARED
 
 
 async def test_a_process_that_works_without_an_end_is_given_up(

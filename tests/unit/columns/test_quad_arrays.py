@@ -45,5 +45,7 @@ def test_arrays_have_a_part_of_the_memory() -> None:
     assert (columns.arrays_mb, columns.tables_memory_mb, columns.query_memory_mb) == (250, 750, 150)
     columns = Columns(memory_limit_mb=1_000, arrays_memory_mb=500)
     assert (columns.arrays_mb, columns.tables_memory_mb) == (500, 500)
+    columns = Columns(memory_limit_mb=64)
+    assert (columns.arrays_mb, columns.tables_memory_mb) == (16, 64)
     with pytest.raises(ValidationError, match="more than half"):
         Columns(memory_limit_mb=1_000, arrays_memory_mb=501)

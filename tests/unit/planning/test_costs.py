@@ -7,7 +7,7 @@ import pytest
 from graphdb.planning.costs import KINDS, LearntCosts, Way, Work, cheaper, milliseconds
 
 LARGE = Work("join", 4_000_000, 2_000_000, 1000)
-LIMITED = Work("join", 60_000_000, 30, 10)
+LIMITED = Work("join", 200_000_000, 30, 10)
 SMALL = Work("list", 5, 5, 5)
 
 
@@ -34,7 +34,7 @@ def test_what_was_learnt_of_the_other_way_is_forgotten_with_time() -> None:
     """A chance of the machine does not decide for ever."""
     costs = LearntCosts()
     work = replace(LARGE, steps=100_000)
-    costs.note(Way.COLUMNS, "q", work, 5_000)
+    costs.note(Way.COLUMNS, "q", work, 100_000)
     answers = 0
     while chosen(costs, work) is Way.READER:
         costs.note(Way.READER, "q", work, milliseconds(Way.READER, work))

@@ -232,6 +232,19 @@ def test_a_query_may_end_while_strings_are_put_in_order() -> None:
         view.close()
 
 
+def test_the_names_of_predicates_are_looked_up_once(view: OpenView) -> None:
+    advance(view, 1)
+    name = NamedNode("http://e/1")
+    cursors = cursors_of(view)
+    assert view.begin(cursors)[1].id_of(name) == 1
+    cursors.end()
+    view.connection.execute("DELETE FROM terms")
+    with view.changing():
+        pass
+    assert view.begin(cursors)[1].id_of(name) == 1
+    assert view.begin(cursors)[1].id_of(NamedNode("http://e/2")) is None
+
+
 def test_a_view_without_strings_in_order_has_none() -> None:
     with duckdb.connect(":memory:") as connection:
         create(connection)

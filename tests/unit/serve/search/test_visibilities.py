@@ -10,6 +10,7 @@ import pytest
 from graphdb.access.principal import NODE, Principal
 from graphdb.search.following.graph_settings import check_graph
 from tests.unit.serve.search.asking import Asking, principal_of
+from tests.unit.serve.search.conftest import one_shard
 
 ONE, TWO = "S-1-5-21-1", "S-1-5-21-2"
 SEEN, HIDDEN = "logs-seen", "secret-hidden"
@@ -41,10 +42,11 @@ SEEN_IDS = {"open", "one", "both"}
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Asking:
+def ask(tmp_path: Path, shards: int) -> Asking:
     asking = Asking(tmp_path)
+    body = {"mappings": MAPPINGS, "settings": {"number_of_shards": shards}}
     for index in (SEEN, HIDDEN):
-        assert asking(NODE, "PUT", f"/{index}", {"mappings": MAPPINGS}).status_code == 200
+        assert asking(NODE, "PUT", f"/{index}", body).status_code == 200
         for doc_id, document in DOCUMENTS.items():
             assert asking(NODE, "PUT", f"/{index}/_doc/{doc_id}", document).status_code == 201
     aliases = [{"add": {"index": index, "alias": "everything"}} for index in (SEEN, HIDDEN)]
@@ -72,6 +74,7 @@ def test_an_index_that_is_not_seen_is_not_there(ask: Asking) -> None:
         f"/{HIDDEN}/_field_caps?fields=*",
         f"/{HIDDEN}/_terms_enum",
         f"/{HIDDEN}/_search_shards",
+        f"/_cluster/allocation/explain?index={HIDDEN}&shard=0&primary=true",
         f"/{HIDDEN}/_validate/query",
         f"/_cat/indices/{HIDDEN}",
         "/behind/_search",
@@ -87,7 +90,7 @@ def test_an_index_that_is_not_seen_is_not_there(ask: Asking) -> None:
             assert shown == missing.text, path
 
 
-def test_no_list_or_wildcard_shows_what_is_not_seen(ask: Asking) -> None:
+def test_no_list_or_wildcard_shows_what_is_not_seen(ask: Asking, shards: int) -> None:
     for path in (
         "/_cat/indices?format=json",
         "/_cat/aliases?format=json",
@@ -114,8 +117,8 @@ def test_no_list_or_wildcard_shows_what_is_not_seen(ask: Asking) -> None:
         assert "secret" not in answer.text, path
         assert "behind" not in answer.text, path
         assert "secret" in ask(NODE, "GET", path).text, path
-    assert ask(READER, "GET", "/_cluster/health").json()["active_primary_shards"] == 1
-    assert ask(NODE, "GET", "/_cluster/health").json()["active_primary_shards"] == 2
+    assert ask(READER, "GET", "/_cluster/health").json()["active_primary_shards"] == shards
+    assert ask(NODE, "GET", "/_cluster/health").json()["active_primary_shards"] == 2 * shards
     assert ask(READER, "GET", "/_cluster/stats").json()["indices"]["count"] == 1
     assert ask(READER, "GET", "/_cat/count?format=json").json()[0]["count"] == str(len(SEEN_IDS))
     docs = ask(READER, "GET", "/_cat/indices?format=json").json()[0]["docs.count"]
@@ -360,6 +363,7 @@ def test_words_of_what_a_document_was_before_it_was_protected_are_hidden(ask: As
     assert ids_of(ask(READER, "POST", f"/{SEEN}/_search", query)) == {"seen"}
 
 
+@one_shard
 def test_hidden_documents_count_in_no_statistics(ask: Asking) -> None:
     def like(**limits: int) -> set[str]:
         clause = {"fields": ["title"], "like": "common", "min_term_freq": 1, **limits}
@@ -381,6 +385,7 @@ def test_hidden_documents_count_in_no_statistics(ask: Asking) -> None:
     assert ids_of(after) == {"both"}
 
 
+@one_shard
 def test_figures_are_of_what_is_seen(ask: Asking) -> None:
     def figures(who: Principal) -> tuple[Any, ...]:
         (segment,) = ask(who, "GET", f"/_cat/segments/{SEEN}?format=json&bytes=b").json()

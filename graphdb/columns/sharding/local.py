@@ -1,0 +1,120 @@
+"""Shards in one process: `LocalShards`, each a DuckDB of its own, and what the compiler asks of them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from duckdb import DuckDBPyConnection
+
+from graphdb.columns.catalog import Catalog
+from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Move, Run, Send, Share
+from graphdb.columns.sharding.shard import (
+    coordinator_pieces,
+    joined,
+    read_piece,
+    shard_pieces,
+    split_piece,
+    subject_bits,
+    take_piece,
+)
+from graphdb.columns.term_ids import PAYLOAD_BITS, Tag
+from graphdb.columns.values import Tags
+
+__all__ = ["LocalShards"]
+
+Ask: TypeAlias = Callable[[str], list[tuple[Any, ...]]]
+
+
+class ShardedCatalog(Catalog):
+    """The catalog of a view whose quads are on shards, and all else on the connection."""
+
+    def __init__(self, connection: DuckDBPyConnection, ask: Ask) -> None:
+        """ask gives the rows that all shards have for a SELECT."""
+        super().__init__(connection)
+        self._ask = ask
+
+    def tags(self, predicate: int | None, column: str) -> Tags:
+        """See `Catalog.tags`."""
+        entry = None if predicate is None else self.predicates.get(predicate)
+        if predicate is None or entry is None:
+            return super().tags(predicate, column)
+        key = (entry.table, predicate, column)
+        if key not in self._found.tags:
+            rows = self._ask(f"SELECT DISTINCT {column} >> {PAYLOAD_BITS} {self.source(predicate)}")
+            self._found.tags[key] = frozenset(Tag(row[0]) for row in rows)
+        return self._found.tags[key]
+
+    def count(self, predicate: int, conditions: str) -> int:
+        """See `Catalog.count`."""
+        return sum(row[0] for row in self._ask(self.counting(predicate, conditions)))
+
+    def holds(self, sql: str) -> bool:
+        """Whether a SELECT over what every shard has has a row."""
+        return bool(self._ask(f"{sql} LIMIT 1"))
+
+
+class LocalShards:
+    """Owns no connection: whoever makes it closes them. Tables of queries stay until then."""
+
+    def __init__(self, coordinator: DuckDBPyConnection, shards: Sequence[DuckDBPyConnection]) -> None:
+        self.coordinator, self.shards = coordinator, shards
+        self.moved_rows = 0  # from one place to another, copies counted
+
+    def fill(self, view: DuckDBPyConnection) -> None:
+        """Have the shards have the quads of a view, and the coordinator its terms and statistics."""
+        for number, shard in enumerate(self.shards):
+            for table, piece in shard_pieces(view, number, len(self.shards)):
+                take_piece(shard, table, piece, is_temporary=False)
+        for table, piece in coordinator_pieces(view):
+            take_piece(self.coordinator, table, piece, is_temporary=False)
+
+    def catalog(self) -> Catalog:
+        """Of the whole view, for queries until it is filled again."""
+        return ShardedCatalog(self.coordinator, self.ask)
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows that all shards have for a SELECT."""
+        return [row for shard in self.shards for row in shard.execute(sql).fetchall()]
+
+    def perform(self, move: Move) -> int:
+        """See `Shards`."""
+        match move:
+            case Compute(table=table, sql=sql):
+                return sum(_made(shard, table, sql) for shard in self.shards)
+            case Run(table=table, sql=sql):
+                return _made(self.coordinator, table, sql)
+            case Gather(sql=sql, table=table, rows_max=rows_max):
+                return self._brought(f"{sql} LIMIT {rows_max + 1}", table, [self.coordinator])
+            case Share(source=source, table=table):
+                return self._brought(f"FROM {source}", table, [self.coordinator, *self.shards])
+            case Send(table=table):
+                piece = read_piece(self.coordinator, f"FROM {table}")
+                for shard in self.shards:
+                    self.moved_rows += take_piece(shard, table, piece)
+                return piece.rows
+            case Exchange():
+                return self._exchanged(move)
+
+    def _brought(self, sql: str, table: str, places: Sequence[DuckDBPyConnection]) -> int:
+        piece = joined([read_piece(shard, sql) for shard in self.shards])
+        for place in places:
+            self.moved_rows += take_piece(place, table, piece)
+        return piece.rows
+
+    def _exchanged(self, move: Exchange) -> int:
+        wanted = None
+        if move.keys is not None:
+            wanted = np.bitwise_or.reduce([subject_bits(shard, move.keys) for shard in self.shards])
+        split = [
+            split_piece(shard, move.source, move.column, len(self.shards), wanted) for shard in self.shards
+        ]
+        rows = 0
+        for place, shard in enumerate(self.shards):
+            rows += take_piece(shard, move.table, joined([pieces[place] for pieces in split]))
+        self.moved_rows += rows
+        return rows
+
+
+def _made(connection: DuckDBPyConnection, table: str, sql: str) -> int:
+    rows: int = connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {sql}").fetchall()[0][0]
+    return rows

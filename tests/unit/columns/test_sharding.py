@@ -1,0 +1,206 @@
+"""How queries are cut over the shards of a column view: what moves, what is refused, and the same answers."""
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from pyoxigraph import Store
+
+from graphdb.columns.sharding.cutting import CutLimits
+from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Move, Run, Send, Share
+from graphdb.columns.sharding.shard import joined, read_piece, take_piece
+from graphdb.sparql.parser import parse_query
+from tests.support.column_answers import Refused, Rows, engine_rows, rows_of
+from tests.support.column_shards import EXCHANGING, LIMITS, WatchedShards, divided, sharded_read
+from tests.support.column_tables import column_tables
+
+PREFIX = "PREFIX : <http://e/> "
+SHARDS, PEOPLE = 3, 60
+
+
+@pytest.fixture(scope="module")
+def store() -> Store:
+    """People in a ring: each knows the next two, lives in one of four towns and has an age and a name."""
+    made = Store()
+    triples = "".join(
+        f":p{n} :knows :p{(n + 1) % PEOPLE}, :p{(n + 2) % PEOPLE} ; :town :t{n % 4} ; :age {n % 7} ; "
+        f':name "N{n:03}" ; :weight {n / 8} . '
+        for n in range(PEOPLE)
+    )
+    made.update(f'{PREFIX} INSERT DATA {{ {triples} :t0 :label "north" . :t1 :label "south"@en . }}')
+    return made
+
+
+@pytest.fixture(scope="module")
+def shards(store: Store) -> Iterator[WatchedShards]:
+    with divided(column_tables(store).connection, SHARDS) as made:
+        yield made
+
+
+def answered(shards: WatchedShards, text: str, limits: CutLimits = LIMITS) -> Rows | Refused:
+    return sharded_read(shards, parse_query(PREFIX + text), rows_of, limits)
+
+
+def kinds(shards: WatchedShards) -> list[type[Move]]:
+    """Of the moves of the last query."""
+    return [type(move) for move in shards.moves]
+
+
+CUTS: dict[str, tuple[str, CutLimits, list[type[Move]]]] = {
+    "a star is matched where its subject is": (
+        "SELECT ?s ?a { ?s :town :t1 ; :age ?a FILTER(?a > 3) }",
+        LIMITS,
+        [Gather],
+    ),
+    "aggregates of parts": (
+        "SELECT (COUNT(*) AS ?n) (SUM(?a) AS ?sum) (AVG(?w) AS ?mean) (MIN(?name) AS ?first) "
+        "{ ?s :age ?a ; :weight ?w ; :name ?name }",
+        LIMITS,
+        [Gather, Run],
+    ),
+    "groups of parts": (
+        "SELECT ?t (COUNT(?s) AS ?n) (MAX(?a) AS ?oldest) (COUNT(DISTINCT ?a) AS ?ages) "
+        "{ ?s :town ?t ; :age ?a } GROUP BY ?t HAVING(COUNT(?s) > 1)",
+        LIMITS,
+        [Gather, Run],
+    ),
+    "groups of a subject are whole on its shard": (
+        "SELECT ?s (COUNT(?k) AS ?n) { ?s :knows ?k } GROUP BY ?s HAVING(COUNT(?k) > 1)",
+        LIMITS,
+        [Gather],
+    ),
+    "counts that the statistics have": ("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", LIMITS, []),
+    "a small side is shared": (
+        "SELECT ?name ?other { ?s :name ?name ; :knows ?k . ?k :name ?other }",
+        LIMITS,
+        [Compute, Share, Gather],
+    ),
+    "a large side goes where the subject is": (
+        "SELECT ?name ?other { ?s :name ?name ; :knows ?k . ?k :name ?other }",
+        EXCHANGING,
+        [Compute, Exchange, Gather],
+    ),
+    "two large sides meet by their common value": (
+        "SELECT (COUNT(*) AS ?n) { ?a :age ?x . ?b :age ?x }",
+        EXCHANGING,
+        [Compute, Compute, Exchange, Exchange, Gather, Run],
+    ),
+    "an optional side": (
+        "SELECT ?s ?label { ?s :town ?t OPTIONAL { ?t :label ?label } }",
+        LIMITS,
+        [Compute, Share, Gather],
+    ),
+    "MINUS around the same subject": ("SELECT ?s { ?s :age ?a MINUS { ?s :town :t0 } }", LIMITS, [Gather]),
+    "EXISTS around the same subject": (
+        "SELECT ?s { ?s :age ?a FILTER NOT EXISTS { ?s :town :t0 } }",
+        LIMITS,
+        [Gather],
+    ),
+    "EXISTS of others is shared": (
+        "SELECT ?s { ?s :town ?t FILTER EXISTS { ?t :label ?label } }",
+        LIMITS,
+        [Compute, Share, Gather],
+    ),
+    "a group that is joined is sent": (
+        "SELECT ?s ?n { ?s :town ?t { SELECT ?t (COUNT(*) AS ?n) { ?p :town ?t } GROUP BY ?t } }",
+        LIMITS,
+        [Gather, Run, Run, Send, Gather],
+    ),
+    "a path is followed over gathered quads": ("SELECT ?x { :p0 :knows+ ?x }", LIMITS, [Gather]),
+    "texts of several shards are compared by the coordinator": (
+        "SELECT ?s ?k { ?s :name ?a ; :knows ?k . ?k :name ?b FILTER(SUBSTR(?a, 2) < SUBSTR(?b, 2)) }",
+        LIMITS,
+        [Compute, Share, Gather],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_query_moves_what_it_has_to(store: Store, shards: WatchedShards, name: str) -> None:
+    text, limits, expected = CUTS[name]
+    assert answered(shards, text, limits) == engine_rows(store, parse_query(PREFIX + text))
+    assert kinds(shards) == expected
+
+
+def test_parts_of_aggregates_are_one_row_of_each_shard(shards: WatchedShards) -> None:
+    before = shards.moved_rows
+    answered(shards, "SELECT (SUM(?a) AS ?n) { ?s :age ?a ; :town :t2 }")
+    assert shards.moved_rows - before == SHARDS
+
+
+def test_the_first_rows_of_each_shard_are_enough(store: Store, shards: WatchedShards) -> None:
+    text = "SELECT ?name { ?s :name ?name } ORDER BY DESC(?name) LIMIT 4"
+    before = shards.moved_rows
+    assert answered(shards, text) == engine_rows(store, parse_query(PREFIX + text))
+    assert shards.moved_rows - before <= 4 * SHARDS
+
+
+def test_rows_without_a_match_are_not_exchanged(store: Store, shards: WatchedShards) -> None:
+    text = "SELECT ?s ?label { ?s :age 3 ; :town ?t . ?t :label ?label . ?t :label 'north' }"
+    moved = []
+    for limits in (EXCHANGING, CutLimits(shared_rows_max=0)):
+        before = shards.moved_rows
+        assert answered(shards, text, limits) == engine_rows(store, parse_query(PREFIX + text))
+        assert Exchange in kinds(shards)
+        moved.append(shards.moved_rows - before)
+    assert moved[0] < moved[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ?x { :p0 :knows+ ?x }",
+        "SELECT ?a ?b { ?a :age ?x . ?b :weight ?y }",
+        "SELECT ?s { ?s :age ?a }",
+    ],
+)
+def test_what_would_come_together_in_one_place_is_bounded(shards: WatchedShards, text: str) -> None:
+    refused = answered(shards, text, CutLimits(gathered_rows_max=50))
+    assert isinstance(refused, Refused)
+    assert "that would have to come together in one place" in refused.reason
+
+
+def test_what_one_view_leaves_to_a_reader_shards_leave_too(shards: WatchedShards) -> None:
+    assert answered(shards, "DESCRIBE :p1") == Refused("DESCRIBE")
+    assert not shards.moves
+
+
+def test_quads_are_divided(store: Store, shards: WatchedShards) -> None:
+    tables = [row[0] for row in shards.coordinator.execute("SELECT DISTINCT tbl FROM predicates").fetchall()]
+    subjects = [
+        {row for table in tables for row in each.execute(f"SELECT DISTINCT s FROM {table}").fetchall()}
+        for each in shards.shards
+    ]
+    assert all(subjects)
+    assert not set.intersection(*subjects)
+    assert len(set.union(*subjects)) == len({quad.subject for quad in store})
+    quads = sum(shards.ask(f"SELECT count(*) FROM {table}")[n][0] for table in tables for n in range(SHARDS))
+    assert quads == len(store)
+
+
+def test_a_shard_has_the_texts_of_its_terms_only(shards: WatchedShards) -> None:
+    ((whole,),) = shards.coordinator.execute("SELECT count(*) FROM terms").fetchall()
+    for (own,) in shards.ask("SELECT count(*) FROM terms"):
+        assert own < whole
+
+
+VALUES = {
+    "HUGEINT": "(1::HUGEINT << 100) + i",
+    "BIGINT": "CASE WHEN i <> 1 THEN i END",
+    "DOUBLE": "CASE i WHEN 0 THEN 'nan'::DOUBLE WHEN 1 THEN '-inf'::DOUBLE WHEN 2 THEN NULL ELSE 0.1 * i END",
+    "FLOAT": "0.1::FLOAT + i",
+    "VARCHAR": "CASE i WHEN 0 THEN '' WHEN 1 THEN NULL ELSE 'é' || i END",
+    "BOOLEAN": "CASE WHEN i <> 1 THEN i % 2 = 0 END",
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("rows", [0, 4])
+def test_values_arrive_as_they_were(kind: str, rows: int) -> None:
+    with duckdb.connect(":memory:") as connection:
+        sql = f"SELECT ({VALUES[kind]})::{kind} AS c0, i AS c1 FROM range({rows}) t(i)"
+        pieces = [read_piece(connection, f"{sql} WHERE i % 2 = {half}") for half in range(2)]
+        assert take_piece(connection, "arrived", joined(pieces)) == rows
+        ours = connection.execute("FROM arrived ORDER BY c1")
+        assert str(ours.description[0][1]) == kind
+        assert repr(ours.fetchall()) == repr(connection.execute(f"{sql} ORDER BY i").fetchall())
