@@ -55,7 +55,7 @@ class ColumnAnswer:
 
     def __init__(self, stream: Stream, keep: Callable[[Stream], None]) -> None:
         """keep takes the stream back once the answer is over."""
-        self.taken = Taken(0, "", None)  # once the view has begun
+        self.taken = Taken(0, "", None, 0.0)  # once the view has begun
         self.not_taken = NotTaken("the column view went away", False, None)  # where a reader has to answer
         self._stream: Stream | None = stream
         self._keep = keep
@@ -263,14 +263,14 @@ class ColumnRunner:
 
 
 class ColumnStream(RunAnswer):
-    """See `serve.backend.AnswerStream`. work is what there is to do, where the view has estimated it."""
+    """See `serve.backend.AnswerStream`. work is what there is to do, where the view has estimated it; seconds
+    is what it has taken so far.
+    """
 
     def __init__(self, run: QueryRun, answer: ColumnAnswer, held: ExitStack) -> None:
         """held ends the query, if it is not over."""
         super().__init__(run, answer.read, held)
-        self.snapshot_index, self.where, self.work = (
-            answer.taken.log_index,
-            answer.taken.where,
-            answer.taken.work,
-        )
+        taken = answer.taken
+        self.snapshot_index, self.where = taken.log_index, taken.where
+        self.work, self.seconds = taken.work, taken.seconds
         held.callback(run.end)

@@ -150,6 +150,7 @@ class Taken:
     log_index: int  # of exactly whose state the answer is
     where: str
     work: Work | None  # as estimated; None of what is answered without an estimate
+    seconds: float  # that it took, from when it had a place in the state that it waited for
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class _Request:
         self._loop = asyncio.get_running_loop()
         self._query: ColumnQuery | None = None
         self._held: list[object] = []  # of the answer, not sent yet: Taken, and the last Piece
-        self._began = self._loop.time()
+        self._began = self._placed = self._loop.time()
         self._ends_by: float | None = None  # of the loop's time; once the query is interrupted
 
     async def perform(self) -> None:
@@ -154,7 +154,7 @@ class _Request:
             found = query.at_once()  # two hand-overs between threads take as long as a count
             if found is not None:
                 index, pieces = found
-                self._call.answer(Taken(index, WHERE, None), *map(Piece, pieces), Done())
+                self._call.answer(Taken(index, WHERE, None, 0.0), *map(Piece, pieces), Done())
                 return
             await self._performed(task, query, lambda query: query.run(self._begin, self._hand_on))
         except NotTaken as reason:
@@ -165,7 +165,7 @@ class _Request:
     async def _performed(self, task: ColumnTask, query: ColumnQuery, work: Callable[[ColumnQuery], T]) -> T:
         """What work, on a thread, makes of the task's query. It ends when its time or its client is gone."""
         async with self._server.place():
-            self._query = query
+            self._query, self._placed = query, self._loop.time()
             self._call.on_gone = self._end_query
             deadline = self._loop.call_at(self._began + task.timeout_s, self._end_query)
             try:
@@ -205,7 +205,7 @@ class _Request:
 
     def _begin(self, log_index: int, work: Work | None) -> None:
         """On the query's thread."""
-        self._held.append(Taken(log_index, WHERE, work))
+        self._held.append(Taken(log_index, WHERE, work, self._loop.time() - self._placed))
 
     def _hand_on(self, piece: bytes) -> None:
         """On the query's thread, which waits where the client is slow. The last piece is held back: a short

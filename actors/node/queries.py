@@ -87,7 +87,7 @@ class QueryPaths:
                 waited_s = run.loop.time() - began
                 if isinstance(answer, ColumnStream):
                     if answer.work is not None:
-                        answer.on_over = self._learning(Way.COLUMNS, query.text, answer.work, waited_s)
+                        answer.on_over = self._learning(Way.COLUMNS, query.text, answer.work, answer.seconds)
                     return answer
                 work = answer.work
                 self._check_work(work, request.timeout_s)

@@ -27,10 +27,12 @@ Factors: TypeAlias = tuple[float, ...]
 
 _LEARNT: Final = (Way.COLUMNS, Way.READER)
 # Milliseconds of a query at all, of a quad that is looked through, of a solution on the way, of a row. A
-# reader needs a checkpoint and a place, of which there are few: that takes 13 to 30 ms, and counts as more.
-# It looks up what it needs in an index.
-_RATES: Final = {Way.COLUMNS: (3.0, 5e-6, 5e-5, 8e-4), Way.READER: (100.0, 0.0, 1.5e-3, 2e-3)}
-_LEAST_STEP_MS: Final = 1e-4  # of a solution that is only counted; the engine takes 2e-4 and more
+# reader needs a checkpoint and a place, of which there are few: that takes 13 to 30 ms, and counts as much
+# more, so that a busy moment does not send queries there. It looks up what it needs in an index.
+_RATES: Final = {Way.COLUMNS: (3.0, 5e-6, 5e-5, 8e-4), Way.READER: (400.0, 0.0, 1.5e-3, 2e-3)}
+_LEAST_STEP_MS: Final = (
+    1e-5  # of a solution; of products that are only counted the engine takes 5e-5 and more
+)
 _CERTAIN_STEPS: Final = 100_000  # from which on an answer tells what a solution takes
 _BEYOND: Final = 20.0  # times the time limit, from which on a query is refused
 _WEIGHT: Final = 0.25  # of what is new, in the averages

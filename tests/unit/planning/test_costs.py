@@ -7,7 +7,7 @@ import pytest
 from graphdb.planning.costs import KINDS, LearntCosts, Way, Work, cheaper, milliseconds
 
 LARGE = Work("join", 4_000_000, 2_000_000, 1000)
-LIMITED = Work("join", 60_000_000, 30, 10)
+LIMITED = Work("join", 200_000_000, 30, 10)
 SMALL = Work("list", 5, 5, 5)
 
 
@@ -34,7 +34,7 @@ def test_what_was_learnt_of_the_other_way_is_forgotten_with_time() -> None:
     """A chance of the machine does not decide for ever."""
     costs = LearntCosts()
     work = replace(LARGE, steps=100_000)
-    costs.note(Way.COLUMNS, "q", work, 5_000)
+    costs.note(Way.COLUMNS, "q", work, 100_000)
     answers = 0
     while chosen(costs, work) is Way.READER:
         costs.note(Way.READER, "q", work, milliseconds(Way.READER, work))
@@ -67,7 +67,7 @@ def test_queries_that_are_remembered_are_bounded() -> None:
     assert costs.took_ms(Way.COLUMNS, "q" * 100_000) is None
 
 
-@pytest.mark.parametrize("least", [0.0, 1e6, 5.9e9])
+@pytest.mark.parametrize("least", [0.0, 1e6, 5.9e10])
 def test_what_could_be_answered_is_not_refused(least: float) -> None:
     assert LearntCosts().refusal(replace(LARGE, least=least), 30) is None
 
@@ -80,7 +80,7 @@ def test_what_takes_far_longer_than_its_time_is_refused_with_what_to_change() ->
 
 
 def test_a_faster_machine_refuses_less() -> None:
-    costs, work = LearntCosts(), replace(LARGE, least=1e10)
+    costs, work = LearntCosts(), replace(LARGE, least=1e11)
     assert costs.refusal(work, 30) is not None
-    costs.note(Way.READER, "q", replace(LARGE, least=1e8), 1_000)
+    costs.note(Way.READER, "q", replace(LARGE, least=1e9), 1_000)
     assert costs.refusal(work, 30) is None
