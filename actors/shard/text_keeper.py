@@ -154,10 +154,10 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
         None for any, also where it is not known how many there are.
         """
         literals, searcher, joiner = self._index, self._searcher, self._joiner
-        if literals is None or searcher is None or joiner is None or not literals.has_all_before(index):
+        if literals is None or searcher is None or joiner is None:
             return None
-        columns = joiner.columns(star)
-        if columns is None:
+        columns = joiner.columns(star)  # also while the index is built: they are read right after it
+        if columns is None or not literals.has_all_before(index):
             return None
         planned = searcher.planned(star.search, literals.state(index), _WHOLE, union_default_graph=False)
         if planned.unites:

@@ -328,6 +328,7 @@ class LiteralIndex:
                 # what was noted before may be in the scan already, or not
                 self._floor = self._changed = self._scanned = self._current()
                 self._is_ready = not self._is_due
+            self.columns.follow(self._leaves)
         return True
 
     def _take_in(self) -> bool:

@@ -226,3 +226,14 @@ def test_more_subjects_than_allowed_end_it() -> None:
     for _ in range(40):
         assert indexed.joined(star) is None
         indexed.take_in()
+
+
+def test_a_column_that_is_asked_for_while_the_index_is_built_is_read_after_it() -> None:
+    star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), filled()
+    indexed.index._begin_anew()
+    indexed.index.begin()
+    assert indexed.joiner.columns(star) is None
+    indexed.take_in()
+    found = indexed.joined(star)
+    assert found is not None
+    assert len(found) == 50
