@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from actors.log.client import LogAccess
+from actors.periods import until_whole
 from graphdb.errors import GraphDBError
 from graphdb.log.views import ViewStatus
 
@@ -49,7 +50,7 @@ async def report_views(log: LogAccess, status: Callable[[], ViewStatus], every_s
             await log.report_view(status())
         except GraphDBError as error:
             logger.debug("a view is not reported now: %s", error)
-        await asyncio.sleep(every_s)
+        await asyncio.sleep(until_whole(every_s))
 
 
 class ReportedViews:
@@ -66,4 +67,4 @@ class ReportedViews:
                 self.statuses = await self._log.reported_views()
             except GraphDBError as error:
                 logger.debug("what views report is not known now: %s", error)
-            await asyncio.sleep(self._every_s)
+            await asyncio.sleep(until_whole(self._every_s))

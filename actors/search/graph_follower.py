@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from actors.periods import until_whole
 from actors.search.index_follower import FollowerContext, IndexFollower
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
@@ -44,10 +45,10 @@ class GraphFollower:
                 for uuid, index in wanted.items():
                     if uuid not in self._tasks or self._tasks[uuid].done():
                         self._start(index)
-                await asyncio.sleep(_LOOK_S)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_REST_S):
+                    async with asyncio.timeout(until_whole(_REST_S)):
                         await self._context.recent.beyond(seen)
+                    await asyncio.sleep(_LOOK_S)
         finally:
             for uuid in list(self._tasks):
                 await self._end(uuid)

@@ -10,6 +10,8 @@ import fcntl
 import os
 from collections.abc import Callable
 
+from actors.periods import until_whole
+
 __all__ = ["SearchNote", "search_word"]
 
 _FILE = "search"  # in a directory that each start of the service creates
@@ -53,7 +55,7 @@ class SearchNote:
 
     async def _tell_for_ever(self) -> None:
         while True:
-            await asyncio.sleep(_TELL_S)
+            await asyncio.sleep(until_whole(_TELL_S))
             self.tell()
 
     async def close(self) -> None:
