@@ -323,9 +323,7 @@ NOTEBOOK = ("graph-notebook==5.3.0", "nbclient==0.11.0", "ipykernel", "setuptool
 
 @pytest.mark.long
 def test_graph_notebook(own: Service) -> None:
-    """Queries and updates by its magics, in a notebook. Where Amazon's metadata service does not answer, the
-    package waits for it for two minutes.
-    """
+    """Queries and updates by its magics, in a notebook. It takes a minute, mostly of waiting."""
     if (reason := why_not_apart("graph-notebook", NOTEBOOK)) is not None:
         pytest.skip(reason)
     lines = run_apart("graph-notebook", "graph_notebook_client", "127.0.0.1", str(own.port))

@@ -41,7 +41,8 @@ CELLS = [
 ]
 
 notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+# The widgets that show rows leave nbclient waiting until the time of a cell is over, then it goes on.
+NotebookClient(notebook, timeout=30, kernel_name="python3").execute()
 for cell in notebook.cells:
     if cell.source.startswith("print"):
         print(cell.outputs[0].text.strip())
