@@ -36,6 +36,7 @@ class GraphFollower:
 
     async def run(self) -> None:
         """For ever."""
+        has_more = False
         try:
             while True:
                 seen = self._context.recent.last_index
@@ -45,13 +46,27 @@ class GraphFollower:
                 for uuid, index in wanted.items():
                     if uuid not in self._tasks or self._tasks[uuid].done():
                         self._start(index)
+                if has_more:
+                    await asyncio.sleep(_LOOK_S)
+                has_more = False
                 with suppress(TimeoutError):
                     async with asyncio.timeout(until_whole(_REST_S)):
                         await self._context.recent.beyond(seen)
-                    await asyncio.sleep(_LOOK_S)
+                        has_more = True
         finally:
             for uuid in list(self._tasks):
                 await self._end(uuid)
+
+    def position(self, index: Index) -> int | None:
+        """The log index up to which an index has followed the graph, -1 before it begins; None where that is
+        not for this node to do.
+        """
+        follower = self._followers.get(index.uuid)
+        if follower is not None:
+            return follower.position
+        now = self._catalog.state.by_uuid.get(index.uuid)
+        is_begun_soon = now is not None and now.follows_graph and self._leads() and not self._refusal_of(now)
+        return -1 if is_begun_soon else None
 
     def status(self, index: Index) -> dict[str, Any] | None:
         """How an index follows the graph, None where it does not; on any node."""

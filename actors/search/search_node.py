@@ -333,10 +333,11 @@ class SearchNode:
         await opened.upkeep.refresh(indexes)
 
     async def _until_followed(self, index: Index, log_index: int) -> None:
-        status = self.following(index)
-        while status is not None and status.get("position", log_index) < log_index:
+        while self._graph_follower is not None:
+            position = self._graph_follower.position(index)
+            if position is None or position >= log_index:
+                break
             await asyncio.sleep(_REACH_S)
-            status = self.following(index)
 
     async def flush(self, indexes: Sequence[Index] = ()) -> None:
         """Put all that was applied here on disk, of all indexes."""

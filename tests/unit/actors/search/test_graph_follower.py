@@ -92,6 +92,18 @@ async def test_an_index_is_made_of_the_graph_and_follows_it(tmp_path: Path, grap
         await until(lambda: status(node)["state"] == "following" and status(node)["cursor"] > 0)
 
 
+async def test_an_index_that_was_just_made_is_searched_when_it_has_followed(
+    tmp_path: Path, graph: LoggedGraph
+) -> None:
+    async with open_node(tmp_path, graph) as node:
+        for number in range(5):
+            name = f"works{number}"
+            await node.perform(CreateIndex(name, name, WORK))
+            graph.insert(f":a{number} a :Work ; :title 'one' .")
+            await node.reach(name, graph.log.last_index)
+            assert f"{EX}a{number}" in index_of(node, name).shards.ids()
+
+
 async def test_what_is_annotated_is_in_no_index(tmp_path: Path, graph: LoggedGraph) -> None:
     rdf, acl = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>", "<urn:graphdb:acl#allowedSid>"
     hides_two = f"_:r {rdf} <<( :b :title 'two' )>> ; {acl} 'S-1' ."
