@@ -1,10 +1,11 @@
-"""Moments of the log as text, and the proleptic Gregorian calendar for years of any size."""
+"""Moments of the log as text and of periodic work, and the proleptic Gregorian calendar for any year."""
 
 from datetime import UTC, datetime
 
-__all__ = ["date_of", "days_of", "iso_timestamp", "month_length"]
+__all__ = ["date_of", "days_of", "iso_timestamp", "month_length", "until_whole"]
 
 _MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_TOO_SOON = 0.1  # of a period: a timer may go off a little early, and is not to be set again for the rest
 
 
 def iso_timestamp(time_ms: int) -> str:
@@ -38,3 +39,14 @@ def month_length(year: int, month: int) -> int:
     """Days of a month, 28 to 31."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return 29 if month == 2 and leap else _MONTH_LENGTHS[month - 1]
+
+
+def until_whole(period_s: float, now_s: float) -> float:
+    """Seconds until a clock, such as the monotonic one that all processes share, shows a whole number of
+    periods; one more where that is at once.
+
+    Periodic work of all loops and processes is done at the same moments, because a wake-up costs a processor
+    at rest more than what is done in it, and those that come together cost it once.
+    """
+    left = period_s - now_s % period_s
+    return left if left > _TOO_SOON * period_s else left + period_s

@@ -4,13 +4,14 @@ port asks the log for all of them.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from actors.log.client import LogAccess
-from actors.periods import until_whole
 from graphdb.errors import GraphDBError
 from graphdb.log.views import ViewStatus
+from graphdb.timestamps import until_whole
 
 __all__ = ["REPORT_S", "ReportedViews", "ViewReports", "report_views"]
 
@@ -50,7 +51,7 @@ async def report_views(log: LogAccess, status: Callable[[], ViewStatus], every_s
             await log.report_view(status())
         except GraphDBError as error:
             logger.debug("a view is not reported now: %s", error)
-        await asyncio.sleep(until_whole(every_s))
+        await asyncio.sleep(until_whole(every_s, time.monotonic()))
 
 
 class ReportedViews:
@@ -67,4 +68,4 @@ class ReportedViews:
                 self.statuses = await self._log.reported_views()
             except GraphDBError as error:
                 logger.debug("what views report is not known now: %s", error)
-            await asyncio.sleep(until_whole(self._every_s))
+            await asyncio.sleep(until_whole(self._every_s, time.monotonic()))

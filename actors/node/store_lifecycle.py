@@ -19,7 +19,6 @@ from actors.node.open_store import (
     open_quads,
 )
 from actors.node.shape_guard import shape_guard
-from actors.periods import until_whole
 from actors.readers.checkpoints import Checkpoints
 from actors.readers.write_evaluation import WriteChecks
 from actors.shard.checkpointer import Checkpointer
@@ -36,6 +35,7 @@ from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
 from graphdb.log.views import health
 from graphdb.model import EntryKind, LogEntry
+from graphdb.timestamps import until_whole
 
 __all__ = ["Following", "OwnLog", "StoreConfig", "StoreLifecycle", "StoreMeans"]
 
@@ -200,7 +200,7 @@ class StoreLifecycle:
 
     async def _open_again(self) -> None:
         while True:
-            await asyncio.sleep(until_whole(self._config.look_s))
+            await asyncio.sleep(until_whole(self._config.look_s, time.monotonic()))
             await asyncio.to_thread(self.room.keep_reserve)
             if self._current.open is not None:
                 if not await self._must_reopen(self._current.open):

@@ -2,17 +2,18 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from actors.periods import until_whole
 from actors.search.index_follower import FollowerContext, IndexFollower
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.state import Index
 from graphdb.search.following.graph_settings import read_shape
+from graphdb.timestamps import until_whole
 
 __all__ = ["GraphFollower", "note_end"]
 
@@ -50,7 +51,7 @@ class GraphFollower:
                     await asyncio.sleep(_LOOK_S)
                 has_more = False
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(until_whole(_REST_S)):
+                    async with asyncio.timeout(until_whole(_REST_S, time.monotonic())):
                         await self._context.recent.beyond(seen)
                         has_more = True
         finally:

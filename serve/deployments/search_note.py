@@ -8,9 +8,10 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Callable
 
-from actors.periods import until_whole
+from graphdb.timestamps import until_whole
 
 __all__ = ["SearchNote", "search_word"]
 
@@ -55,7 +56,7 @@ class SearchNote:
 
     async def _tell_for_ever(self) -> None:
         while True:
-            await asyncio.sleep(until_whole(_TELL_S))
+            await asyncio.sleep(until_whole(_TELL_S, time.monotonic()))
             self.tell()
 
     async def close(self) -> None:

@@ -20,8 +20,8 @@ import uvloop
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from actors.periods import until_whole
 from graphdb.errors import UnavailableError
+from graphdb.timestamps import until_whole
 from serve.access.request_scope import InternalApplication
 from serve.answers import AnswerBroken
 from serve.errors import unread_response
@@ -92,7 +92,7 @@ class _CalmServer(uvicorn.Server):
         """Keep the date of the answers right until the end."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(until_whole(_DATE_S)):
+                async with asyncio.timeout(until_whole(_DATE_S, time.monotonic())):
                     await self._asked.wait()
 
 

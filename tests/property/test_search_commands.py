@@ -155,5 +155,5 @@ def test_what_is_too_deep_is_refused() -> None:
 
 def test_another_format_is_refused() -> None:
     payload = encode_command(RefreshIndices(()))
-    with pytest.raises(CorruptionError, match="format 2, not 1"):
-        decode_command(b"\x02" + payload[1:])
+    with pytest.raises(CorruptionError, match="format 3, not 2"):
+        decode_command(b"\x03" + payload[1:])

@@ -48,6 +48,7 @@ EXPECTED = {
     "QueryMemoryExceeded": 503,
     "QuerySyntaxError": 400,
     "QueryTimeout": 503,
+    "QueryTooLong": 503,
     "RdfSyntaxError": 400,
     "RequestError": 400,
     "ShapesViolated": 409,
