@@ -15,10 +15,16 @@ __all__ = [
     "LogEntry",
     "NamedGraph",
     "Outcome",
+    "node_of_text",
 ]
 
 NamedGraph: TypeAlias = NamedNode | BlankNode
 GraphName: TypeAlias = NamedNode | BlankNode | DefaultGraph
+
+
+def node_of_text(text: str) -> NamedNode | BlankNode:
+    """What str() of it gives: its form in N-Triples, which is not checked."""
+    return BlankNode(text[2:]) if text.startswith("_:") else NamedNode(text[1:-1])
 
 
 @dataclass(frozen=True, slots=True)

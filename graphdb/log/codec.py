@@ -33,10 +33,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, serialize
+from pyoxigraph import DefaultGraph, Quad, RdfFormat, serialize
 
 from graphdb.errors import CorruptionError
-from graphdb.model import ChangeSet, EntryKind, GraphName, LogEntry, NamedGraph
+from graphdb.model import ChangeSet, EntryKind, GraphName, LogEntry, NamedGraph, node_of_text
 from graphdb.rdf.quad_lines import parse_lines
 
 __all__ = [
@@ -285,7 +285,7 @@ def decode_close(payload: bytes) -> int:
 def decode_cleared(payload: bytes) -> tuple[GraphName, ...]:
     """The graphs that a CLOSE_CLEARED has nothing left in; none of a CLOSE."""
     names = payload[_CLOSE.size :].decode().split("\n")[:-1]
-    return tuple(DefaultGraph() if not name else _decode_graph(name) for name in names)
+    return tuple(DefaultGraph() if not name else node_of_text(name) for name in names)
 
 
 def _encode_quads(quads: tuple[Quad, ...]) -> bytes:
@@ -298,8 +298,4 @@ def _encode_graphs(graphs: tuple[NamedGraph, ...]) -> bytes:
 
 def _decode_graphs(text: bytes) -> Iterator[NamedGraph]:
     for line in text.decode().split("\n")[:-1]:
-        yield _decode_graph(line)
-
-
-def _decode_graph(text: str) -> NamedGraph:
-    return BlankNode(text[2:]) if text.startswith("_:") else NamedNode(text[1:-1])
+        yield node_of_text(line)

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyoxigraph import BlankNode, DefaultGraph, NamedNode, RdfFormat, Store
+from pyoxigraph import DefaultGraph, RdfFormat, Store
 
-from graphdb.model import NamedGraph
+from graphdb.model import NamedGraph, node_of_text
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.quad_lines import line_blocks, parse_lines
 from graphdb.rdf.reading import TRIPLE_TERM_DEPTH_MAX, check_guards
@@ -114,6 +114,4 @@ def _graph_lines(store: Store, graph: Target) -> Iterator[bytes]:
 
 def graph_of_text(text: str | None) -> Target:
     """The graph that str() of it gives, None for None."""
-    if text is None:
-        return None
-    return BlankNode(text[2:]) if text.startswith("_:") else NamedNode(text[1:-1])
+    return None if text is None else node_of_text(text)

@@ -127,12 +127,11 @@ class _Growing:
             blob = np.empty(2 * (self.used + len(joined)), np.uint8)
             blob[: self.used] = packed.blob[: self.used]
         blob[self.used : self.used + len(joined)] = np.frombuffer(joined, np.uint8)
-        lengths = np.fromiter(map(len, cells), np.int32, len(cells))
-        starts = np.cumsum(lengths, dtype=np.int64) - lengths + self.used
+        starts, lengths = _places(cells)
         if blob is not packed.blob:  # who has the one before does not see lengths of what is not in it
             packed = PackedCells(blob, packed.starts.copy(), packed.lengths.copy())
             self._packed = packed
-        packed.starts[numbers] = starts
+        packed.starts[numbers] = self.used + starts
         packed.lengths[numbers] = lengths
         self.used += len(joined)
 
@@ -140,9 +139,13 @@ class _Growing:
 def _packed_texts(texts: Sequence[str], form: CellFormat) -> PackedCells:
     """The cells of a few terms."""
     cells = [cell.encode() for cell in cells_of(texts, form)]
+    return PackedCells(_bytes(b"".join(cells)), *_places(cells))
+
+
+def _places(cells: Sequence[bytes]) -> tuple[Longs, Ints]:
+    """Where each begins if they stand one after another, and its length."""
     lengths = np.fromiter(map(len, cells), np.int32, len(cells))
-    starts = np.cumsum(lengths, dtype=np.int64) - lengths
-    return PackedCells(_bytes(b"".join(cells)), starts, lengths)
+    return np.cumsum(lengths, dtype=np.int64) - lengths, lengths
 
 
 def _rows_of(names: Sequence[str], columns: Sequence[TermColumn], form: CellFormat) -> Iterator[bytes]:

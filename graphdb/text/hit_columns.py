@@ -19,9 +19,9 @@ from threading import Lock
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
-from pyoxigraph import BlankNode, NamedNode, Quad, Triple
+from pyoxigraph import NamedNode, Quad, Triple
 
-from graphdb.model import ChangeSet, GraphName
+from graphdb.model import ChangeSet, GraphName, node_of_text
 from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.shard_view import array_segment
@@ -39,7 +39,6 @@ __all__ = [
     "Rows",
     "Subjects",
     "subject_of",
-    "subject_term",
 ]
 
 Key: TypeAlias = tuple[NamedNode, GraphName]
@@ -497,7 +496,7 @@ class _TakingIn:
         predicate, graph = self._key
         done = len(self._counts)
         for number in self._due[done : done + _STEP_SUBJECTS].tolist():
-            quads = self._source.quads_matching(subject_term(self._texts[number]), predicate, None, graph)
+            quads = self._source.quads_matching(node_of_text(self._texts[number]), predicate, None, graph)
             objects = [quad.object for quad in quads]
             if any(isinstance(each, Triple) for each in objects):
                 self._column.refuse()
@@ -517,8 +516,3 @@ class _TakingIn:
 def subject_of(key: str) -> str:
     """Of the name of a quad in the index."""
     return key[: key.index(" ")]
-
-
-def subject_term(text: str) -> NamedNode | BlankNode:
-    """Of its form in N-Triples."""
-    return BlankNode(text[2:]) if text.startswith("_:") else NamedNode(text[1:-1])

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from pyoxigraph import DefaultGraph, NamedNode
 
+from graphdb.model import node_of_text
 from graphdb.search.leaf_reader import Bools, Floats, Longs
 from graphdb.search.query import Searcher
 from graphdb.sparql.search_requests import Part
@@ -26,7 +27,6 @@ from graphdb.text.hit_columns import (
     Key,
     ObjectColumn,
     subject_of,
-    subject_term,
 )
 from graphdb.text.literal_search import keys_of_quads, leaves_of, score_texts
 
@@ -190,7 +190,7 @@ class _Objects:
         predicate = pattern.terms[1]
         assert isinstance(predicate, NamedNode)
         for hit in places:
-            quads = store.matching(subject_term(subjects[hit]), predicate, None, pattern.graph)
+            quads = store.matching(node_of_text(subjects[hit]), predicate, None, pattern.graph)
             objects = [written(quad.object) for quad in quads]
             self.first[hit] = len(self.held.codes) + len(self.more)
             self.counts[hit] = len(objects)

@@ -7,10 +7,10 @@ from io import BytesIO
 from typing import Any
 
 import orjson
-from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, serialize
+from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, serialize
 
 from graphdb.errors import LimitExceeded, TransactionConflict
-from graphdb.model import ChangeSet, GraphName, NamedGraph
+from graphdb.model import ChangeSet, GraphName, NamedGraph, node_of_text
 from graphdb.rdf.quad_lines import line_blocks, parse_lines
 from graphdb.store.overlay import Overlay
 from graphdb.store.stored_form import stored_form
@@ -175,7 +175,7 @@ class TransactionCommit:
                 for block in line_blocks(BytesIO(lines), _BLOCK_BYTES):
                     quads |= dict.fromkeys(parse_lines(block), present)
             reads = tuple(_decode_pattern(one) for one in head["reads"])
-            graphs = {_graph(name): bool(present) for name, present in head["graphs"]}
+            graphs = {node_of_text(name): bool(present) for name, present in head["graphs"]}
             return cls(int(head["read_at"]), reads, quads, graphs)
         except (struct.error, SyntaxError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no commit of a transaction: {error}") from None
@@ -220,7 +220,3 @@ def _decode_pattern(encoded: Any) -> ReadPattern:
 
 def _name(graph: NamedGraph) -> str:
     return str(graph)
-
-
-def _graph(name: str) -> NamedGraph:
-    return BlankNode(name[2:]) if name.startswith("_:") else NamedNode(name[1:-1])
