@@ -17,7 +17,7 @@ from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
 from graphdb.log.views import ViewStatus
-from graphdb.model import Confirmation, GraphName, NamedGraph, Outcome
+from graphdb.model import Author, Confirmation, GraphName, NamedGraph, Outcome
 from graphdb.node import (
     ClusterMember,
     ClusterReport,
@@ -531,10 +531,10 @@ class Progress(Protocol):
 class Writing(Protocol):
     """Writing to the graph with a visibility."""
 
-    def writes(self, visibility: Visibility) -> GraphWrites:
-        """Writing to the visible graph."""
+    def writes(self, visibility: Visibility, author: Author = ...) -> GraphWrites:
+        """Writing to the visible graph; author is what the log says of who has written."""
 
-    def begin_update(self, update: Update, outcome: Outcome) -> bool:
+    def begin_update(self, update: Update, outcome: Outcome, author: Author = ...) -> bool:
         """`GraphWrites.update` for INSERT DATA and DELETE DATA of few quads, with everything visible, without
         a task: its end is reported to outcome, after this call. On the event loop.
 
