@@ -13,6 +13,7 @@ from graphdb.config.section import (
     DataGraph,
     GraphIri,
     HostRule,
+    Keep,
     Port,
     Section,
     TileAddress,
@@ -25,6 +26,7 @@ __all__ = [
     "Cluster",
     "Columns",
     "GraphQL",
+    "History",
     "Holonic",
     "LinkedData",
     "Live",
@@ -495,6 +497,19 @@ class Live(Section):
         ge=0,
         description="Megabytes of the log that are kept at least, so that clients can resume `/changes` or "
         "a live query; in the log directory of each node.",
+    )
+
+
+class History(Section):
+    """What is kept of the past: `/history`, `/diff`, `as_of`."""
+
+    keep: Keep = Field(
+        "90d",
+        description='How long changes are kept: "forever", days such as "90d", a number of entries of the '
+        'log, or "off". The newest megabytes of the log (`live.keep_changes_mb`) are kept in any case.',
+    )
+    max_gb: int = Field(
+        10, ge=1, description="Gigabytes that they may take on the disk; the oldest are deleted first."
     )
 
 
