@@ -33,7 +33,7 @@ _PACE = Pace(
     again_s=0.5,
     again_s_max=1.0,  # a full disk, or queries that have all memory, are looked at so often
     anew_s_max=60.0,
-    gather_s=0.6,
+    gather_s=2.0,
     idle_s=1.0,  # then the view is tidied
 )
 _FULL_S = 1.0  # between two looks at a disk that has no room for a new view

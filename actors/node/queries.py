@@ -450,14 +450,12 @@ class Progress:
 
     async def wait_for_index(self, index: int, timeout_s: float) -> None:
         """See `serve.backend.Progress.wait_for_index`."""
-        applied = self._current.opened().writer.applied
-        try:
-            async with asyncio.timeout(timeout_s):
-                await applied.wait_for(index)
-        except TimeoutError:
+        writer = self._current.opened().writer
+        if not await writer.reach(index, timeout_s):
+            after_s = f"{round(timeout_s, 2):g}"
             raise IndexNotReached(
-                f"the node is at index {applied.current}, not yet at {index}, after {round(timeout_s, 2):g} s"
-            ) from None
+                f"the node is at index {writer.applied_index}, not yet at {index}, after {after_s} s"
+            )
 
     async def reach(self, consistency: Consistency, timeout_s: float) -> None:
         """See `serve.backend.Progress.reach`."""
