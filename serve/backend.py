@@ -47,6 +47,7 @@ from graphdb.transactions.read_set import ReadPattern
 __all__ = [
     "Admin",
     "AlertRequests",
+    "AnswerOrigin",
     "AnswerStream",
     "ChangeStream",
     "Changes",
@@ -66,6 +67,7 @@ __all__ = [
     "NodeStatus",
     "Progress",
     "Queries",
+    "QueryOutcome",
     "QueryRequest",
     "RunningQueries",
     "RunningQuery",
@@ -77,13 +79,28 @@ __all__ = [
 ]
 
 
-class AnswerStream(Protocol):
-    """The answer to one query, which a reader produces while it is read. Used on one event loop."""
+class AnswerOrigin(Protocol):
+    """Where the answer to one query comes from."""
 
-    query_id: str
-    snapshot_index: int  # the answer is of the state at this log index, or of a later one
-    is_exact: bool  # of exactly this one
-    where: str  # which process evaluates it
+    @property
+    def query_id(self) -> str:
+        """As on the list of running queries."""
+
+    @property
+    def snapshot_index(self) -> int:
+        """The answer is of the state at this log index, or of a later one."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is of exactly this one."""
+
+    @property
+    def where(self) -> str:
+        """Which process evaluates it."""
+
+
+class AnswerStream(AnswerOrigin, Protocol):
+    """The answer to one query, which a reader produces while it is read. Used on one event loop."""
 
     async def read(self) -> bytes | None:
         """The next piece of the answer in the format asked for, about 64 kB; None at its end.
@@ -96,6 +113,18 @@ class AnswerStream(Protocol):
 
     def close(self) -> None:
         """Stop reading, and end the query if it is still running. Closing twice is allowed."""
+
+
+class QueryOutcome(Protocol):
+    """Is told what has become of a query that `GraphReads.begin_query` began: one of both, once, on the event
+    loop.
+    """
+
+    def answered(self, origin: AnswerOrigin, body: bytes) -> None:
+        """This is all of the answer."""
+
+    def goes_on(self, start: Callable[[], Awaitable[AnswerStream]]) -> None:
+        """The answer is long, or not there: start is to be awaited, as `GraphReads.start_query`."""
 
 
 class ChangeStream(Protocol):
@@ -215,6 +244,14 @@ class GraphReads(Protocol):
         Waits, within bounds, for a free reader. The caller closes the stream; cancelling the call ends the
         query.
         Raises LimitExceeded, HostNotAllowed, Overloaded, QueryTimeout, QueryCancelled, UnavailableError.
+        """
+
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        """Begin a query that may take long without waiting for anything, if that is possible now; None where
+        it has to be asked of `start_query`. Otherwise outcome is told of it later, unless what is returned is
+        called before: nobody wants the answer any more, and the query ends.
+
+        Raises LimitExceeded, HostNotAllowed.
         """
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:

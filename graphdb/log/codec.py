@@ -69,7 +69,9 @@ __all__ = [
     "decode_changes",
     "decode_cleared",
     "decode_close",
+    "decode_entries",
     "decode_entry",
+    "decode_lines",
     "encode_change_parts",
     "encode_changes",
     "encode_close",
@@ -164,16 +166,9 @@ def decode_entry(buffer: bytes | memoryview, offset: int = 0) -> Record | None:
     if name_bytes:
         kind &= ~_NAMED
     if kind not in _KINDS:
-        raise CorruptionError(
-            f"entry {log_index} is of a kind ({kind}) that only newer versions know: install the one that "
-            "has written it",
-            "update log",
-        )
+        raise _unknown_kind(log_index, kind)
     payload_end = end - len(END) - name_bytes
-    # who wrote an entry has no effect on it, so an interface of a newer version is no reason to stop
-    author = _NAMELESS.get(interface, UNKNOWN_AUTHOR)
-    if name_bytes:
-        author = author._replace(name=bytes(buffer[payload_end : payload_end + name_bytes]).decode())
+    author = _author(interface, bytes(buffer[payload_end : payload_end + name_bytes]))
     payload = bytes(buffer[offset + HEADER_BYTES : payload_end])
     entry = LogEntry(log_index, raft_term, _KINDS[kind], request_id, timestamp_ms, payload, author)
     return Record(entry, durable, end)
@@ -202,6 +197,49 @@ def peek_entry(buffer: bytes | mmap, offset: int) -> EntryHead | None:
         return None
     kind = kind & ~_NAMED if name_bytes else kind
     return EntryHead(kind, log_index, timestamp_ms, offset + ENTRY_OVERHEAD_BYTES + length)
+
+
+def decode_entries(buffer: bytes) -> list[LogEntry] | None:
+    """All entries in a buffer, which holds nothing else; None where one of them is damaged or cut short.
+
+    Half of what `decode_entry` takes for each: an update passes here a dozen times in a cluster of three.
+    Raises CorruptionError as that does.
+    """
+    entries: list[LogEntry] = []
+    view, size, offset = memoryview(buffer), len(buffer), 0
+    unpack, kinds = _HEADER.unpack_from, _KINDS
+    while offset < size:
+        if size - offset < ENTRY_OVERHEAD_BYTES:
+            return None
+        mark, crc, length, kind, interface, name_bytes, *places, _, request_id = unpack(buffer, offset)
+        log_index, raft_term, timestamp_ms = places
+        end = offset + ENTRY_OVERHEAD_BYTES + length
+        if mark != MARK or end > size or zlib.crc32(view[offset + _CRC_START : end]) != crc:
+            return None
+        if name_bytes:
+            kind &= ~_NAMED
+        if kind not in kinds:
+            raise _unknown_kind(log_index, kind)
+        payload_end = end - len(END) - name_bytes
+        payload = buffer[offset + HEADER_BYTES : payload_end]
+        author = _author(interface, buffer[payload_end : payload_end + name_bytes])
+        entries.append(LogEntry(log_index, raft_term, kinds[kind], request_id, timestamp_ms, payload, author))
+        offset = end
+    return entries
+
+
+def _unknown_kind(log_index: int, kind: int) -> CorruptionError:
+    return CorruptionError(
+        f"entry {log_index} is of a kind ({kind}) that only newer versions know: install the one that "
+        "has written it",
+        "update log",
+    )
+
+
+def _author(interface: int, name: bytes) -> Author:
+    """Who wrote an entry has no effect on it, so an interface of a newer version is no reason to stop."""
+    author = _NAMELESS.get(interface, UNKNOWN_AUTHOR)
+    return author._replace(name=name.decode()) if name else author
 
 
 _KINDS = {int(kind): kind for kind in EntryKind}
@@ -240,6 +278,14 @@ def decode_changes(payload: bytes) -> ChangeSet:
             tuple(_decode_graphs(sections[2])),
             tuple(_decode_graphs(sections[3])),
         )
+    except (ValueError, SyntaxError) as error:
+        raise _unreadable(error) from error
+
+
+def decode_lines(lines: bytes) -> tuple[Quad, ...]:
+    """The quads in sections of payloads, one after another. Raises CorruptionError."""
+    try:
+        return tuple(parse_lines(lines))
     except (ValueError, SyntaxError) as error:
         raise _unreadable(error) from error
 

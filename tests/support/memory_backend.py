@@ -101,6 +101,7 @@ from serve.backend import (
     FunctionCall,
     LiveSink,
     NodeStatus,
+    QueryOutcome,
     QueryRequest,
     RunningQuery,
     Transaction,
@@ -210,6 +211,9 @@ class MemoryBackend:
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         return {"path": "reader", "reason": "there is no column view", "plan": None, "ways": []}
+
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        return None
 
     async def start_query(self, request: QueryRequest) -> AnswerStream:
         request = request.with_own_names()
