@@ -23,7 +23,7 @@ _MEANS = """
     gathering python_values
 """
 _STATE = "access egress alerts log history raft shard readers columns views live node clustering search"
-_WHOLE = "query_keeper cluster connection offline"
+_WHOLE = "query_keeper cluster shard_actors divided_columns connection offline"
 
 _PARTS = """
     errors parameters negotiation answers inner_requests routing access backend bodies spooled_bodies
