@@ -25,6 +25,7 @@ __all__ = [
     "Cluster",
     "Columns",
     "GraphQL",
+    "History",
     "Holonic",
     "LinkedData",
     "Live",
@@ -495,6 +496,26 @@ class Live(Section):
         ge=0,
         description="Megabytes of the log that are kept at least, so that clients can resume `/changes` or "
         "a live query; in the log directory of each node.",
+    )
+
+
+class History(Section):
+    """The past of the graph."""
+
+    as_of_states: int = Field(
+        4,
+        ge=1,
+        description="States of the past that are kept for `as_of`, those that were asked for last; each for "
+        "a minute after its last use. It shares its files with the store, as far as these are the same.",
+    )
+    as_of_disk_mb: int = Field(
+        4096, ge=1, description="Megabytes of disk that these may take together beside the store."
+    )
+    as_of_seconds: float = Field(
+        120, gt=0, description="Seconds that the making of one may take; the requests for it wait less."
+    )
+    as_of_memory_mb: int = Field(
+        1024, ge=128, description="Memory in MB of the process that makes one, which lives as long."
     )
 
 
