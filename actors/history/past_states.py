@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 
 from pyoxigraph import Store
 
@@ -109,6 +110,8 @@ class PastStates:
         self._releasing: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        # in the keys of answers: what has been annotated is counted anew where the store is opened again
+        self._token = token_hex(6)
 
     async def visible_store(self, moment: Moment, visibility: Visibility, timeout_s: float) -> VisibleStore:
         """What a visibility shows of the state at a moment, less what it does not show of the present.
@@ -146,7 +149,7 @@ class PastStates:
         key = state.key
         seen_by = "" if key.visibility is None else f" {key.annotated} {key.visibility}"
         return VisibleStore(
-            f"as of {key.index}{seen_by}",
+            f"as of {key.index} {self._token}{seen_by}",
             state.quads,
             state.schema,
             AppliedIndex(lambda: key.index),

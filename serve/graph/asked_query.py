@@ -221,7 +221,8 @@ class AskedQuery:
 
     def key(self, view_key: str | None) -> CacheKey:
         """The key of the answer in the result cache."""
-        return CacheKey(self.plan.text, self.base_iri, self.dataset, self.format, view_key)
+        is_past = self.as_of is not None
+        return CacheKey(self.plan.text, self.base_iri, self.dataset, self.format, view_key, is_past)
 
 
 Mend: TypeAlias = Callable[[Request, QuerySyntaxError], Awaitable[QuerySyntaxError]]

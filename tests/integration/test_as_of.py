@@ -30,7 +30,7 @@ roles = ["admin"]
 name = "trusted"
 key_sha256 = "{trusted}"
 roles = ["reader"]
-sids = ["S-1-1"]
+sids = ["S-1-5-21-7"]
 
 [[authentication.api_keys]]
 name = "reader"
@@ -59,10 +59,10 @@ PREFIXES = "PREFIX : <urn:x:> PREFIX acl: <urn:graphdb:acl#>"
 # what is there after each of these updates: see EXPECTED
 UPDATES = [
     "INSERT DATA { :a :p 1 . GRAPH <urn:public:g> { :a :q 1 } GRAPH <urn:private:h> { :a :r 1 } }",
-    'INSERT DATA { :a :early 2 {| acl:allowedSid "S-1-1" |} . :a :late 2 }',
+    'INSERT DATA { :a :early 2 {| acl:allowedSid "S-1-5-21-7" |} . :a :late 2 }',
     "DELETE DATA { :a :p 1 }",
     "DELETE WHERE { ?r acl:allowedSid ?sid ; ?p ?o }",  # :early is for all again
-    'INSERT DATA { << :a :late 2 >> acl:allowedSid "S-1-1" }',
+    'INSERT DATA { << :a :late 2 >> acl:allowedSid "S-1-5-21-7" }',
     "DROP GRAPH <urn:public:g>",
 ]
 ALL = (
