@@ -18,7 +18,7 @@ from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
 from graphdb.log.views import ViewStatus
-from graphdb.model import Confirmation, GraphName, NamedGraph, Outcome
+from graphdb.model import Author, Confirmation, GraphName, NamedGraph, Outcome
 from graphdb.node import (
     ClusterMember,
     ClusterReport,
@@ -46,6 +46,7 @@ from graphdb.transactions.read_set import ReadPattern
 __all__ = [
     "Admin",
     "AlertRequests",
+    "AnswerOrigin",
     "AnswerStream",
     "ChangeStream",
     "Changes",
@@ -64,6 +65,7 @@ __all__ = [
     "NodeStatus",
     "Progress",
     "Queries",
+    "QueryOutcome",
     "QueryRequest",
     "RunningQueries",
     "RunningQuery",
@@ -75,13 +77,28 @@ __all__ = [
 ]
 
 
-class AnswerStream(Protocol):
-    """The answer to one query, which a reader produces while it is read. Used on one event loop."""
+class AnswerOrigin(Protocol):
+    """Where the answer to one query comes from."""
 
-    query_id: str
-    snapshot_index: int  # the answer is of the state at this log index, or of a later one
-    is_exact: bool  # of exactly this one
-    where: str  # which process evaluates it
+    @property
+    def query_id(self) -> str:
+        """As on the list of running queries."""
+
+    @property
+    def snapshot_index(self) -> int:
+        """The answer is of the state at this log index, or of a later one."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is of exactly this one."""
+
+    @property
+    def where(self) -> str:
+        """Which process evaluates it."""
+
+
+class AnswerStream(AnswerOrigin, Protocol):
+    """The answer to one query, which a reader produces while it is read. Used on one event loop."""
 
     async def read(self) -> bytes | None:
         """The next piece of the answer in the format asked for, about 64 kB; None at its end.
@@ -94,6 +111,18 @@ class AnswerStream(Protocol):
 
     def close(self) -> None:
         """Stop reading, and end the query if it is still running. Closing twice is allowed."""
+
+
+class QueryOutcome(Protocol):
+    """Is told what has become of a query that `GraphReads.begin_query` began: one of both, once, on the event
+    loop.
+    """
+
+    def answered(self, origin: AnswerOrigin, body: bytes) -> None:
+        """This is all of the answer."""
+
+    def goes_on(self, start: Callable[[], Awaitable[AnswerStream]]) -> None:
+        """The answer is long, or not there: start is to be awaited, as `GraphReads.start_query`."""
 
 
 class ChangeStream(Protocol):
@@ -213,6 +242,14 @@ class GraphReads(Protocol):
         Waits, within bounds, for a free reader. The caller closes the stream; cancelling the call ends the
         query.
         Raises LimitExceeded, HostNotAllowed, Overloaded, QueryTimeout, QueryCancelled, UnavailableError.
+        """
+
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        """Begin a query that may take long without waiting for anything, if that is possible now; None where
+        it has to be asked of `start_query`. Otherwise outcome is told of it later, unless what is returned is
+        called before: nobody wants the answer any more, and the query ends.
+
+        Raises LimitExceeded, HostNotAllowed.
         """
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
@@ -540,10 +577,10 @@ class Progress(Protocol):
 class Writing(Protocol):
     """Writing to the graph with a visibility."""
 
-    def writes(self, visibility: Visibility) -> GraphWrites:
-        """Writing to the visible graph."""
+    def writes(self, visibility: Visibility, author: Author = ...) -> GraphWrites:
+        """Writing to the visible graph; author is what the log says of who has written."""
 
-    def begin_update(self, update: Update, outcome: Outcome) -> bool:
+    def begin_update(self, update: Update, outcome: Outcome, author: Author = ...) -> bool:
         """`GraphWrites.update` for INSERT DATA and DELETE DATA of few quads, with everything visible, without
         a task: its end is reported to outcome, after this call. On the event loop.
 

@@ -71,7 +71,7 @@ from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
 from serve.port.application import PortApplication, QuickPaths
-from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
+from serve.routing import ByRawPath, Handler, methods_of, not_found, resource, responding
 from serve.workbench.pages import Workbench
 
 __all__ = ["build_app", "described"]
@@ -305,7 +305,12 @@ def _routes(
         resources = ResourceEndpoint(bases, node.queries, reader, answers, has_workbench=has_workbench)
         routes.append(resource("/{path:path}", index, get=resources.get))
     quick_updates = QuickUpdates(node.writing, accounts, server.max_body_bytes, limits, index)
-    quick = QuickPaths({QUERY_PATH: QuickAnswers(node.queries, reader, answers), UPDATE_PATH: quick_updates})
+    quick = QuickPaths(
+        {
+            QUERY_PATH: QuickAnswers(node.queries, reader, answers, responding(index)),
+            UPDATE_PATH: quick_updates,
+        }
+    )
     return routes, quick
 
 

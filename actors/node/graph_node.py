@@ -34,7 +34,7 @@ from actors.shard.large_bodies import LargeBodies
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
-from graphdb.model import EntryKind, Outcome
+from graphdb.model import Author, EntryKind, Outcome
 from graphdb.planning.costs import LearntCosts
 from graphdb.sparql.syntax import Update
 
@@ -50,8 +50,8 @@ W = TypeVar("W", covariant=True)
 class Writing(Protocol[W]):
     """See `serve.backend.Writing`; W is what is written by, of one visibility."""
 
-    def writes(self, visibility: Visibility) -> W: ...
-    def begin_update(self, update: Update, outcome: Outcome) -> bool: ...
+    def writes(self, visibility: Visibility, author: Author = ...) -> W: ...
+    def begin_update(self, update: Update, outcome: Outcome, author: Author = ...) -> bool: ...
 
 
 class Company(Protocol):

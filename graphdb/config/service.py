@@ -351,6 +351,12 @@ class Columns(Section):
         description="Whether a query that differs from an earlier one in names of variables and in constants "
         "alone is not parsed again, and one that differs in names alone not compiled again.",
     )
+    begun_at_once: bool = Field(
+        True,
+        description="Whether a query of a known shape is handed to the column view within the call that "
+        "receives its request, and a short answer sent as it comes, without a task for the request. With "
+        "authentication, an audit log or CORS requests always have a task.",
+    )
     counts_without_rows: bool = Field(
         True,
         description="Whether counts and other aggregates of solutions are computed from arrays of the quads, "

@@ -131,9 +131,12 @@ class GraphConfirmed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthRecord(NodeStatus):
-    """How the node is."""
+    """How the node is. views: the state of each that follows the log, by name: following, waiting (to try
+    again), restarting (is made anew), starting or failed.
+    """
 
     embedded_store: EmbeddedStore
+    views: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)

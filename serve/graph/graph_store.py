@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.errors import InvalidParameter, LimitExceeded, NotAcceptable, UnknownGraph
+from graphdb.model import Interface
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import PATCH_TYPE, ROWS_MAX, QuadPatch, read_patch
@@ -35,7 +36,7 @@ from serve.graph.query_parameters import (
     read_min_index,
     refuse_as_of,
 )
-from serve.graph.writes import confirm, read_request_id
+from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_graph_iri, request_iri
 from serve.routing import without_body
@@ -191,7 +192,7 @@ class GraphStoreEndpoint:
         return await self._patch(request, patch, PATCH_TYPE)
 
     async def _patch(self, request: Request, patch: QuadPatch, distinguished_by: str) -> Response:
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.GRAPH_STORE)
         return confirm(await writes.patch(patch, read_request_id(request, (distinguished_by,))))
 
     async def _write(self, request: Request, *, replace: bool) -> Response:
@@ -211,7 +212,7 @@ class GraphStoreEndpoint:
         *,
         replace: bool,
     ) -> Response:
-        confirmation = await self._writing.writes(visibility_of(request.scope)).write_graph(
+        confirmation = await writes_of(self._writing, request, Interface.GRAPH_STORE).write_graph(
             body,
             syntax,
             graph=target.graph,
@@ -226,7 +227,7 @@ class GraphStoreEndpoint:
     async def delete(self, request: Request) -> Response:
         """Delete the named graph, or empty the default graph."""
         graph = _writable_target(request).graph
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.GRAPH_STORE)
         return confirm(await writes.delete_graph(graph, read_request_id(request, ())))
 
 

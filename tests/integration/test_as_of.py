@@ -18,6 +18,9 @@ CONFIGURATION = """
 [server]
 public_probes = true  # by which the test knows that it is ready
 
+[history]
+as_of_states = 30  # each is made once
+
 [authentication]
 enabled = true
 

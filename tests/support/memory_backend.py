@@ -45,7 +45,15 @@ from graphdb.live.matcher import LiveQuery
 from graphdb.log.replay import Book
 from graphdb.log.request_ids import key_part
 from graphdb.log.views import ViewStatus
-from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph, Outcome
+from graphdb.model import (
+    UNKNOWN_AUTHOR,
+    Author,
+    ChangeSet,
+    Confirmation,
+    GraphName,
+    NamedGraph,
+    Outcome,
+)
 from graphdb.namespaces import NamespaceBook, NamespaceCommand
 from graphdb.node import (
     ClusterReport,
@@ -96,6 +104,7 @@ from serve.backend import (
     FunctionCall,
     LiveSink,
     NodeStatus,
+    QueryOutcome,
     QueryRequest,
     RunningQuery,
     Transaction,
@@ -193,7 +202,7 @@ class MemoryBackend:
     def whole_reads(self) -> Self:
         return self
 
-    def writes(self, visibility: Visibility) -> Self:
+    def writes(self, visibility: Visibility, author: Author = UNKNOWN_AUTHOR) -> Self:
         assert visibility.has_all_graphs
         return self
 
@@ -225,6 +234,9 @@ class MemoryBackend:
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         return {"path": "reader", "reason": "there is no column view", "plan": None, "ways": []}
+
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        return None
 
     async def start_query(self, request: QueryRequest) -> AnswerStream:
         request = request.with_own_names()
@@ -325,7 +337,7 @@ class MemoryBackend:
 
         return await asyncio.to_thread(self._once, request_id, change)
 
-    def begin_update(self, update: Update, outcome: Outcome) -> bool:
+    def begin_update(self, update: Update, outcome: Outcome, author: Author = UNKNOWN_AUTHOR) -> bool:
         async def report() -> None:
             try:
                 outcome.set_result(await self.update(update, Dataset()))
