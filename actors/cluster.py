@@ -27,6 +27,8 @@ from actors.ray_private import calm_connections, default_temp_dir, print_no_deat
 from actors.service_files import ServiceFiles
 from graphdb.config import Settings
 from graphdb.errors import ConfigError, LogUnavailable, UnavailableError
+from graphdb.history.places import LOG, history_directory
+from graphdb.log.file_log import FileLogConfig
 from graphdb.log.views import views_of
 
 __all__ = [
@@ -268,8 +270,9 @@ def start_log(settings: Settings) -> Any:
 
         return _start(RaftLog, _UPDATE_LOG, settings)
     views = views_of(search_enabled=settings.search.enabled)
-    directory, keep_bytes = str(settings.server.data_dir / "log"), settings.live.keep_changes_mb << 20
-    return _start(UpdateLog, _UPDATE_LOG, directory, views=views, keep_bytes=keep_bytes)
+    data_dir, keep_bytes = settings.server.data_dir, settings.live.keep_changes_mb << 20
+    config = FileLogConfig(history=history_directory(data_dir, settings.history))
+    return _start(UpdateLog, _UPDATE_LOG, str(data_dir / LOG), config, views=views, keep_bytes=keep_bytes)
 
 
 def start_query_keeper(settings: Settings) -> Any:

@@ -13,7 +13,9 @@ from graphdb.access.visibility import Visibility
 from graphdb.alerts.definition import Definition
 from graphdb.errors import GraphDBError
 from graphdb.graphql.edits import Edits
+from graphdb.history.asked import AskedChanges
 from graphdb.history.moments import Moment
+from graphdb.history.pages import At, Difference, HistoryPage, PageRequest
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
@@ -59,6 +61,7 @@ __all__ = [
     "GraphNode",
     "GraphReads",
     "GraphWrites",
+    "History",
     "LiveReport",
     "LiveSink",
     "Namespaces",
@@ -604,6 +607,24 @@ class Changes(Protocol):
         """The same in figures; never blocks, never raises."""
 
 
+class History(Protocol):
+    """The changes of the past, as far back as they are kept. Only what is visible now, and was then."""
+
+    async def page(self, asked: PageRequest, visibility: Visibility) -> HistoryPage:
+        """As many changes as fit on a page, and as are found in a second or two; the newest first.
+
+        Raises HistoryForgotten, IndexNotReached, LimitExceeded, UnavailableError.
+        """
+
+    async def difference(
+        self, asked: AskedChanges, since: At, until: At | None, visibility: Visibility
+    ) -> Difference:
+        """The net change from the state at since to the one at until (None: now), which may be older.
+
+        Raises as `page`, and QueryTimeout.
+        """
+
+
 class Admin(Protocol):
     """The node, and the cluster that it is in. Methods without `async` may be called on any thread."""
 
@@ -659,6 +680,8 @@ class GraphNode(Protocol):
     def writing(self) -> Writing: ...
     @property
     def changes(self) -> Changes: ...
+    @property
+    def history(self) -> History: ...
     @property
     def alerts(self) -> AlertRequests: ...
     @property

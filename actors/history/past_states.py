@@ -7,6 +7,7 @@ import shutil
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -14,9 +15,8 @@ from secrets import token_hex
 from pyoxigraph import Store
 
 from actors.bounded_process import BoundedProcess, spawn
-from actors.history.state_process import MODULE, Undoing, VisiblePart, arguments_of, read_outcome
+from actors.history.state_process import MODULE, Leading, VisiblePart, arguments_of, read_outcome
 from actors.log.applied_index import AppliedIndex
-from actors.log.client import LogAccess
 from actors.readers.checkpoints import Checkpoints, FixedCheckpoints
 from actors.views.view_directory import ViewDirectory, delete_after, linked_copy
 from actors.views.views import Views, VisibleStore
@@ -25,11 +25,9 @@ from graphdb.access.annotations import AnnotationWatch, has_annotations
 from graphdb.access.visibility import Visibility
 from graphdb.config.service import History
 from graphdb.errors import (
-    CorruptionError,
     HistoryForgotten,
     InvalidParameter,
     LimitExceeded,
-    LogCompacted,
     LogUnavailable,
     Overloaded,
     QueryMemoryExceeded,
@@ -38,6 +36,7 @@ from graphdb.errors import (
 )
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.history.moments import Moment
+from graphdb.history.past_log import PastLog
 from graphdb.store.quad_store import QuadStore
 from graphdb.timestamps import iso_timestamp
 
@@ -55,8 +54,7 @@ _NO_SEARCH = "the past cannot be searched: the indexes hold the present state"
 class Present:
     """What past states are made of."""
 
-    log: LogAccess
-    log_directory: Path
+    data_dir: Path  # with the log and the history
     applied: AppliedIndex
     checkpoints: Checkpoints
     annotations: AnnotationWatch
@@ -85,8 +83,8 @@ class _State:
 class PastStates:
     """Owned by an open store, on its event loop. It does nothing before the past is asked for.
 
-    A state is made of a copy of a later one, the present or another that is kept, by taking back what has
-    changed since: in a process of its own, one at a time, within limits of time, memory and disk.
+    A state is made of a copy of the nearest one, the present or another that is kept, by what has changed
+    between the two: in a process of its own, one at a time, within limits of time, memory and disk.
     """
 
     def __init__(
@@ -183,36 +181,30 @@ class PastStates:
             raise InvalidParameter("as_of", f"{moment} is in the future: {now}") from None
 
     async def _index_at(self, moment: Moment) -> int:
-        """The last entry not after a time; clocks of leaders may differ a little, so where an entry is
-        followed by one of an earlier time, one of the two or what is between.
-        """
-        log = self._present.log
-        low, high = (await log.status()).first_index, self._present.applied.current
-        first = low
-        while low <= high:
-            middle = (low + high) // 2
-            if await self._timestamp_ms(middle, moment) <= moment.time_ms:
-                low = middle + 1
-            else:
-                high = middle - 1
-        if high >= first:
-            return high
-        if first > 1:
-            raise HistoryForgotten(str(moment), first - 1)
-        raise InvalidParameter("as_of", f"{moment} is before the first entry of the log")
+        """See `PastLog.index_at`. Raises InvalidParameter, HistoryForgotten."""
+        last_index = self._present.applied.current
+        found, first_index = await on_thread(self._look_up, moment.time_ms, last_index)
+        if found is not None:
+            return found
+        if first_index > 1:
+            raise HistoryForgotten(str(moment), first_index - 1)
+        raise InvalidParameter("as_of", f"{moment} is before the first change")
 
-    async def _timestamp_ms(self, index: int, moment: Moment) -> int:
-        try:
-            return (await self._present.log.read(index, 1))[0].timestamp_ms
-        except (CorruptionError, LogCompacted):
-            await self._check_kept(index - 1, str(moment))
-            raise
+    def _look_up(self, time_ms: int, last_index: int) -> tuple[int | None, int]:
+        """The index at a time, and the first that is kept."""
+        with closing(PastLog(self._present.data_dir)) as log:
+            return log.index_at(time_ms, last_index), log.first_index(last_index)
 
-    async def _check_kept(self, index: int, asked: str) -> None:
-        """Raises HistoryForgotten where the log has not all behind an index."""
-        first_index = (await self._present.log.status()).first_index
-        if index + 1 < first_index:
-            raise HistoryForgotten(asked, first_index - 1)
+    async def _check_kept(self, index: int) -> None:
+        """Raises HistoryForgotten, LogUnavailable, CorruptionError."""
+
+        def first_index() -> int:
+            with closing(PastLog(self._present.data_dir)) as log:
+                return log.first_index(self._present.applied.current)
+
+        oldest = await on_thread(first_index) - 1
+        if index < oldest:
+            raise HistoryForgotten(str(index), oldest)
 
     # keeping states
 
@@ -309,11 +301,11 @@ class PastStates:
         return quads
 
     async def _make_whole(self, index: int, path: Path) -> None:
-        """A copy of a later state, led back. Raises HistoryForgotten, and as `_perform`."""
-        await self._check_kept(index, str(index))
-        later = [key.index for key in self._states if key.visibility is None and key.index > index]
-        if later:
-            from_index = min(later)
+        """A copy of the nearest state there is, led to this one. Raises HistoryForgotten, as `_perform`."""
+        await self._check_kept(index)
+        whole = [key.index for key in self._states if key.visibility is None]
+        from_index = min((*whole, self._present.applied.current), key=lambda kept: abs(kept - index))
+        if from_index in whole:
             state = self._states[_Key(from_index)]
             await asyncio.to_thread(linked_copy, state.path, path)
         else:
@@ -324,9 +316,9 @@ class PastStates:
                 await asyncio.to_thread(linked_copy, checkpoint.path, path)
             finally:
                 checkpoints.give_back(checkpoint)
-        if from_index > index:
-            log = str(self._present.log_directory)
-            await self._perform(Undoing(str(path), log, from_index, index), index, path)
+        if from_index != index:
+            task = Leading(str(path), str(self._present.data_dir), from_index, index)
+            await self._perform(task, index, path)
 
     async def _make_visible(self, whole: _State, visibility: str, path: Path) -> None:
         checkpoints, past = self._present.checkpoints, self._directory.new_path()
@@ -339,7 +331,7 @@ class PastStates:
             checkpoints.give_back(checkpoint)
             await asyncio.to_thread(shutil.rmtree, past, ignore_errors=True)
 
-    async def _perform(self, task: Undoing | VisiblePart, index: int, path: Path) -> None:
+    async def _perform(self, task: Leading | VisiblePart, index: int, path: Path) -> None:
         """In a process of its own, which is ended where it exceeds a limit; path: where it writes.
 
         Raises LimitExceeded, StorageFull, QueryTimeout, QueryMemoryExceeded, LogUnavailable, and what the

@@ -15,32 +15,30 @@ from pyoxigraph import Store
 
 from actors.process_bounds import settle
 from actors.wire.messages import decode_error, encode_error
-from graphdb.history.changes import changes_back
-from graphdb.history.undoing import undo
-from graphdb.log.file_system import RealFileSystem
-from graphdb.log.log_files import LogFiles
+from graphdb.history.past_log import PastLog
+from graphdb.history.undoing import lead
 
-__all__ = ["MODULE", "Undoing", "VisiblePart", "arguments_of", "read_outcome"]
+__all__ = ["MODULE", "Leading", "VisiblePart", "arguments_of", "read_outcome"]
 
 MODULE = "actors.history.state_process"
 _DONE = b"done"
 
 
 @dataclass(frozen=True, slots=True)
-class Undoing:
-    """Lead a store back: from the state at one log index to that at an earlier one."""
+class Leading:
+    """Lead a store from the state at one log index to that at another."""
 
     store: str  # a directory, which nobody else has open
-    log: str  # the directory of the log
+    data_dir: str
     from_index: int
     to_index: int
 
     def perform(self) -> None:
         """Raises HistoryForgotten, StorageFull, CorruptionError, LogUnavailable."""
-        log = LogFiles(RealFileSystem(), self.log, self.from_index)
+        log = PastLog(Path(self.data_dir))
         try:
             store = Store(self.store)
-            undo(store, changes_back(log, self.from_index, self.to_index + 1))
+            lead(store, log, self.from_index, self.to_index)
             store.flush()
         finally:
             log.close()
@@ -57,14 +55,14 @@ class VisiblePart:
 
     def perform(self) -> None:
         """Raises StorageFull, CorruptionError."""
-        # at the top, who undoes would load the parser of SPARQL and more
+        # at the top, who leads one back would load the parser of SPARQL and more
         from actors.history.visible_past import build_visible_past
 
         build_visible_past(self.visibility, Path(self.past), Path(self.present), Path(self.store))
 
 
-_Task: TypeAlias = Undoing | VisiblePart
-_TASKS: dict[str, type[_Task]] = {task.__name__: task for task in (Undoing, VisiblePart)}
+_Task: TypeAlias = Leading | VisiblePart
+_TASKS: dict[str, type[_Task]] = {task.__name__: task for task in (Leading, VisiblePart)}
 
 
 def arguments_of(task: _Task, memory_mb: int) -> list[str]:

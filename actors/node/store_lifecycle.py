@@ -321,7 +321,12 @@ class StoreLifecycle:
             union_default_graph=union,
         )
         present = Present(
-            self._log, directory.log, writer.applied, checkpoints, annotations, views, self.room.admits
+            self._settings.server.data_dir,
+            writer.applied,
+            checkpoints,
+            annotations,
+            views,
+            self.room.admits,
         )
         past = PastStates(
             self._settings.server.data_dir / _PAST,

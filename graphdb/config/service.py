@@ -13,6 +13,7 @@ from graphdb.config.section import (
     DataGraph,
     GraphIri,
     HostRule,
+    Keep,
     Port,
     Section,
     TileAddress,
@@ -506,8 +507,16 @@ class Live(Section):
 
 
 class History(Section):
-    """The past of the graph."""
+    """What is kept of the past, and asked of it: `/history`, `/diff`, `as_of`."""
 
+    keep: Keep = Field(
+        "90d",
+        description='How long changes are kept: "forever", days such as "90d", a number of entries of the '
+        'log, or "off". The newest megabytes of the log (`live.keep_changes_mb`) are kept in any case.',
+    )
+    max_gb: int = Field(
+        10, ge=1, description="Gigabytes that they may take on the disk; the oldest are deleted first."
+    )
     as_of_states: int = Field(
         4,
         ge=1,

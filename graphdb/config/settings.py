@@ -43,7 +43,7 @@ class Settings(Section):
     shacl: Shacl = Field(Shacl(), description="SHACL validation.")
     repository: Repository = Field(Repository(), description="What RDF4J's clients see.")
     live: Live = Field(Live(), description="Live queries.")
-    history: History = Field(History(), description="The past of the graph.")
+    history: History = Field(History(), description="The past.")
     alerts: Alerts = Field(Alerts(), description="Alerts.")
     holonic: Holonic = Field(Holonic(), description="Holonic interface.")
     linked_data: LinkedData = Field(LinkedData(), description="Resources at their IRIs.")

@@ -112,6 +112,7 @@ from serve.backend import (
 from tests.support.memory_changes import MemoryChanges, MemoryChangeStream
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_evaluation import MemoryEvaluation
+from tests.support.memory_history import MemoryHistory
 from tests.support.memory_reader import MemoryReaders, MemoryStream, Write
 
 __all__ = ["MemoryBackend"]
@@ -205,6 +206,10 @@ class MemoryBackend:
     def writes(self, visibility: Visibility, author: Author = UNKNOWN_AUTHOR) -> Self:
         assert visibility.has_all_graphs
         return self
+
+    @property
+    def history(self) -> MemoryHistory:
+        return MemoryHistory(self.logged.changes, self.snapshot_index, lambda: self.logged.first_index)
 
     def live(self, visibility: Visibility) -> Self:
         assert visibility.has_all_graphs

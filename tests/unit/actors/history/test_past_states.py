@@ -100,7 +100,7 @@ async def test_those_who_ask_at_once_share_a_state(tmp_path: Path) -> None:
 
 async def test_times(tmp_path: Path) -> None:
     async with node(tmp_path) as shard:
-        with pytest.raises(InvalidParameter, match="before the first entry"):
+        with pytest.raises(InvalidParameter, match="before the first change"):
             await count(shard, read_moment("1970-01-01T00:00:00Z"))
         moments = []
         for number in range(3):
@@ -109,7 +109,7 @@ async def test_times(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
         for number, moment in enumerate(moments, 1):
             assert await count(shard, read_moment(moment)) == number
-        with pytest.raises(InvalidParameter, match="before the first entry"):
+        with pytest.raises(InvalidParameter, match="before the first change"):
             await count(shard, read_moment("1970-01-01T00:00:00Z"))
         soon = read_moment(iso_timestamp(time.time_ns() // 1_000_000 + 200))
         assert await count(shard, soon) == 3
