@@ -10,7 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, get_args
 
 import orjson
 from pyoxigraph import NamedNode
@@ -316,10 +316,23 @@ _OUTCOME = struct.Struct("<?I")
 _REQUESTS_MAX, _BYTES_MAX = 256, 4 << 20  # in one call
 
 
+class Answer(Protocol):
+    """Receives the answer to a forwarded request, once, on the event loop. An `asyncio.Future` is one."""
+
+    def done(self) -> bool:
+        """Whether it has it already, or nobody waits any more."""
+
+    def set_result(self, result: bytes, /) -> None:
+        """What the other node has answered."""
+
+    def set_exception(self, exception: GraphDBError, /) -> None:
+        """What it has raised, or why it is unknown how the request has ended."""
+
+
 @dataclass(slots=True)
 class _Waiting:
     request: ForwardedRequest
-    answer: "asyncio.Future[bytes]"
+    answer: Answer
 
 
 class ForwardBatches:
@@ -336,13 +349,16 @@ class ForwardBatches:
 
     async def forward(self, request: ForwardedRequest) -> bytes:
         """As `RaftLogClient.forward`."""
-        loop = asyncio.get_running_loop()
-        waiting = _Waiting(request, loop.create_future())
-        self._queue.append(waiting)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.begin(request, answer)
+        return await answer
+
+    def begin(self, request: ForwardedRequest, answer: Answer) -> None:
+        """`forward`, whose outcome goes to answer, after this call."""
+        self._queue.append(_Waiting(request, answer))
         self._gathering.note_request()
         if self._calling is None:
-            self._calling = loop.create_task(self._call_all())
-        return await waiting.answer
+            self._calling = asyncio.get_running_loop().create_task(self._call_all())
 
     async def _call_all(self) -> None:
         """Until nobody waits any more."""
@@ -380,7 +396,7 @@ class ForwardBatches:
         return taken
 
 
-def _settle(answer: "asyncio.Future[bytes]", outcome: bytes | GraphDBError) -> None:
+def _settle(answer: Answer, outcome: bytes | GraphDBError) -> None:
     if answer.done():
         return
     if isinstance(outcome, bytes):

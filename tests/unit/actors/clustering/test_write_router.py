@@ -410,3 +410,21 @@ async def test_a_follower_hands_a_begun_update_on(node: Node) -> None:
     forwarding.succeed(encode_outcomes([(True, encode_confirmation(DONE))]))
     assert await asyncio.wait_for(outcome, 5) == DONE
     assert own.first_tries == []
+
+
+@pytest.mark.parametrize("is_garbled", [False, True])
+async def test_an_update_that_was_handed_on_in_vain_goes_to_the_next_leader(
+    node: Node, is_garbled: bool
+) -> None:
+    """Under the same id, and behind the same index."""
+    await node.let_lead(2)
+    outcome = begun(node, Own(node))
+    forwarding = await node.forwarded()
+    [request] = decode_requests(forwarding.request.body)
+    await node.let_lead(1)
+    if is_garbled:
+        forwarding.succeed(encode_outcomes([(True, b"what is this?")]))
+    else:
+        forwarding.fail(NotLeader("deposed"))
+    assert await asyncio.wait_for(outcome, 5) == DONE
+    assert node.performed == [(bytes.fromhex(request.request_id), 7)]
