@@ -29,7 +29,13 @@ from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import GraphReads, Progress, Queries, Writing
 from serve.bodies import body_chunks, media_type_name, read_body
 from serve.graph.caching import EntityTags
-from serve.graph.query_parameters import consistency_of, read_consistency, read_min_index
+from serve.graph.query_parameters import (
+    consistency_of,
+    read_as_of,
+    read_consistency,
+    read_min_index,
+    refuse_as_of,
+)
 from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_graph_iri, request_iri
@@ -104,8 +110,10 @@ class GraphStoreEndpoint:
 
     async def _get(self, request: Request, parameters: Parameters, target: _Target) -> Response:
         syntax = _choose_syntax(request, parameters.one("format"), target)
-        await self._catch_up(request, parameters)
-        reads = await self._queries.reads(visibility_of(request.scope))
+        ends = monotonic() + self._workers.time_limit_s
+        await self._catch_up(request, parameters, ends)
+        as_of, left_s = read_as_of(parameters), max(0.0, ends - monotonic())
+        reads = await self._queries.reads(visibility_of(request.scope), as_of, left_s)
         if target.graph is not None and not reads.graph_exists(target.graph):
             raise UnknownGraph(target.graph.value)
         index = reads.exact_index()
@@ -127,9 +135,10 @@ class GraphStoreEndpoint:
 
         return WorkerAnswer(self._workers, produce)
 
-    async def _catch_up(self, request: Request, parameters: Parameters) -> None:
-        """Wait until readers on this node see a state that is as recent as the request requires."""
-        ends = monotonic() + self._workers.time_limit_s
+    async def _catch_up(self, request: Request, parameters: Parameters, ends: float) -> None:
+        """Wait until readers on this node see a state that is as recent as the request requires; until ends
+        at most, a time of monotonic().
+        """
         consistency = consistency_of(request, read_consistency(parameters))
         min_index = read_min_index(parameters)
         if consistency is not Consistency.LOCAL:
@@ -257,7 +266,9 @@ def _base_iri(request: Request, syntax: RdfSyntax, graph: NamedNode | None) -> s
 
 
 def _writable_target(request: Request) -> _Target:
-    target = _target(request, Parameters(request.scope["query_string"]))
+    parameters = Parameters(request.scope["query_string"])
+    refuse_as_of(parameters, "the past cannot be changed")
+    target = _target(request, parameters)
     if target.is_dataset:
         raise InvalidParameter(
             "dataset", "can only be read as a whole; a PUT without it replaces what its body names"

@@ -118,6 +118,9 @@ _PAST = (
 )
 _TIMEOUT = Parameter("timeout", "time limit, in seconds or with a unit: `2.5`, `2.5s` or `2500ms`")
 _MIN_INDEX = Parameter("min_index", "read a state at this log index or later", _INDEX)
+_AS_OF = Parameter(
+    "as_of", "read the state of the past at this log index, or at this time (RFC 3339)", {"type": "string"}
+)
 _CONSISTENCY = Parameter(
     "consistency",
     "in a cluster: how recent the answer must be",
@@ -130,7 +133,8 @@ _LEVEL = Parameter(
     "X-Consistency", "the same as `consistency`", _one_of(level.value for level in Consistency), "header"
 )
 _TAG = Parameter("If-None-Match", "an ETag: 304 while the data are unchanged", place="header")
-_FRESH = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY, _LEVEL)
+_PRESENT = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY, _LEVEL)
+_FRESH = (*_PRESENT, _AS_OF)
 
 _QUERY_PARAMETERS = (
     Parameter("default-graph-uri", "a graph of the query's default graph; may be repeated", _IRIS),
@@ -221,7 +225,7 @@ _READ_GRAPH = Operation(
     "graphs",
     "Read a graph",
     answer_types=_RDF,
-    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _LEVEL, _TAG),
+    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _LEVEL, _AS_OF, _TAG),
     fails=(*_READ_FAILS, 404),
 )
 _PUT_GRAPH = Operation(
@@ -542,7 +546,7 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         "Validate the interior against the boundary",
         answer=MembraneReport,
         answer_types=_REPORT_RDF,
-        parameters=(_HOLON, _TENANT, _REPORT_FORMAT, *_FRESH),
+        parameters=(_HOLON, _TENANT, _REPORT_FORMAT, *_PRESENT),
         fails=(*_READ_FAILS, 404),
     ),
     ("/holonic/portals", "GET"): Operation(
