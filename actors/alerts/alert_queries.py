@@ -27,8 +27,8 @@ __all__ = ["AlertLog", "AlertProgress", "AlertQueries", "AlertReads", "AnswerStr
 class AnswerStream(Protocol):
     """An answer of a reader, as it is made; see `serve.backend.AnswerStream`."""
 
-    snapshot_index: int
-
+    @property
+    def snapshot_index(self) -> int: ...
     async def read(self) -> bytes | None: ...
     def close(self) -> None: ...
 

@@ -23,6 +23,7 @@ from actors.clustering.forwarded_writes import (
     ResourceEdits,
     SparqlUpdate,
     TransactionWrite,
+    WrittenBy,
     decode_confirmation,
 )
 from actors.node.open_store import CurrentStore
@@ -42,7 +43,7 @@ from graphdb.errors import (
 )
 from graphdb.graphql.edits import Edits
 from graphdb.log import request_ids
-from graphdb.model import Confirmation, Outcome
+from graphdb.model import UNKNOWN_AUTHOR, Author, Confirmation, Outcome
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import QuadPatch
 from graphdb.sparql.dataset import Dataset
@@ -204,10 +205,10 @@ class RoutedWrites:
     """See `serve.backend.GraphWrites`. The visibility goes with each write, which the leader plans by it."""
 
     def __init__(
-        self, own: StoreWrites, visibility: Visibility, router: WriteRouter, current: CurrentStore
+        self, own: StoreWrites, writer: WrittenBy, router: WriteRouter, current: CurrentStore
     ) -> None:
-        """own are those of this node with the same visibility, for where it leads."""
-        self._own, self._visibility, self._router, self._current = own, visibility, router, current
+        """own are those of this node for the same writer, for where it leads."""
+        self._own, self._writer, self._router, self._current = own, writer, router, current
 
     async def update(
         self,
@@ -220,7 +221,7 @@ class RoutedWrites:
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.update(update, using, own_id, since),
-            lambda since: SparqlUpdate(update.text, update.base_iri, using, since, self._visibility),
+            lambda since: SparqlUpdate(update.text, update.base_iri, using, since, self._writer),
             quick=is_quick(update),
             begun=begun,
         )
@@ -260,9 +261,7 @@ class RoutedWrites:
                 lambda own_id, since: self._own.write_graph(
                     _pieces(spool), syntax, request_id=own_id, since=since, **options
                 ),
-                lambda since: GraphWrite(
-                    _whole(spool), syntax, since=since, visibility=self._visibility, **options
-                ),
+                lambda since: GraphWrite(_whole(spool), syntax, since=since, writer=self._writer, **options),
             )
 
     async def delete_graph(self, graph: NamedNode | None, request_id: bytes | None = None) -> Confirmation:
@@ -270,7 +269,7 @@ class RoutedWrites:
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.delete_graph(graph, own_id, since),
-            lambda since: GraphDeletion(graph, since, self._visibility),
+            lambda since: GraphDeletion(graph, since, self._writer),
         )
 
     async def patch(self, patch: QuadPatch, request_id: bytes | None = None) -> Confirmation:
@@ -278,7 +277,7 @@ class RoutedWrites:
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.patch(patch, own_id, since),
-            lambda since: QuadPatchWrite(patch, since, self._visibility),
+            lambda since: QuadPatchWrite(patch, since, self._writer),
         )
 
     async def edit(self, edits: Edits, request_id: bytes | None = None) -> Confirmation:
@@ -286,7 +285,7 @@ class RoutedWrites:
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.edit(edits, own_id, since),
-            lambda since: ResourceEdits(edits, since, self._visibility),
+            lambda since: ResourceEdits(edits, since, self._writer),
         )
 
     async def commit(self, commit: TransactionCommit, request_id: bytes | None = None) -> Confirmation:
@@ -294,7 +293,7 @@ class RoutedWrites:
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.commit(commit, own_id, since),
-            lambda since: TransactionWrite(commit, since, self._visibility),
+            lambda since: TransactionWrite(commit, since, self._writer),
         )
 
 
@@ -362,33 +361,35 @@ class RoutedWriting:
         self._own, self._router, self._current = own, router, current
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def writes(self, visibility: Visibility) -> RoutedWrites:
+    def writes(self, visibility: Visibility, author: Author = UNKNOWN_AUTHOR) -> RoutedWrites:
         """See `serve.backend.Writing.writes`."""
-        return RoutedWrites(self._own.writes(visibility), visibility, self._router, self._current)
+        own, writer = self._own.writes(visibility, author), WrittenBy(visibility, author)
+        return RoutedWrites(own, writer, self._router, self._current)
 
-    def begin_update(self, update: Update, outcome: Outcome) -> bool:
+    def begin_update(self, update: Update, outcome: Outcome, author: Author = UNKNOWN_AUTHOR) -> bool:
         """See `serve.backend.Writing.begin_update`. A task routes it only where the first try fails."""
         if not is_quick(update):
             return False
         begun = self._router.begin()
-        first = _FirstTry(begun, outcome, lambda: self._go_on(update, outcome, begun))
+        first = _FirstTry(begun, outcome, lambda: self._go_on(update, outcome, author, begun))
         if self._router.leads:
-            return self._own.begin_update(update, first, begun.request_id, begun.since)
+            return self._own.begin_update(update, first, author, begun.request_id, begun.since)
         leader_id = self._router.leader_id
         if leader_id is None:
-            self._go_on(update, outcome, begun)
+            self._go_on(update, outcome, author, begun)
         else:
-            write = SparqlUpdate(update.text, update.base_iri, Dataset(), begun.since, FULL_VISIBILITY)
+            writer = WrittenBy(FULL_VISIBILITY, author)
+            write = SparqlUpdate(update.text, update.base_iri, Dataset(), begun.since, writer)
             self._router.begin_forward(leader_id, begun.request_id, write, first)
         return True
 
-    def _go_on(self, update: Update, outcome: Outcome, begun: Begun) -> None:
-        task = asyncio.get_running_loop().create_task(self._try_again(update, outcome, begun))
+    def _go_on(self, update: Update, outcome: Outcome, author: Author, begun: Begun) -> None:
+        task = asyncio.get_running_loop().create_task(self._try_again(update, outcome, author, begun))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _try_again(self, update: Update, outcome: Outcome, begun: Begun) -> None:
-        writes = self.writes(FULL_VISIBILITY)
+    async def _try_again(self, update: Update, outcome: Outcome, author: Author, begun: Begun) -> None:
+        writes = self.writes(FULL_VISIBILITY, author)
         try:
             confirmation = await writes.update(update, Dataset(), begun=begun)
         except Exception as error:  # noqa: BLE001 whoever asked gets it

@@ -5,13 +5,13 @@ the graph as one visibility shows it. `QueryPaths`: whether the column view or a
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pyoxigraph import NamedNode, Quad
 
-from actors.columns.client import ColumnRunner, ColumnStream, may_use_columns, readers_alone
+from actors.columns.client import ColumnAnswer, ColumnRunner, ColumnStream, may_use_columns, readers_alone
 from actors.egress.rules import HostRules
 from actors.node.open_store import CurrentStore
 from actors.node.searching import Indexes, JoinedAnswer, QuerySearches
@@ -37,6 +37,16 @@ from graphdb.store.view import Subject, Term
 __all__ = ["GraphReads", "Progress", "Queries", "QueryPaths"]
 
 
+class QueryOutcome(Protocol):
+    """See `serve.backend.QueryOutcome`."""
+
+    def answered(self, origin: "BegunQuery", body: bytes) -> None: ...
+
+    def goes_on(
+        self, start: "Callable[[], Awaitable[ReaderAnswer | ColumnStream | JoinedAnswer]]"
+    ) -> None: ...
+
+
 class QueryPaths:
     """Owned by a node's `Queries`, on its event loop, but for check(), which any thread may call."""
 
@@ -55,6 +65,7 @@ class QueryPaths:
         self.indexes = indexes
         self._costs = costs or LearntCosts()
         self._refuses_early = settings.readers.refuses_early
+        self._begins_at_once = settings.columns.begun_at_once
         self._readers, self._running, self._columns = readers, running, columns
         self._limits = settings.security
         self._service_allowed: Callable[..., bool] = HostRules(
@@ -71,19 +82,60 @@ class QueryPaths:
         query = request.query
         return self._running.listed(query.text, query.form, request.principal, request.query_id)
 
+    def begin(
+        self,
+        request: QueryRequest,
+        quads: QuadStore,
+        applied_index: int,
+        heard: "Callable[[BegunQuery], None]",
+    ) -> "BegunQuery | None":
+        """Ask the columns within this call, if that is possible; see start() for quads and applied_index.
+        heard is called once the first of the answer has come.
+        """
+        if self._columns is None or not self._begins_at_once or not may_use_columns(request):
+            return None
+        answer = self._columns.begin(request, applied_index, unites_graphs=quads.unites_graphs)
+        if answer is None:
+            return None
+        run = self._listed(request)
+        run.on_cancel = answer.close
+        begun = BegunQuery(run, answer, run.loop.time())
+        answer.once_heard(partial(heard, begun))
+        return begun
+
+    def whole(self, request: QueryRequest, begun: "BegunQuery") -> bytes | None:
+        """The answer, if all of it has come at once, and the query is over then; None of any other."""
+        body = begun.answer.whole()
+        if body is not None:
+            begun.run.end()
+            taken = begun.answer.taken
+            if taken.work is not None:
+                self._learning(Way.COLUMNS, request.query.text, taken.work, taken.seconds)(0.0, True)
+        return body
+
     async def start(
-        self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore, applied_index: int | None
+        self,
+        request: QueryRequest,
+        checkpoints: Checkpoints,
+        quads: QuadStore,
+        applied_index: int | None,
+        begun: "BegunQuery | None" = None,
     ) -> ReaderAnswer | ColumnStream:
         """See `serve.backend.GraphReads.start_query`. quads is what the checkpoints are of; the answer is of
-        applied_index or later. None: of what the columns hold, something is not to be seen.
+        applied_index or later. None: of what the columns hold, something is not to be seen. begun: what
+        begin() has begun of it.
         """
         query = request.query
-        run = self._running.begin(request.text, query.form, request.principal, request.query_id)
+        run = begun.run if begun is not None else self._listed(request)
         work: Work | None = None
         if self._columns is not None and applied_index is not None and may_use_columns(request):
-            began, unites = run.loop.time(), quads.unites_graphs
+            began = run.loop.time() if begun is None else begun.began
+            asked = None if begun is None else begun.answer
+            unites = quads.unites_graphs
             try:
-                answer = await self._columns.start(run, request, applied_index, unites_graphs=unites)
+                answer = await self._columns.start(
+                    run, request, applied_index, unites_graphs=unites, begun=asked
+                )
                 waited_s = run.loop.time() - began
                 if isinstance(answer, ColumnStream):
                     if answer.work is not None:
@@ -99,6 +151,10 @@ class QueryPaths:
         if work is not None:
             from_reader.on_over = self._learning(Way.READER, query.text, work, 0.0)
         return from_reader
+
+    def _listed(self, request: QueryRequest) -> QueryRun:
+        form = request.query.form
+        return self._running.begin(request.text, form, request.principal, request.query_id)
 
     def _check_work(self, work: Work | None, timeout_s: float) -> None:
         """Raises QueryTooLong."""
@@ -160,6 +216,34 @@ class QueryPaths:
     async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> ReaderAnswer:
         """See `serve.backend.GraphReads.start_validation`."""
         return await self._readers.validate(request, checkpoints)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunQuery:
+    """A query that the columns have been asked, before anybody waits for the answer."""
+
+    run: QueryRun
+    answer: ColumnAnswer
+    began: float  # of the loop's time
+    is_exact: bool = True
+
+    @property
+    def query_id(self) -> str:
+        """See `serve.backend.AnswerOrigin`; so are the next two, once the answer has come."""
+        return self.run.id
+
+    @property
+    def snapshot_index(self) -> int:
+        return self.answer.taken.log_index
+
+    @property
+    def where(self) -> str:
+        return self.answer.taken.where
+
+    def end(self) -> None:
+        """Nobody will wait for it."""
+        self.answer.close()
+        self.run.end()
 
 
 _WHOLE = Dataset()
@@ -259,6 +343,29 @@ class GraphReads:
         store = self._store()
         answer = await _held_answer(store, self._started(request, store))
         return answer or _of_another(await (await self._again()).start_query(request))
+
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        """See `serve.backend.GraphReads.begin_query`."""
+        self._paths.check(request.query)
+        store = self._store()
+        if not (self._is_whole and store.is_in_columns):
+            return None
+        index = store.applied.current
+
+        async def go_on(begun: BegunQuery) -> ReaderAnswer | ColumnStream | JoinedAnswer:
+            starting = self._paths.start(request, store.checkpoints, store.quads, index, begun)
+            answer = await _held_answer(store, starting)
+            return answer or _of_another(await (await self._again()).start_query(request))
+
+        def heard(begun: BegunQuery) -> None:
+            body = self._paths.whole(request, begun) if store.holds() else None
+            if body is None:
+                outcome.goes_on(partial(go_on, begun))
+            else:
+                outcome.answered(begun, body)
+
+        begun = self._paths.begin(request, store.quads, index, heard)
+        return None if begun is None else begun.end
 
     async def _started(
         self, request: QueryRequest, store: VisibleStore

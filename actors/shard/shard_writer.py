@@ -47,7 +47,7 @@ from graphdb.errors import (
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS, ViewStatus
-from graphdb.model import ChangeSet, Confirmation, LogEntry, Outcome
+from graphdb.model import UNKNOWN_AUTHOR, Author, ChangeSet, Confirmation, LogEntry, Outcome
 from graphdb.public_text import fault_text
 from graphdb.store.quad_store import QuadStore
 
@@ -222,6 +222,7 @@ class ShardWriter:
         request_id: bytes | None = None,
         since: int | None = None,
         seeing: Seeing = WholeState,
+        author: Author = UNKNOWN_AUTHOR,
     ) -> Confirmation:
         """Have a request planned, logged and applied.
 
@@ -231,11 +232,14 @@ class ShardWriter:
         request without effect is not logged, and confirmed with the index that it saw. One whose request_id
         the log has seen lately is not planned, but confirmed as it was then. since is for whoever may have
         sent it before: a log index behind which its entries would be. Where too much stands there to tell
-        whether they do, OutcomeUnknown is raised.
+        whether they do, OutcomeUnknown is raised. author is what its
+        entries say of who wrote them.
         Raises what plan raises, KeyReused, UnavailableError, CorruptionError.
         """
         answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
-        self.begin(plan, answer, quick=quick, request_id=request_id, since=since, seeing=seeing)
+        self.begin(
+            plan, answer, quick=quick, request_id=request_id, since=since, seeing=seeing, author=author
+        )
         return await answer
 
     def begin(
@@ -247,11 +251,12 @@ class ShardWriter:
         request_id: bytes | None = None,
         since: int | None = None,
         seeing: Seeing = WholeState,
+        author: Author = UNKNOWN_AUTHOR,
     ) -> None:
         """`write`, whose outcome goes to answer, after this call. Raises LogUnavailable, Overloaded."""
         is_new = request_id is None
         own_id = request_id or self._fresh_request_id()
-        self._enqueue(WriteJob(plan, quick, own_id, since, is_new, answer, seeing))
+        self._enqueue(WriteJob(plan, quick, own_id, since, is_new, answer, seeing, author))
 
     async def in_turn(self, perform: Callable[[int], T]) -> T:
         """Call perform, with the index that the store is at, on a thread while nothing is written."""

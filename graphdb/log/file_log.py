@@ -14,7 +14,14 @@ from itertools import pairwise
 
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown, UnavailableError
 from graphdb.log.file_system import FileSystem, storage_error
-from graphdb.log.segment import TEMPORARY_SUFFIX, Segment, TailUnknown, parse_segment_name, segment_path
+from graphdb.log.segment import (
+    TEMPORARY_SUFFIX,
+    Segment,
+    TailUnknown,
+    archived_path,
+    parse_segment_name,
+    segment_path,
+)
 from graphdb.model import LogEntry
 
 __all__ = ["FileLog", "FileLogConfig", "begin_log"]
@@ -27,6 +34,7 @@ class FileLogConfig:
     segment_bytes: int = 64 << 20  # a new segment is begun when this is reached; compaction drops whole ones
     # room allocated at a time, at most segment_bytes; syncing in reserved room is twice as fast
     reserve_bytes: int = 4 << 20
+    history: str | None = None  # the directory where whole segments go that compaction drops; None: nowhere
 
     def __post_init__(self) -> None:
         if not 0 < self.reserve_bytes <= self.segment_bytes:
@@ -145,10 +153,12 @@ class FileLog:
     def truncate_before(self, index: int) -> None:
         """Drop entries before index that are not needed, in whole segments: first_index stays at most index.
 
-        Raises LogUnavailable, StorageFull; then some may be dropped.
+        Each goes to the history first, if there is one. Raises LogUnavailable, StorageFull; then some may be
+        dropped.
         """
         self._drop_void()
         while len(self._segments) > 1 and self._segments[1].first_index <= index:
+            self._put_into_history(self._segments[0])
             self._remove(self._segments[0])
             self._segments.pop(0).close()
 
@@ -235,6 +245,20 @@ class FileLog:
         if self._stillborn:
             self._remove_files(self._stillborn)
             self._stillborn = []
+
+    def _put_into_history(self, segment: Segment) -> None:
+        """Give it a second name there, durably, before it loses its own."""
+        directory = self._config.history
+        if directory is None or segment.last_index < segment.first_index:
+            return
+        try:
+            self._file_system.make_directory(directory)
+            with contextlib.suppress(FileExistsError):  # after a crash between this and its removal
+                path = archived_path(directory, segment.first_index, segment.last_index)
+                self._file_system.link(segment.path, path)
+            self._file_system.sync_directory(directory)
+        except OSError as error:
+            raise storage_error(error, "moving a log segment into the history") from error
 
     def _remove(self, segment: Segment) -> None:
         """Unlink one segment for good: with two removals under way and one lost there could be a gap."""

@@ -15,7 +15,7 @@ from actors.raft.raft_log_client import RaftLogClient
 from actors.readers.client import ReaderClient
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
-from graphdb.model import Confirmation
+from graphdb.model import Author, Confirmation, Interface
 from graphdb.node import NodeStatus
 from graphdb.planning.gate import read_update
 from graphdb.sparql.dataset import Dataset
@@ -87,7 +87,7 @@ class HostedGraph:
 
     async def update(self, text: str) -> Confirmation:
         """Evaluate an update, as POST /update does."""
-        writes = self.graph.writing.writes(FULL_VISIBILITY)
+        writes = self.graph.writing.writes(FULL_VISIBILITY, Author(interface=Interface.NOTEBOOK))
         return await writes.update(read_update(text, None, self._limits), Dataset())
 
     async def backup(self, directory: Path) -> int:

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.errors import InvalidParameter, LimitExceeded, NotAcceptable, UnknownGraph
+from graphdb.model import Interface
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import PATCH_TYPE, ROWS_MAX, QuadPatch, read_patch
@@ -29,7 +30,7 @@ from serve.backend import GraphReads, Progress, Queries, Writing
 from serve.bodies import body_chunks, media_type_name, read_body
 from serve.graph.caching import EntityTags
 from serve.graph.query_parameters import consistency_of, read_consistency, read_min_index
-from serve.graph.writes import confirm, read_request_id
+from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_graph_iri, request_iri
 from serve.routing import without_body
@@ -182,7 +183,7 @@ class GraphStoreEndpoint:
         return await self._patch(request, patch, PATCH_TYPE)
 
     async def _patch(self, request: Request, patch: QuadPatch, distinguished_by: str) -> Response:
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.GRAPH_STORE)
         return confirm(await writes.patch(patch, read_request_id(request, (distinguished_by,))))
 
     async def _write(self, request: Request, *, replace: bool) -> Response:
@@ -202,7 +203,7 @@ class GraphStoreEndpoint:
         *,
         replace: bool,
     ) -> Response:
-        confirmation = await self._writing.writes(visibility_of(request.scope)).write_graph(
+        confirmation = await writes_of(self._writing, request, Interface.GRAPH_STORE).write_graph(
             body,
             syntax,
             graph=target.graph,
@@ -217,7 +218,7 @@ class GraphStoreEndpoint:
     async def delete(self, request: Request) -> Response:
         """Delete the named graph, or empty the default graph."""
         graph = _writable_target(request).graph
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.GRAPH_STORE)
         return confirm(await writes.delete_graph(graph, read_request_id(request, ())))
 
 

@@ -42,7 +42,15 @@ from graphdb.live.matcher import LiveQuery
 from graphdb.log.replay import Book
 from graphdb.log.request_ids import key_part
 from graphdb.log.views import ViewStatus
-from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph, Outcome
+from graphdb.model import (
+    UNKNOWN_AUTHOR,
+    Author,
+    ChangeSet,
+    Confirmation,
+    GraphName,
+    NamedGraph,
+    Outcome,
+)
 from graphdb.namespaces import NamespaceBook, NamespaceCommand
 from graphdb.node import (
     ClusterReport,
@@ -93,6 +101,7 @@ from serve.backend import (
     FunctionCall,
     LiveSink,
     NodeStatus,
+    QueryOutcome,
     QueryRequest,
     RunningQuery,
     Transaction,
@@ -100,6 +109,7 @@ from serve.backend import (
 from tests.support.memory_changes import MemoryChanges, MemoryChangeStream
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_evaluation import MemoryEvaluation
+from tests.support.memory_history import MemoryHistory
 from tests.support.memory_reader import MemoryReaders, MemoryStream, Write
 
 __all__ = ["MemoryBackend"]
@@ -170,9 +180,13 @@ class MemoryBackend:
     def whole_reads(self) -> Self:
         return self
 
-    def writes(self, visibility: Visibility) -> Self:
+    def writes(self, visibility: Visibility, author: Author = UNKNOWN_AUTHOR) -> Self:
         assert visibility.has_all_graphs
         return self
+
+    @property
+    def history(self) -> MemoryHistory:
+        return MemoryHistory(self.logged.changes, self.snapshot_index, lambda: self.logged.first_index)
 
     def live(self, visibility: Visibility) -> Self:
         assert visibility.has_all_graphs
@@ -197,6 +211,9 @@ class MemoryBackend:
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         return {"path": "reader", "reason": "there is no column view", "plan": None, "ways": []}
+
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        return None
 
     async def start_query(self, request: QueryRequest) -> AnswerStream:
         request = request.with_own_names()
@@ -297,7 +314,7 @@ class MemoryBackend:
 
         return await asyncio.to_thread(self._once, request_id, change)
 
-    def begin_update(self, update: Update, outcome: Outcome) -> bool:
+    def begin_update(self, update: Update, outcome: Outcome, author: Author = UNKNOWN_AUTHOR) -> bool:
         async def report() -> None:
             try:
                 outcome.set_result(await self.update(update, Dataset()))

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from graphdb.access.permissions import Permission
-from graphdb.access.visibility import Visibility
 from graphdb.config.limits import GateLimits
 from graphdb.config.service import GraphQL
 from graphdb.errors import (
@@ -33,7 +32,7 @@ from graphdb.graphql.failures import FORBIDDEN, VALIDATION_FAILED, Limits, Refus
 from graphdb.graphql.mutations import Mutation, read_mutation
 from graphdb.graphql.planning import Operation, Plan, plan, read_operation
 from graphdb.graphql.schema import Schema
-from graphdb.model import Confirmation
+from graphdb.model import Confirmation, Interface
 from graphdb.planning.gate import check, read_query
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
@@ -62,7 +61,7 @@ from serve.graph.graphql.schema_keeper import SchemaKeepers
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.query_parameters import QueryParameters, read_consistency, read_min_index, read_timeout
-from serve.graph.writes import read_request_id
+from serve.graph.writes import read_request_id, writes_of
 from serve.parameters import Parameters
 
 __all__ = ["GraphQLEndpoint", "Mutator", "RowReader", "limits_of", "read_bounds", "read_whole"]
@@ -181,7 +180,7 @@ class Mutator:
         request_id = read_request_id(request, distinguished_by)
         mutation = await asyncio.to_thread(self._read, operation, request_id or os.urandom(16))
         try:
-            confirmation = await self._store(mutation, asked, request_id, visibility_of(request.scope))
+            confirmation = await self._store(mutation, asked, request_id, request)
         except EditRefused as error:
             return not_stored(media, mutation.errors(error))
         except ShapesViolated as error:
@@ -203,13 +202,14 @@ class Mutator:
         return mutation
 
     async def _store(
-        self, mutation: Mutation, asked: AskedOperation, request_id: bytes | None, visibility: Visibility
+        self, mutation: Mutation, asked: AskedOperation, request_id: bytes | None, request: Request
     ) -> Confirmation:
         if not mutation.edits.edits:
             return Confirmation(self._progress.snapshot_index(), 0)
         account = Account(asked.text, "MUTATION", perf_counter())
         try:
-            confirmation = await self._writing.writes(visibility).edit(mutation.edits, request_id)
+            writes = writes_of(self._writing, request, Interface.GRAPHQL)
+            confirmation = await writes.edit(mutation.edits, request_id)
         except GraphDBError as error:
             self._accounts.close_update(account, outcome_of(error))
             raise

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from graphdb.access.permissions import Permission
 from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter
-from graphdb.model import Confirmation, GraphName
+from graphdb.model import Confirmation, GraphName, Interface
 from graphdb.planning.gate import read_update
 from graphdb.sparql.prebinding import with_values
 from graphdb.store.stored_form import stored_term
@@ -22,7 +22,7 @@ from graphdb.store.view import Term
 from graphdb.transactions.changes import TransactionCommit
 from graphdb.transactions.read_set import ReadPattern
 from serve.access.audit import note_of
-from serve.access.request_scope import principal_of, visibility_of
+from serve.access.request_scope import principal_of
 from serve.answers import Workers
 from serve.backend import Transaction, Transactions, Writing
 from serve.bodies import body_chunks, media_type_name, read_body, read_text
@@ -38,6 +38,7 @@ from serve.graph.rdf4j.wire import (
     syntax_of_body,
 )
 from serve.graph.sparql import FORM_TYPE, UpdateEndpoint
+from serve.graph.writes import writes_of
 from serve.parameters import Parameters, read_dataset, read_flag, request_iri
 from serve.spooled_bodies import spooled_body
 
@@ -223,7 +224,7 @@ class TransactionsEndpoint:
         return Response(status_code=200)
 
     async def _commit(self, request: Request, parameters: Parameters, transaction: Transaction) -> Response:
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.RDF4J)
         principal = principal_of(request.scope)
 
         async def commit(made: TransactionCommit, request_id: bytes) -> Confirmation:
