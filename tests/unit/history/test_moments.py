@@ -36,10 +36,10 @@ def test_indexes(text: str) -> None:
 NO_MOMENTS = """
 -1 +1 1.0 1e3 ٣ now 2026-11-27 2026-11-27T08:00Z 2026-11-27T08:00:00 2026-02-30T00:00:00Z 2026-11-27T08:00:60Z
 2026-11-27T24:00:00Z 2026-11-27T08:00:00+24:00 0001-01-01T00:00:00+01:00 2026-11-27T08:00:00.Z
-""".split()
+"""
 
 
-@pytest.mark.parametrize("text", [*NO_MOMENTS, "", " 1", "9" * 19, "x" * 10_000])
+@pytest.mark.parametrize("text", [*NO_MOMENTS.split(), "", " 1", "9" * 19, "x" * 10_000])
 def test_what_is_none(text: str) -> None:
     with pytest.raises(InvalidParameter, match="as_of") as refused:
         read_moment(text)
