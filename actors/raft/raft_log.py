@@ -56,6 +56,8 @@ from actors.wire.messages import Piece
 from graphdb.config import Settings
 from graphdb.config.service import Cluster
 from graphdb.errors import LogCompacted, UnavailableError
+from graphdb.history.places import history_directory
+from graphdb.log.file_log import FileLogConfig
 from graphdb.log.file_system import RealFileSystem
 from graphdb.log.views import LogViews, views_of
 from graphdb.model import EntryKind, LogEntry
@@ -97,7 +99,7 @@ class RaftLog:
         """
         cluster, data_dir = settings.cluster, settings.server.data_dir
         self._thread = loop_thread or LoopThread("raft", uvloop.new_event_loop)
-        self._journal = _open_journal(data_dir, cluster.node_id, settings.live.keep_changes_mb << 20)
+        self._journal = _open_journal(settings)
         snapshots = raft_directory(data_dir) / "snapshots"
         self._snapshots = Snapshots(snapshots, lambda: self._journal.base.log_index)
         self._completing: tuple[SnapshotMark, Future[Path]] | None = None
@@ -319,11 +321,14 @@ class RaftLog:
         return asyncio.run_coroutine_threadsafe(coroutine, self._thread.loop)
 
 
-def _open_journal(data_dir: Path, node_id: int, keep_bytes: int) -> Journal:
+def _open_journal(settings: Settings) -> Journal:
+    data_dir, node_id = settings.server.data_dir, settings.cluster.node_id
     place = str(raft_directory(data_dir))
     files = RealFileSystem()
     files.make_directory(place)
-    config = JournalConfig()
+    history = history_directory(data_dir, settings.history)
+    config = JournalConfig(FileLogConfig(history=history))
+    keep_bytes = settings.live.keep_changes_mb << 20
     config = replace(config, keep_bytes=max(config.keep_bytes, keep_bytes))
     return Journal(files, place, str(data_dir / "log"), node_id, fresh_incarnation, config)
 

@@ -42,6 +42,8 @@ _KINDS: Final = (np.uint8, np.uint16, np.uint32)
 _KEPT_BYTES: Final = 96 << 20  # where nobody says how many
 _SPAN_MAX: Final = 1 << 20
 _SPAN_A_NUMBER: Final = 8
+# of each tag, and the end of the last
+_FIRST_IDS: Final = np.array([*Tag, max(Tag) + 1], np.int64) << PAYLOAD_BITS
 _INLINE: Final = min(INLINE_TAGS) << PAYLOAD_BITS, (max(INLINE_TAGS) + 1) << PAYLOAD_BITS
 
 
@@ -95,7 +97,8 @@ def distinct_tags(ids: Ids) -> frozenset[Tag]:
         return frozenset()
     if ids[0] >> PAYLOAD_BITS == ids[-1] >> PAYLOAD_BITS:
         return frozenset((Tag(int(ids[0]) >> PAYLOAD_BITS),))
-    return frozenset(Tag(int(tag)) for tag in np.unique(ids >> PAYLOAD_BITS))
+    firsts = np.searchsorted(ids, _FIRST_IDS)
+    return frozenset(tag for tag, first, end in zip(Tag, firsts, firsts[1:], strict=False) if first < end)
 
 
 @dataclass(frozen=True, slots=True)

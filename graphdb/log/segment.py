@@ -47,7 +47,9 @@ __all__ = [
     "TEMPORARY_SUFFIX",
     "Segment",
     "TailUnknown",
+    "archived_path",
     "parse_segment_name",
+    "segment_begins_log",
     "segment_path",
 ]
 
@@ -284,6 +286,17 @@ def parse_segment_name(name: str) -> tuple[int, int] | None:
     if not (name.endswith(_SUFFIX) and dash and sequence.isdecimal() and first_index.isdecimal()):
         return None
     return int(sequence), int(first_index)
+
+
+def archived_path(directory: str, first_index: int, last_index: int) -> str:
+    """Of a segment in the history: the entries that count in it, for the file may hold others after them."""
+    return os.path.join(directory, f"{first_index:020}-{last_index:020}{_SUFFIX}")
+
+
+def segment_begins_log(path: str | os.PathLike[str]) -> bool:
+    """What the header of a segment says. Raises CorruptionError, OSError."""
+    with open(path, "rb") as file:
+        return _decode_header(file.read(SEGMENT_HEADER_BYTES), str(path))[2]
 
 
 def _encode_header(sequence: int, first_index: int, begins_log: bool) -> bytes:
