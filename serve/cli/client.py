@@ -14,7 +14,7 @@ from graphdb.rdf.formats import RdfSyntax
 from serve.cli.console import CommandError, UsageError
 from serve.cli.credentials import find_target
 
-__all__ = ["BodyRefused", "Client", "Endpoint", "Refused"]
+__all__ = ["AsOf", "BodyRefused", "Client", "Endpoint", "Refused", "past_params"]
 
 Endpoint: TypeAlias = Annotated[
     str | None,
@@ -22,6 +22,20 @@ Endpoint: TypeAlias = Annotated[
         "--endpoint", help="Address of the service; else the profile's, or GRAPHDB_ENDPOINT.", metavar="URL"
     ),
 ]
+
+AsOf: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        help="The graph as it was: at a log index, or at a time such as 2026-11-27T08:00:00Z.",
+        metavar="MOMENT",
+    ),
+]
+
+
+def past_params(as_of: str | None) -> dict[str, str]:
+    """The parameters of a request about a state of the past; None: the present."""
+    return {} if as_of is None else {"as_of": as_of}
 
 
 class Refused(CommandError):

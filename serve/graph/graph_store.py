@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.errors import InvalidParameter, LimitExceeded, NotAcceptable, UnknownGraph, UnsupportedMediaType
+from graphdb.model import Interface
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import PATCH_TYPE, ROWS_MAX, QuadPatch, read_patch
@@ -28,8 +29,14 @@ from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import GraphReads, Progress, Queries, Writing
 from serve.bodies import body_chunks, media_type_name, read_body
 from serve.graph.caching import EntityTags
-from serve.graph.query_parameters import consistency_of, read_consistency, read_min_index
-from serve.graph.writes import confirm, read_request_id
+from serve.graph.query_parameters import (
+    consistency_of,
+    read_as_of,
+    read_consistency,
+    read_min_index,
+    refuse_as_of,
+)
+from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_flag, read_graph_iri, request_iri
 from serve.routing import without_body
@@ -105,8 +112,10 @@ class GraphStoreEndpoint:
 
     async def _get(self, request: Request, parameters: Parameters, target: _Target) -> Response:
         syntax = _choose_syntax(request, parameters.one("format"), target)
-        await self._catch_up(request, parameters)
-        reads = await self._queries.reads(visibility_of(request.scope))
+        ends = monotonic() + self._workers.time_limit_s
+        await self._catch_up(request, parameters, ends)
+        as_of, left_s = read_as_of(parameters), max(0.0, ends - monotonic())
+        reads = await self._queries.reads(visibility_of(request.scope), as_of, left_s)
         if target.graph is not None and not reads.graph_exists(target.graph):
             raise UnknownGraph(target.graph.value)
         index = reads.exact_index()
@@ -128,9 +137,10 @@ class GraphStoreEndpoint:
 
         return WorkerAnswer(self._workers, produce)
 
-    async def _catch_up(self, request: Request, parameters: Parameters) -> None:
-        """Wait until readers on this node see a state that is as recent as the request requires."""
-        ends = monotonic() + self._workers.time_limit_s
+    async def _catch_up(self, request: Request, parameters: Parameters, ends: float) -> None:
+        """Wait until readers on this node see a state that is as recent as the request requires; until ends
+        at most, a time of monotonic().
+        """
         consistency = consistency_of(request, read_consistency(parameters))
         min_index = read_min_index(parameters)
         if consistency is not Consistency.LOCAL:
@@ -187,7 +197,7 @@ class GraphStoreEndpoint:
         return await self._patch(request, patch, PATCH_TYPE)
 
     async def _patch(self, request: Request, patch: QuadPatch, distinguished_by: str) -> Response:
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.GRAPH_STORE)
         return confirm(await writes.patch(patch, read_request_id(request, (distinguished_by,))))
 
     async def _load(self, request: Request, target: _Target) -> Response:
@@ -218,7 +228,7 @@ class GraphStoreEndpoint:
         replace: bool,
         keep_blank_nodes: bool = False,
     ) -> Response:
-        confirmation = await self._writing.writes(visibility_of(request.scope)).write_graph(
+        confirmation = await writes_of(self._writing, request, Interface.GRAPH_STORE).write_graph(
             body,
             syntax,
             graph=target.graph,
@@ -234,7 +244,7 @@ class GraphStoreEndpoint:
     async def delete(self, request: Request) -> Response:
         """Delete the named graph, or empty the default graph."""
         graph = _writable_target(request).graph
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.GRAPH_STORE)
         return confirm(await writes.delete_graph(graph, read_request_id(request, ())))
 
 
@@ -273,7 +283,9 @@ def _base_iri(request: Request, syntax: RdfSyntax, graph: NamedNode | None) -> s
 
 
 def _writable_target(request: Request) -> _Target:
-    target = _target(request, Parameters(request.scope["query_string"]))
+    parameters = Parameters(request.scope["query_string"])
+    refuse_as_of(parameters, "the past cannot be changed")
+    target = _target(request, parameters)
     if target.is_dataset:
         raise InvalidParameter(
             "dataset", "can only be read as a whole; a PUT without it replaces what its body names"
