@@ -14,6 +14,7 @@ from graphdb.alerts.definition import Definition
 from graphdb.errors import GraphDBError
 from graphdb.graphql.edits import Edits
 from graphdb.history.asked import AskedChanges
+from graphdb.history.moments import Moment
 from graphdb.history.pages import At, Difference, HistoryPage, PageRequest
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
@@ -395,8 +396,16 @@ class GraphLive(Protocol):
 class Queries(Protocol):
     """Reading the graph with a visibility. check_query may be called on any thread."""
 
-    async def reads(self, visibility: Visibility) -> GraphReads:
-        """The visible graph, at the state of the call or a later one. Raises UnavailableError."""
+    async def reads(
+        self, visibility: Visibility, as_of: Moment | None = None, timeout_s: float = 0.0
+    ) -> GraphReads:
+        """The visible graph, at the state of the call or a later one. Raises UnavailableError.
+
+        as_of: exactly the state at a moment, and of it what was visible then and is visible now. This waits
+        up to timeout_s for a moment of the future, and for the state to be made. It also raises
+        InvalidParameter (the moment does not come in time, or is before all entries), HistoryForgotten and
+        LimitExceeded. A query that names a state itself is refused unless that has been asked for so.
+        """
 
     def whole_reads(self) -> GraphReads:
         """The whole graph, as `reads` for a visibility of everything."""

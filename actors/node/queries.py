@@ -15,13 +15,14 @@ from actors.columns.client import ColumnAnswer, ColumnRunner, ColumnStream, may_
 from actors.egress.rules import HostRules
 from actors.node.open_store import CurrentStore
 from actors.node.searching import Indexes, JoinedAnswer, QuerySearches
-from actors.readers.checkpoints import Checkpoints
+from actors.readers.checkpoints import CheckpointSource
 from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.readers.running_queries import QueryRun, RunningQueries
 from actors.views.views import VisibleStore
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
 from graphdb.errors import IndexNotReached, LogUnavailable, Overloaded, QueryTimeout, QueryTooLong
+from graphdb.history.moments import Moment
 from graphdb.model import GraphName, NamedGraph
 from graphdb.node import Consistency, Evaluated, FunctionCall, QueryRequest, RunningQuery, ValidationRequest
 from graphdb.planning import gate
@@ -116,7 +117,7 @@ class QueryPaths:
     async def start(
         self,
         request: QueryRequest,
-        checkpoints: Checkpoints,
+        checkpoints: CheckpointSource,
         quads: QuadStore,
         applied_index: int | None,
         begun: "BegunQuery | None" = None,
@@ -213,7 +214,7 @@ class QueryPaths:
             )
         return document | {"ways": ways}
 
-    async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> ReaderAnswer:
+    async def validate(self, request: ValidationRequest, checkpoints: CheckpointSource) -> ReaderAnswer:
         """See `serve.backend.GraphReads.start_validation`."""
         return await self._readers.validate(request, checkpoints)
 
@@ -264,11 +265,13 @@ class GraphReads:
         *,
         view_key: str | None,
         is_whole: bool,
+        is_past: bool = False,
     ) -> None:
         """store raises LogUnavailable where there is none. again gives what the same visibility shows now; it
         is for a store that no longer holds. is_whole: the visibility shows everything, whatever is annotated.
+        is_past: of a state that queries may name.
         """
-        self.view_key = view_key
+        self.view_key, self._is_past = view_key, is_past
         self._store, self._paths, self._again, self._is_whole = store, paths, again, is_whole
 
     def uniting_graphs(self) -> "GraphReads":
@@ -282,11 +285,19 @@ class GraphReads:
             return (await self._again()).uniting_graphs()
 
         key = f"{_UNITED}{self.view_key or ''}"
-        return GraphReads(store, self._paths, again, view_key=key, is_whole=self._is_whole)
+        return GraphReads(
+            store, self._paths, again, view_key=key, is_whole=self._is_whole, is_past=self._is_past
+        )
+
+    def _check(self, query: Query) -> None:
+        """Raises what `QueryPaths.check` raises; InvalidParameter where the query names another state."""
+        if not self._is_past:
+            gate.check_present(query)
+        self._paths.check(query)
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """See `serve.backend.GraphReads.query`."""
-        self._paths.check(query)
+        self._check(query)
         store = self._store()
         index = store.applied.current  # before the query begins, so that the answer is at least so new
         return Evaluated(_held(store, store.quads.query(query, dataset)), index)
@@ -339,14 +350,14 @@ class GraphReads:
 
     async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream | JoinedAnswer:
         """See `serve.backend.GraphReads.start_query`."""
-        self._paths.check(request.query)
+        self._check(request.query)
         store = self._store()
         answer = await _held_answer(store, self._started(request, store))
         return answer or _of_another(await (await self._again()).start_query(request))
 
     def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
         """See `serve.backend.GraphReads.begin_query`."""
-        self._paths.check(request.query)
+        self._check(request.query)
         store = self._store()
         if not (self._is_whole and store.is_in_columns):
             return None
@@ -508,9 +519,21 @@ class Queries:
     async def _whole_again(self) -> GraphReads:
         return self.whole
 
-    async def reads(self, visibility: Visibility) -> GraphReads:
+    async def reads(
+        self, visibility: Visibility, as_of: Moment | None = None, timeout_s: float = 0.0
+    ) -> GraphReads:
         """See `serve.backend.Queries.reads`."""
+        if as_of is not None:
+            return await self._past(visibility, as_of, timeout_s)
         return self.whole if visibility.is_whole else await self._visible(visibility)
+
+    async def _past(self, visibility: Visibility, moment: Moment, timeout_s: float) -> GraphReads:
+        past = await self._current.opened().past.visible_store(moment, visibility, timeout_s)
+        again = partial(self._past, visibility, moment, timeout_s)
+        is_whole = visibility.is_whole
+        return GraphReads(
+            lambda: past, self._paths, again, view_key=past.key, is_whole=is_whole, is_past=True
+        )
 
     async def _visible(self, visibility: Visibility) -> GraphReads:
         visible = await self._current.opened().views.visible_store(visibility)

@@ -72,6 +72,11 @@ class Server(Section):
         gt=0,
         description="Largest request body in bytes, counted after decompression; beyond it 413.",
     )
+    max_load_bytes: int = Field(
+        1_099_511_627_776,
+        gt=0,
+        description="The same for the body of a bulk load, which also needs room on the disk.",
+    )
     max_uri_bytes: int = Field(
         65_535,
         ge=1_024,
@@ -532,7 +537,7 @@ class Live(Section):
 
 
 class History(Section):
-    """What is kept of the past: `/history`, `/diff`, `as_of`."""
+    """What is kept of the past, and asked of it: `/history`, `/diff`, `as_of`."""
 
     keep: Keep = Field(
         "90d",
@@ -541,6 +546,21 @@ class History(Section):
     )
     max_gb: int = Field(
         10, ge=1, description="Gigabytes that they may take on the disk; the oldest are deleted first."
+    )
+    as_of_states: int = Field(
+        4,
+        ge=1,
+        description="States of the past that are kept for `as_of`, those that were asked for last; each for "
+        "a minute after its last use. It shares its files with the store, as far as these are the same.",
+    )
+    as_of_disk_mb: int = Field(
+        4096, ge=1, description="Megabytes of disk that these may take together beside the store."
+    )
+    as_of_seconds: float = Field(
+        120, gt=0, description="Seconds that the making of one may take; the requests for it wait less."
+    )
+    as_of_memory_mb: int = Field(
+        1024, ge=128, description="Memory in MB of the process that makes one, which lives as long."
     )
 
 

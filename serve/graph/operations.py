@@ -118,6 +118,9 @@ _PAST = (
 )
 _TIMEOUT = Parameter("timeout", "time limit, in seconds or with a unit: `2.5`, `2.5s` or `2500ms`")
 _MIN_INDEX = Parameter("min_index", "read a state at this log index or later", _INDEX)
+_AS_OF = Parameter(
+    "as_of", "read the state of the past at this log index, or at this time (RFC 3339)", {"type": "string"}
+)
 _CONSISTENCY = Parameter(
     "consistency",
     "in a cluster: how recent the answer must be",
@@ -130,7 +133,8 @@ _LEVEL = Parameter(
     "X-Consistency", "the same as `consistency`", _one_of(level.value for level in Consistency), "header"
 )
 _TAG = Parameter("If-None-Match", "an ETag: 304 while the data are unchanged", place="header")
-_FRESH = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY, _LEVEL)
+_PRESENT = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY, _LEVEL)
+_FRESH = (*_PRESENT, _AS_OF)
 
 _QUERY_PARAMETERS = (
     Parameter("default-graph-uri", "a graph of the query's default graph; may be repeated", _IRIS),
@@ -217,11 +221,14 @@ _GRAPH = Parameter("graph", "IRI of the graph; without it, the default graph", _
 _DEFAULT = Parameter("default", "the default graph; takes no value")
 _SYNTAX = Parameter("format", "a media type or the name of a syntax; takes precedence over Accept")
 _DATASET = Parameter("dataset", "everything, as N-Quads, TriG or JSON-LD", _one_of(["all"]))
+_BULK = Parameter(
+    "bulk", "true: N-Quads, as many as `server.max_load_bytes` and the disk allow, become one change", _FLAG
+)
 _READ_GRAPH = Operation(
     "graphs",
     "Read a graph",
     answer_types=_RDF,
-    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _LEVEL, _TAG),
+    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _LEVEL, _AS_OF, _TAG),
     fails=(*_READ_FAILS, 404),
 )
 _PUT_GRAPH = Operation(
@@ -236,6 +243,7 @@ _PUT_GRAPH = Operation(
 _POST_GRAPH = replace(
     _PUT_GRAPH,
     summary="Merge into a graph",
+    parameters=(_GRAPH, _DEFAULT, _BULK, _KEY),
     body_types={**_RDF_BODIES, PATCH_TYPE: TEXT},
     says="TriG and N-Quads without `graph` merge into the graphs that the body names. A patch is applied.",
 )
@@ -258,7 +266,7 @@ _DELETE_GRAPH = Operation(
 
 def _by_path(operation: Operation) -> Operation:
     """The same for a graph that the path names."""
-    others = [one for one in operation.parameters if one not in (_GRAPH, _DEFAULT, _DATASET)]
+    others = [one for one in operation.parameters if one not in (_GRAPH, _DEFAULT, _DATASET, _BULK)]
     return replace(
         operation, summary=f"{operation.summary} named by the path", parameters=(_PATH_GRAPH, *others)
     )
@@ -542,7 +550,7 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         "Validate the interior against the boundary",
         answer=MembraneReport,
         answer_types=_REPORT_RDF,
-        parameters=(_HOLON, _TENANT, _REPORT_FORMAT, *_FRESH),
+        parameters=(_HOLON, _TENANT, _REPORT_FORMAT, *_PRESENT),
         fails=(*_READ_FAILS, 404),
     ),
     ("/holonic/portals", "GET"): Operation(

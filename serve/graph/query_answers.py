@@ -55,7 +55,8 @@ class QueryAnswers:
         self._explainer, self._metrics, self._accounts = explainer, metrics, accounts
 
     async def answer(self, asked: AskedQuery, given: GraphReads | None = None) -> Response:
-        """The answer. Long work is done while it is sent. given: read this, and not what is visible now.
+        """The answer. Long work is done while it is sent. given: read this, and not what is visible now;
+        it is of the state that is asked for.
 
         Raises what the backend raises.
         """
@@ -64,7 +65,7 @@ class QueryAnswers:
                 await self._progress.reach(asked.consistency, asked.left_s)
             if asked.min_index:
                 await self._progress.wait_for_index(asked.min_index, asked.left_s)
-            reads = given or await self._queries.reads(asked.visibility)
+            reads = given or await self._queries.reads(asked.visibility, asked.as_of, asked.left_s)
             if asked.explain:
                 return self._explanation(asked, reads)
             answer = self._answer_at_once(asked, reads)

@@ -108,7 +108,7 @@ class QuickAnswers:
             return None
         account = Account(text, understood.plan.like.form, began)
         asked = reader.asked(head.request, parameters, understood, account)
-        if asked.consistency is not Consistency.LOCAL:
+        if asked.consistency is not Consistency.LOCAL or asked.as_of is not None:
             return None
         return self._answers.quick_answer(asked, self._queries.whole_reads(), self._responding)
 

@@ -38,6 +38,7 @@ from serve.bodies import content_type, read_body, read_text
 from serve.graph.asked_query import AskedQuery, Mend, QueryReader
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.graph.query_answers import QueryAnswers
+from serve.graph.query_parameters import refuse_as_of
 from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_dataset, request_iri
@@ -212,6 +213,7 @@ class UpdateEndpoint:
         self, request: Request, parameters: Parameters, text: str, base_iri: str | None = None
     ) -> Confirmation:
         """Apply the update of a request; base_iri: None for the address of the request."""
+        refuse_as_of(parameters, "the past cannot be changed")
         account = Account(text, "UPDATE", perf_counter())
         using = read_dataset(parameters, _USING, _USING_NAMED)
         named = ((name, value) for name in (_USING, _USING_NAMED) for value in parameters.many(name))

@@ -24,6 +24,7 @@ from serve.access.request_scope import visibility_of
 from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import GraphReads, GraphWrites, Queries, Writing
 from serve.bodies import body_chunks
+from serve.graph.query_parameters import read_as_of
 from serve.graph.rdf4j.wire import (
     Pattern,
     Written,
@@ -103,7 +104,8 @@ class StatementsEndpoint:
     async def _read(self, request: Request, parameters: Parameters, pattern: Pattern) -> Response:
         written = choose_written(request, parameters)
         read_flag(parameters, "infer")  # nothing is inferred
-        reads = await self._queries.reads(visibility_of(request.scope))
+        as_of, timeout_s = read_as_of(parameters), self._workers.time_limit_s
+        reads = await self._queries.reads(visibility_of(request.scope), as_of, timeout_s)
         return statements_answer(request, self._workers, reads, pattern, written)
 
     async def _write_graph(self, request: Request, parameters: Parameters, *, replace: bool) -> Response:

@@ -26,6 +26,7 @@ from serve.access.request_scope import principal_of
 from serve.answers import Workers
 from serve.backend import Transaction, Transactions, Writing
 from serve.bodies import body_chunks, media_type_name, read_body, read_text
+from serve.graph.query_parameters import refuse_as_of
 from serve.graph.rdf4j.peer_requests import ask_peer
 from serve.graph.rdf4j.repository import RepositoryEndpoint, Sizes, read_asked
 from serve.graph.rdf4j.statements import placed, read_document, statements_answer
@@ -171,6 +172,7 @@ class TransactionsEndpoint:
             await perform(quads)
 
     async def _get(self, request: Request, parameters: Parameters, transaction: Transaction) -> Response:
+        refuse_as_of(parameters, "a transaction reads the state at its begin")
         pattern = read_pattern(parameters)
         written = choose_written(request, parameters)
         reads = await transaction.reads()
@@ -194,6 +196,8 @@ class TransactionsEndpoint:
         elif not parameters.one("query"):  # Java's client sends it without a value, beside the body
             text = await read_text(request, self._body_bytes_max)
         asked = await self._repository.read_query(request, query_string, form, text=text)
+        if asked.as_of is not None:
+            raise InvalidParameter("as_of", "a transaction reads the state at its begin")
         reads = await transaction.reads()
         transaction.note_query(asked.query, has_dataset=bool(asked.dataset))
         return await self._repository.answer(asked, reads)
