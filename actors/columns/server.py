@@ -212,11 +212,12 @@ class _Request:
             at = keeper.applied.current
             raise NotTaken(f"the column view is {keeper.state}, at {at}, not yet at {task.min_index}")
         assert keeper.view is not None
-        return ColumnQuery(keeper.view, task, settings)
+        return ColumnQuery(keeper.view, task, settings, keeper.shards)
 
     def _begin(self, log_index: int, work: Work | None) -> None:
         """On the query's thread."""
-        self._held.append(Taken(log_index, WHERE, work, self._loop.time() - self._placed))
+        assert self._query is not None
+        self._held.append(Taken(log_index, self._query.where, work, self._loop.time() - self._placed))
 
     def _hand_on(self, piece: bytes) -> None:
         """On the query's thread, which waits where the client is slow. The last piece is held back: a short

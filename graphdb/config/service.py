@@ -72,6 +72,11 @@ class Server(Section):
         gt=0,
         description="Largest request body in bytes, counted after decompression; beyond it 413.",
     )
+    max_load_bytes: int = Field(
+        1_099_511_627_776,
+        gt=0,
+        description="The same for the body of a bulk load, which also needs room on the disk.",
+    )
     max_uri_bytes: int = Field(
         65_535,
         ge=1_024,
@@ -310,6 +315,9 @@ class Readers(Section):
     )
 
 
+_SHARDS_MAX = 256
+
+
 class Columns(Section):
     """The column view for analytical queries."""
 
@@ -378,6 +386,28 @@ class Columns(Section):
         description="Whether the strings are kept in memory in the order of their texts, some 60 bytes each, "
         "from the first query that asks for it.",
     )
+
+    shards: int | Literal["auto"] = Field(
+        1,
+        description="Into how many shards the view is divided, each in a process of its own on a Ray node "
+        'that has the resource column_shards: 1 for none, or "auto" for one on each such node.',
+    )
+    shard_memory_mb: int = Field(
+        1024, ge=64, description="Memory in MB that the database of a shard may use before it spills to disk."
+    )
+    shards_min_quads: int = Field(
+        1_000_000,
+        ge=0,
+        description="The shards are asked the queries that read predicates of at least so many quads; the "
+        "view of the database node answers others sooner by itself.",
+    )
+
+    @field_validator("shards", mode="before")
+    @classmethod
+    def _check_shards(cls, value: object) -> object:
+        if value != "auto" and not (str(value).isdecimal() and 1 <= int(str(value)) <= _SHARDS_MAX):
+            raise ValueError(f'columns.shards is not a number from 1 to {_SHARDS_MAX}, nor "auto"')
+        return value
 
     @property
     def query_memory_mb(self) -> int:

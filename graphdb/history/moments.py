@@ -12,7 +12,7 @@ __all__ = ["Moment", "moment_of_query", "read_moment"]
 _NAME = "as_of"
 _INDEX = re.compile(r"\d{1,18}", re.ASCII)  # a log index is less than 2^63
 _TIME = re.compile(  # RFC 3339, section 5.6
-    r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
+    r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
 _SHOWN_CHARACTERS = 100
 

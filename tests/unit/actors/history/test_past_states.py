@@ -103,6 +103,16 @@ async def test_those_who_ask_at_once_share_a_state(tmp_path: Path) -> None:
         assert len(directories(tmp_path)) == 1
 
 
+async def test_no_more_wait_than_are_made_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.history.past_states._MAKING_MAX", 2)
+    async with node(tmp_path) as shard:
+        indexes = [await insert(shard, number) for number in range(4)]
+        asked = [count(shard, at(index)) for index in indexes]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert found[:2] == [1, 2]
+        assert all(isinstance(refused, Overloaded) for refused in found[2:]), found
+
+
 async def test_times(tmp_path: Path) -> None:
     async with node(tmp_path) as shard:
         with pytest.raises(InvalidParameter, match="before the first change"):
