@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import duckdb
 import pytest
@@ -64,7 +65,9 @@ class Divided:
         """A query in a state, by default the present one."""
         cursor = self.view.cursor()
         cursor.execute("BEGIN")
-        return self.shards.begin(cursor, self.index if index is None else index, HANG_S)
+        query = self.shards.asked(cursor, HANG_S, lambda: None)
+        query.begin(self.index if index is None else index, HANG_S)
+        return query
 
     def counts(self) -> list[tuple[int, int, int]]:
         """The quads of each shard, and whose they are, in the present state."""
@@ -159,6 +162,19 @@ def test_an_interrupted_query_ends(divided: Divided) -> None:
         query.perform(Compute("t", "SELECT count(*) AS c0 FROM range(1000000000000) a"))
     query.end()
     check(divided, QUADS)
+
+
+def test_a_query_that_waits_for_a_state_is_interrupted(divided: Divided) -> None:
+    check(divided, QUADS)
+    query = divided.shards.asked(divided.view.cursor(), HANG_S, lambda: None)
+    began = time.monotonic()
+    timer = Timer(0.2, query.interrupt)
+    timer.start()
+    with pytest.raises(ShardsAway):
+        query.begin(divided.index + 1, HANG_S)
+    assert time.monotonic() - began < HANG_S
+    query.end()
+    assert all(len(started) == 1 for started in divided.processes.started.values()), "none is killed for it"
 
 
 def test_shards_of_a_view_that_goes_away_answer_nothing(divided: Divided) -> None:
