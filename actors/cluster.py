@@ -18,6 +18,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import ray
 
+from actors.columns.protocol import RayAt
 from actors.fork_server import ForkServer
 from actors.log.update_log import UpdateLog
 from actors.processes import end_processes, start_keeper
@@ -193,11 +194,8 @@ class SharedRuntime:
         Ray reads from the environment how it authenticates (RAY_AUTH_MODE). Where several Ray nodes run on
         one machine, RAY_TMPDIR names the one that was started with it, as Ray itself reads it.
         """
-        temp_dir = None
-        if "RAY_TMPDIR" in os.environ:
-            temp_dir = default_temp_dir()
         try:
-            connect(self.address, self._files.name, temp_dir)
+            connect(self.address, self._files.name, _named_temp_dir())
             self.address = ray.get_runtime_context().gcs_address
             self._raylet = os.pidfd_open(_raylet_pid(ray.get_runtime_context().get_node_id()))
         except Exception as error:
@@ -225,6 +223,11 @@ class SharedRuntime:
         if self._raylet is not None:
             os.close(self._raylet)
         self._files.remove_runtime_dir()
+
+
+def _named_temp_dir() -> str | None:
+    """That of the Ray node which RAY_TMPDIR names, if it names one."""
+    return default_temp_dir() if "RAY_TMPDIR" in os.environ else None
 
 
 def _raylet_pid(node_id: str) -> int:
@@ -282,7 +285,7 @@ def start_log(settings: Settings) -> Any:
 def start_query_keeper(settings: Settings) -> Any:
     """The service's QueryKeeper as an actor; see `_start`."""
     find_log = functools.partial(update_log_endpoint, service_name())
-    ray_at = (ray.get_runtime_context().gcs_address, service_name())
+    ray_at = RayAt(ray.get_runtime_context().gcs_address, service_name(), _named_temp_dir())
     return _start(QueryKeeper, _QUERY_KEEPER, settings, find_log, ray_at)
 
 
