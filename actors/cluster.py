@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
@@ -27,27 +27,37 @@ from actors.ray_private import calm_connections, default_temp_dir, print_no_deat
 from actors.service_files import ServiceFiles
 from graphdb.config import Settings
 from graphdb.errors import ConfigError, LogUnavailable, UnavailableError
+from graphdb.history.places import LOG, history_directory
+from graphdb.log.file_log import FileLogConfig
 from graphdb.log.views import views_of
 
 __all__ = [
     "GRAPH_PORT",
     "SEARCH_PORT",
+    "SHARD_RESOURCE",
     "OwnRuntime",
     "SharedRuntime",
     "bounded",
+    "chosen_temp_dir",
     "close_query_keeper",
     "close_update_log",
     "columns_endpoint",
     "connect",
+    "core_count",
     "flush_search",
     "on_this_node",
     "port_state",
     "readers_endpoint",
     "service_name",
+    "shard_nodes",
+    "spread_places",
+    "start_alone",
     "start_log",
     "start_port",
     "start_query_keeper",
+    "start_spread",
     "stop_ports",
+    "streaming_task",
     "update_log_endpoint",
 ]
 
@@ -55,10 +65,12 @@ logger = logging.getLogger(__name__)
 
 GRAPH_PORT = "graph_port"  # the names of actors
 SEARCH_PORT = "search_port"
+SHARD_RESOURCE = "column_shards"  # of a Ray node: how many shards of column views it may have
 _UPDATE_LOG = "update_log"
 _QUERY_KEEPER = "query_keeper"
 # how many workers Ray keeps ready: UpdateLog, QueryKeeper, and the ports GraphPort and SearchPort
 _WORKERS = 4
+_SHARDS_MAX = 256  # on the one node of a runtime of its own
 _OBJECT_STORE_BYTES = 128 << 20  # results on their way to notebooks pass through it; mapped, filled as used
 _CALL_TIMEOUT_S = 30
 _CALLS, _PORT_CALLS = 16, 64  # at a time, of an actor; those of a port are of notebooks
@@ -121,6 +133,7 @@ class OwnRuntime:
             temp_dir=str(self._files.runtime_dir),
             num_cpus=_WORKERS,
             num_gpus=0,
+            resources={SHARD_RESOURCE: _SHARDS_MAX},
             object_store_memory=_OBJECT_STORE_BYTES,
             include_dashboard=False,
             include_log_monitor=False,
@@ -186,11 +199,8 @@ class SharedRuntime:
         Ray reads from the environment how it authenticates (RAY_AUTH_MODE). Where several Ray nodes run on
         one machine, RAY_TMPDIR names the one that was started with it, as Ray itself reads it.
         """
-        temp_dir = None
-        if "RAY_TMPDIR" in os.environ:
-            temp_dir = default_temp_dir()
         try:
-            connect(self.address, self._files.name, temp_dir)
+            connect(self.address, self._files.name, chosen_temp_dir())
             self.address = ray.get_runtime_context().gcs_address
             self._raylet = os.pidfd_open(_raylet_pid(ray.get_runtime_context().get_node_id()))
         except Exception as error:
@@ -241,6 +251,43 @@ def connect(address: str, namespace: str, temp_dir: str | None = None) -> None:
     )
 
 
+def chosen_temp_dir() -> str | None:
+    """Which Ray node to connect to, where several run on this machine: that of RAY_TMPDIR, if it is set."""
+    return default_temp_dir() if "RAY_TMPDIR" in os.environ else None
+
+
+def start_alone(directory: str, cpus: int, object_store_bytes: int) -> None:
+    """Start a Ray runtime of this process's own, on the loopback, with its files in a directory.
+
+    It ends with `ray.shutdown`, or with this process.
+    """
+    print_no_deaths()
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    ray.init(
+        address="local",
+        num_cpus=cpus,
+        object_store_memory=object_store_bytes,
+        include_dashboard=False,
+        log_to_driver=False,
+        configure_logging=False,
+        _node_ip_address="127.0.0.1",
+        _temp_dir=directory,
+    )
+
+
+def core_count() -> int:
+    """The cores of all Ray nodes that tasks may use, now."""
+    return int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
+
+
+def streaming_task(function: Callable[..., Iterator[Any]], ahead: int, retries: int) -> Any:
+    """A function as a task of one core, on any Ray node. It waits where so many of its results wait to be
+    taken. Where its worker is lost it is done again, so many times, and has to give the same results.
+    """
+    options = {"num_cpus": 1, "max_retries": retries, "num_returns": "streaming"}
+    return ray.remote(function).options(**options, _generator_backpressure_num_objects=ahead)
+
+
 def service_name() -> str:
     """What the connected service is called in its Ray cluster: its actors' namespace.
 
@@ -268,14 +315,16 @@ def start_log(settings: Settings) -> Any:
 
         return _start(RaftLog, _UPDATE_LOG, settings)
     views = views_of(search_enabled=settings.search.enabled)
-    directory, keep_bytes = str(settings.server.data_dir / "log"), settings.live.keep_changes_mb << 20
-    return _start(UpdateLog, _UPDATE_LOG, directory, views=views, keep_bytes=keep_bytes)
+    data_dir, keep_bytes = settings.server.data_dir, settings.live.keep_changes_mb << 20
+    config = FileLogConfig(history=history_directory(data_dir, settings.history))
+    return _start(UpdateLog, _UPDATE_LOG, str(data_dir / LOG), config, views=views, keep_bytes=keep_bytes)
 
 
 def start_query_keeper(settings: Settings) -> Any:
     """The service's QueryKeeper as an actor; see `_start`."""
     find_log = functools.partial(update_log_endpoint, service_name())
-    return _start(QueryKeeper, _QUERY_KEEPER, settings, find_log)
+    ray_at = (ray.get_runtime_context().gcs_address, service_name())
+    return _start(QueryKeeper, _QUERY_KEEPER, settings, find_log, ray_at)
 
 
 def start_port(kind: type[Any], name: str, *arguments: Any) -> Any:
@@ -370,6 +419,32 @@ def _start(
     options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": 0, "max_concurrency": max_concurrency}
     place = {"name": name, "namespace": service_name(), "label_selector": on_this_node()}
     return ray.remote(kind).options(**place, **options).remote(*arguments, **keywords)
+
+
+def start_spread(kind: type[Any], group: Any, number: int, calls: int, *arguments: Any) -> Any:
+    """An actor at one place of a placement group of `spread_places`; it ends with this process.
+
+    A killed one is not started again, for a new one has lost what it knew.
+    """
+    place = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
+        group, placement_group_bundle_index=number
+    )
+    options = {"num_cpus": 0, "resources": {SHARD_RESOURCE: 1}, "max_restarts": 0, "max_concurrency": calls}
+    return ray.remote(kind).options(**options, scheduling_strategy=place).remote(*arguments)
+
+
+def spread_places(count: int) -> Any:
+    """A placement group: so many places for shards, spread over Ray nodes, as long as this process lives."""
+    return ray.util.placement_group([{SHARD_RESOURCE: 1}] * count, strategy="SPREAD")
+
+
+def shard_nodes() -> dict[str, float]:
+    """The Ray nodes that may have shards of column views, and how many each."""
+    return {
+        node["NodeID"]: node["Resources"][SHARD_RESOURCE]
+        for node in ray.nodes()  # type: ignore[no-untyped-call]
+        if node["Alive"] and SHARD_RESOURCE in node["Resources"]
+    }
 
 
 async def _endpoint(name: str, namespace: str, method: str = "endpoint") -> str:

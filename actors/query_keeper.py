@@ -18,10 +18,16 @@ class QueryKeeper:
     queries and updates go on, and whoever asks for more waits for the readers.
     """
 
-    def __init__(self, settings: Settings, find_log: Callable[[], Awaitable[str]]) -> None:
-        """Start the first processes and begin to listen. find_log is `LogClient`'s."""
+    def __init__(
+        self, settings: Settings, find_log: Callable[[], Awaitable[str]], ray_at: tuple[str, str]
+    ) -> None:
+        """Start the first processes and begin to listen. find_log is `LogClient`'s; ray_at is Ray's address
+        and the service's namespace, for column shards.
+        """
         self._readers = StoreReader(settings)
-        self._columns = ColumnView(settings, find_log) if settings.columns.enabled else None
+        self._columns = None
+        if settings.columns.enabled:
+            self._columns = ColumnView(settings, find_log, ray_at=ray_at)
 
     def readers_endpoint(self) -> str:
         """The path of the socket, for `ReaderClient`."""

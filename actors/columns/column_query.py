@@ -14,6 +14,9 @@ from pyoxigraph import NamedNode
 
 from actors.columns.database import Cursors, OpenView
 from actors.columns.protocol import ColumnTask, ViewSettings
+from actors.columns.query_shards import QueryShards, ShardsAway, StatePassed
+from actors.columns.shard_calls import ShardLost
+from actors.columns.shard_set import Asked, ShardSet
 from graphdb.columns.catalog import Catalog, NotKnown
 from graphdb.columns.certain_steps import certain_steps
 from graphdb.columns.compiler import CompiledQuery, compile_query
@@ -22,7 +25,10 @@ from graphdb.columns.estimate import Estimate, estimate, scanned_quads, work_of
 from graphdb.columns.pieces import ending_by
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
 from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
-from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
+from graphdb.columns.sharding.cutting import CutLimits, cut
+from graphdb.columns.sharding.moves import carried_out
+from graphdb.columns.values import NotExact
+from graphdb.errors import CorruptionError, GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
 from graphdb.planning.costs import Way, Work, cheaper
 from graphdb.public_text import without_paths
 from graphdb.rdf.pieces import Sink
@@ -41,6 +47,7 @@ _MAY_FAIL = re.compile(r"\berror\(|(?:\)|[^0-9]')::(?!VARCHAR)")
 _ROWS_AT_ONCE = 10_000  # fewer than what readers of an answer ask for at a time
 _QUADS_AT_ONCE = 500_000  # of the patterns that are counted in: a microsecond has some 500
 _PLANS_MAX = 256
+_STATES, _ATTEMPTS = 3, 2  # in which shards are asked, and how often in each
 _unpacked = lru_cache(maxsize=256)(unpacked)
 _FORMATS = {fmt.value: fmt for fmt in ResultFormat}
 
@@ -60,14 +67,19 @@ class Unsuited(NotTaken):
 class ColumnQuery:
     """Run it on any thread; interrupt it from any other. It sees one state of the view."""
 
-    def __init__(self, view: OpenView, task: ColumnTask, settings: ViewSettings) -> None:
-        self._view = view
+    def __init__(
+        self, view: OpenView, task: ColumnTask, settings: ViewSettings, shards: ShardSet | None = None
+    ) -> None:
+        self._view, self._settings, self._shards = view, settings, shards
+        self._on_shards: QueryShards | None = None  # while they work for it
         self._task, self._counts, self._keeps = task, settings.counts_without_rows, settings.plans_kept
         self._is_interrupted = self._is_over = False
         self._has_table = False
         self._ending = Lock()
         self._cursors: Cursors | None = None  # while it runs
         self._work: Work | None = None  # once it is estimated
+        self._catalog: Catalog | None = None  # of the state that it sees, while it runs
+        self.where = WHERE
         self.log_index = 0
 
     def interrupt(self) -> None:
@@ -78,6 +90,8 @@ class ColumnQuery:
             self._is_interrupted = True
             if self._cursors is not None:
                 self._cursors.interrupt()
+            if self._on_shards is not None:
+                self._on_shards.interrupt()
 
     def at_once(self) -> tuple[int, list[bytes]] | None:
         """The log index and the answer, of a query that is counted in a millisecond or two from what others
@@ -122,7 +136,7 @@ class ColumnQuery:
             sink(piece)
 
         try:
-            compiled = self._compiled()
+            compiled = self._settled()
             if isinstance(compiled, Counted):
                 self._write(*compiled.answer(), self._view.texts, hand_on)
             else:
@@ -155,7 +169,8 @@ class ColumnQuery:
                 self._check_cost()
                 self._execute(f"EXPLAIN {compiled.sql}")
                 plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())
-            document = {"path": "columns", "reason": None, **self._found.shown(), "plan": plan}
+            shards = self._shown_shards(isinstance(compiled, Counted))
+            document = {"path": "columns", "reason": None, **self._found.shown(), **shards, "plan": plan}
         except NotTaken as reason:
             document = {"path": "reader", "reason": str(reason), "plan": None}
         except Exception as error:
@@ -178,9 +193,12 @@ class ColumnQuery:
 
     @property
     def _key(self) -> Hashable:
+        return self._asked_key, is_of_lines(_FORMATS[self._task.format])
+
+    @property
+    def _asked_key(self) -> Hashable:
         task = self._task
-        graphs = tuple(task.default_graphs), tuple(task.named_graphs)
-        return task.query, tuple(task.literals), graphs, is_of_lines(_FORMATS[task.format])
+        return task.query, tuple(task.literals), tuple(task.default_graphs), tuple(task.named_graphs)
 
     def _query(self) -> AbstractQuery:
         query, literals = _unpacked(self._task.query), self._task.literals
@@ -193,8 +211,26 @@ class ColumnQuery:
         return self._task.unites_graphs and catalog.named_graphs > 0
 
     @property
+    def _dataset(self) -> Dataset:
+        return Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
+
+    @property
     def _has_dataset(self) -> bool:
         return bool(self._task.default_graphs or self._task.named_graphs)
+
+    def _settled(self) -> CompiledQuery | Counted:
+        """What is to be executed in the state that the query sees from now on."""
+        for left in reversed(range(_STATES)):
+            compiled = self._compiled()
+            if isinstance(compiled, Counted):
+                return compiled
+            try:
+                return self._divided(compiled, may_pass=left > 0)
+            except StatePassed:  # the next state, in which this SQL is not right
+                cursors, self._cursors = self._cursors, None
+                if cursors is not None:
+                    cursors.close()
+        raise AssertionError
 
     def _compiled(self) -> CompiledQuery | Counted:
         self._check()
@@ -234,12 +270,12 @@ class ColumnQuery:
         self.log_index, catalog = self._view.begin(self._cursors)
         if self._is_united(catalog):
             raise Unsuited("the default graph is the union of all graphs, and there are named graphs")
+        self._catalog = catalog
         return catalog
 
     def _planned(self, catalog: Catalog) -> CompiledQuery | Counted:
         """Raises Unsuited."""
         query = self._query()
-        dataset = Dataset(_nodes(self._task.default_graphs), _nodes(self._task.named_graphs))
         by_lines = is_of_lines(_FORMATS[self._task.format])
         self._found: Estimate = estimate(query, catalog, by_lines=by_lines)
         because = self._found.reader_because
@@ -249,7 +285,7 @@ class ColumnQuery:
                     found = counted(query, catalog)
                 if found is not None:
                     return found
-            compiled = compile_query(query, dataset, catalog)
+            compiled = compile_query(query, self._dataset, catalog)
             if isinstance(compiled, CompiledQuery):
                 self._work = work_of(query, self._found, catalog)
                 return compiled
@@ -258,6 +294,76 @@ class ColumnQuery:
         if not self._has_dataset:
             self._work = replace(self._work, least=certain_steps(query, catalog))
         raise self._unsuited(because)
+
+    # Shards
+
+    def _divided(self, compiled: CompiledQuery, *, may_pass: bool) -> CompiledQuery:
+        """The query over what its shards have done for it, or, where they do not, over the view itself.
+
+        Raises StatePassed if may_pass, QueryTimeout.
+        """
+        if self._shards is None:
+            return compiled
+        reason = self._view_because(self._shards)
+        for _ in range(_ATTEMPTS if reason is None else 0):
+            try:
+                found = self._over_shards(self._shards)
+                self.where = f"{WHERE}, {self._shards.count} shards"
+                return found
+            except ShardLost as lost:
+                self._shards.look()
+                reason = f"a column shard is lost: {lost}"
+            except StatePassed as passed:
+                if may_pass:
+                    raise
+                reason = str(passed)
+            except (ShardsAway, NotExact) as other:
+                reason = str(other)
+                break
+            except (duckdb.Error, MemoryError, UnavailableError, CorruptionError) as error:
+                self._check()
+                reason = f"a column shard failed: {_first_line(error)}"
+                break
+        assert reason is not None
+        self._shards.note(self._asked_key, reason)
+        return compiled
+
+    def _view_because(self, shards: ShardSet) -> str | None:
+        """Why the view is to answer by itself, before any shard is asked."""
+        assert self._catalog is not None
+        quads, least = scanned_quads(self._query(), self._catalog), self._settings.shards_min_quads
+        if quads < least:
+            return f"it reads predicates of {quads} quads, and columns.shards_min_quads is {least}"
+        return shards.away()
+
+    def _over_shards(self, shards: ShardSet) -> CompiledQuery:
+        """Raises ShardsAway, ShardLost, NotExact, QueryTimeout, and what the shards raise."""
+        assert self._catalog is not None
+        asked = shards.begin(self._cursor, self.log_index, self._settings.wait_seconds)
+        self._has_table = True  # its tables are deleted with the cursor
+        with self._ending:
+            self._on_shards = asked
+        try:
+            self._check()
+            plan = cut(self._query(), self._dataset, self._catalog, shards.count, CutLimits(), has_quads=True)
+            compiled = carried_out(plan, asked)
+            shards.note(self._asked_key, Asked(asked.moves, asked.moved_rows))
+            return compiled
+        finally:
+            with self._ending:
+                self._on_shards = None
+            asked.end()
+
+    def _shown_shards(self, is_counted: bool) -> dict[str, Any]:
+        """For `explained`: how many would be asked, or why none are; and what they did the last time."""
+        if self._shards is None:
+            return {}
+        reason = "it is computed from arrays" if is_counted else self._view_because(self._shards)
+        last = self._shards.outcome(self._asked_key)
+        if isinstance(last, str):
+            reason, last = reason or last, None
+        done = None if last is None else asdict(last)
+        return {"shards": {"count": self._shards.count, "reason": reason, "last": done}}
 
     @property
     def _cursor(self) -> DuckDBPyConnection:

@@ -24,7 +24,7 @@ from graphdb.columns.results import TermTexts
 from graphdb.columns.text_order import TextOrders
 from graphdb.errors import CorruptionError, UnavailableError
 
-__all__ = ["Cursors", "OpenView", "ViewFiles"]
+__all__ = ["Cursors", "OpenView", "ViewFiles", "connected"]
 
 _ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
 
@@ -88,27 +88,17 @@ class ViewFiles:
         self._directory.mkdir(parents=True, exist_ok=True)
 
     def _connect(self) -> DuckDBPyConnection:
-        self._spill.mkdir(parents=True, exist_ok=True)
-        connection = duckdb.connect(
-            str(self._database),
-            config={
-                "memory_limit": f"{self._settings.tables_memory_mb}MB",
-                "temp_directory": str(self._spill),
-                "allocator_background_threads": "true",  # else what queries had is kept, within the limit
-                "threads": str(os.cpu_count() or 1),
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-            },
+        return connected(
+            self._database,
+            memory_mb=self._settings.tables_memory_mb,
+            spill=self._spill,
+            spill_limit_mb=self._settings.spill_limit_mb,
+            threads=os.cpu_count() or 1,
         )
-        # among the options above DuckDB 2.0.0 takes it, and does not keep to it
-        self.let_spill(connection, True)
-        schema.configure(connection)
-        return connection
 
     def let_spill(self, connection: DuckDBPyConnection, is_allowed: bool) -> None:
         """Whether queries may write what does not fit into memory. Raises duckdb.Error where one has."""
-        limit_mb = self._settings.spill_limit_mb if is_allowed else 0
-        connection.execute(f"SET max_temp_directory_size = '{limit_mb}MB'")
+        _bound_spill(connection, self._settings.spill_limit_mb if is_allowed else 0)
 
     def _take_in(self, connection: DuckDBPyConnection, store: Path) -> None:
         command = [sys.executable, "-m", "actors.columns.dumping", str(store), str(self.scratch)]
@@ -128,6 +118,32 @@ class ViewFiles:
                 raise
         if dumping.returncode:
             raise UnavailableError(f"the store could not be read (exit code {dumping.returncode})")
+
+
+def connected(
+    database: Path, *, memory_mb: int, spill: Path, spill_limit_mb: int, threads: int
+) -> DuckDBPyConnection:
+    """A database of columns, opened or made. Raises duckdb.Error."""
+    spill.mkdir(parents=True, exist_ok=True)
+    connection = duckdb.connect(
+        str(database),
+        config={
+            "memory_limit": f"{memory_mb}MB",
+            "temp_directory": str(spill),
+            "allocator_background_threads": "true",  # else what queries had is kept, within the limit
+            "threads": str(threads),
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        },
+    )
+    # among the options above DuckDB 2.0.0 takes it, and does not keep to it
+    _bound_spill(connection, spill_limit_mb)
+    schema.configure(connection)
+    return connection
+
+
+def _bound_spill(connection: DuckDBPyConnection, limit_mb: int) -> None:
+    connection.execute(f"SET max_temp_directory_size = '{limit_mb}MB'")
 
 
 def _until_empty_line(lines: IO[bytes]) -> Iterator[str]:

@@ -11,7 +11,9 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import uvloop
 
@@ -26,17 +28,19 @@ from actors.columns.protocol import (
     LogAt,
 )
 from actors.columns.server import ColumnServer
+from actors.columns.shard_set import ShardSet
 from actors.columns.view_keeper import ViewKeeper
 from actors.disk_room import DiskRoom
 from actors.log.client import LogClient
 from actors.log.view_reports import report_views
-from actors.process_bounds import settle
+from actors.process_bounds import give_way, settle
 from actors.wire.client import WireClient
 from actors.wire.messages import Done
 from graphdb.errors import LogUnavailable, OutcomeUnknown, UnavailableError
 
-__all__: list[str] = []
+__all__ = ["Divide", "run_engine"]
 
+Divide: TypeAlias = Callable[[EngineSetup], ShardSet | None]
 _THREAD_MB = 16  # address space of a thread of DuckDB, which has one for each processor
 
 
@@ -52,7 +56,7 @@ async def _no_other_parent() -> str:
     raise LogUnavailable("the column view is closing")
 
 
-async def _run(connection: socket.socket) -> None:
+async def _run(connection: socket.socket, divide: Divide | None) -> None:
     parent = WireClient(ENGINE_MESSAGES, "the column view does", _no_other_parent, away=LogUnavailable)
     await parent.adopt(connection)
     try:
@@ -70,7 +74,8 @@ async def _run(connection: socket.socket) -> None:
     log = LogClient(find_log)
     directory = Path(setup.directory)
     room = DiskRoom(directory.parent, setup.disk_reserve_mb << 20)
-    keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room)
+    shards = None if divide is None else await asyncio.to_thread(divide, setup)
+    keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room, give_way, shards)
     server = ColumnServer(keeper, setup.columns, setup.socket_path)
     await server.start()
     working = keeper.run(), _say_alive(parent), report_views(log, keeper.view_status)
@@ -84,12 +89,15 @@ async def _run(connection: socket.socket) -> None:
     await log.close()
 
 
-def _main() -> None:
+def run_engine(divide: Divide | None = None, beside_mb: int = 0) -> None:
+    """The whole process. divide makes the shards of the view, if there are to be any; beside_mb is the
+    address space that takes.
+    """
     fd, memory_limit_mb = map(int, sys.argv[1:])
-    settle(memory_limit_mb + _THREAD_MB * (os.cpu_count() or 1))
+    settle(memory_limit_mb + _THREAD_MB * (os.cpu_count() or 1) + beside_mb)
     logging.basicConfig(format="%(name)s: %(message)s")
-    uvloop.run(_run(socket.socket(fileno=fd)))
+    uvloop.run(_run(socket.socket(fileno=fd), divide))
 
 
 if __name__ == "__main__":
-    _main()
+    run_engine()

@@ -73,6 +73,14 @@ class ViewSettings:
     plans_kept: bool
     strings_in_order: bool
     dates_compared: bool
+    shards: int  # 0: one on each Ray node that has the resource
+    shard_memory_mb: int
+    shards_min_quads: int
+
+    @property
+    def shard_query_memory_mb(self) -> int:
+        """What one query may have on a shard before it spills; following has a share as well."""
+        return self.shard_memory_mb // (self.queries_max + 1)
 
     @classmethod
     def of(cls, columns: "Columns") -> "ViewSettings":
@@ -89,6 +97,9 @@ class ViewSettings:
             columns.plans_kept,
             columns.strings_in_order,
             columns.dates_compared,
+            0 if columns.shards == "auto" else columns.shards,
+            columns.shard_memory_mb,
+            columns.shards_min_quads,
         )
 
 
@@ -100,6 +111,7 @@ class EngineSetup:
     disk_reserve_mb: int
     socket_path: str
     columns: ViewSettings
+    ray_at: tuple[str, str] | None  # Ray's address and a namespace, for shards
 
 
 @dataclass(frozen=True, slots=True)

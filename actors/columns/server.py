@@ -97,7 +97,23 @@ class ColumnServer:
             self._places.release()
 
     def _serve(self, call: Call) -> None:
-        call.run(_Request(self, call).perform())
+        if not (isinstance(call.request, ColumnTask) and self._answer_at_once(call, call.request)):
+            call.run(_Request(self, call).perform())
+
+    def _answer_at_once(self, call: Call, task: ColumnTask) -> bool:
+        """Whether a query has been answered: a task, and two hand-overs between threads, take as long as a
+        count.
+        """
+        keeper = self.keeper
+        if not keeper.has(task.min_index):
+            return False
+        assert keeper.view is not None
+        found = ColumnQuery(keeper.view, task, self.settings).at_once()
+        if found is None:
+            return False
+        index, pieces = found
+        call.answer(Taken(index, WHERE, None, 0.0), *map(Piece, pieces), Done())
+        return True
 
     def _tidy(self) -> None:
         self._tidying = None
@@ -151,11 +167,6 @@ class _Request:
         """Raises QueryTimeout, QueryMemoryExceeded, EvaluationFailed, UnavailableError."""
         try:
             query = await self._admitted(task)
-            found = query.at_once()  # two hand-overs between threads take as long as a count
-            if found is not None:
-                index, pieces = found
-                self._call.answer(Taken(index, WHERE, None, 0.0), *map(Piece, pieces), Done())
-                return
             await self._performed(task, query, lambda query: query.run(self._begin, self._hand_on))
         except NotTaken as reason:
             self._call.answer(NotTakenMessage(str(reason), isinstance(reason, Unsuited), reason.work))
@@ -201,11 +212,12 @@ class _Request:
             at = keeper.applied.current
             raise NotTaken(f"the column view is {keeper.state}, at {at}, not yet at {task.min_index}")
         assert keeper.view is not None
-        return ColumnQuery(keeper.view, task, settings)
+        return ColumnQuery(keeper.view, task, settings, keeper.shards)
 
     def _begin(self, log_index: int, work: Work | None) -> None:
         """On the query's thread."""
-        self._held.append(Taken(log_index, WHERE, work, self._loop.time() - self._placed))
+        assert self._query is not None
+        self._held.append(Taken(log_index, self._query.where, work, self._loop.time() - self._placed))
 
     def _hand_on(self, piece: bytes) -> None:
         """On the query's thread, which waits where the client is slow. The last piece is held back: a short

@@ -13,6 +13,7 @@ import duckdb
 
 from actors.columns.database import OpenView, ViewFiles
 from actors.columns.protocol import Load
+from actors.columns.shard_set import ShardSet
 from actors.disk_room import DiskRoom
 from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
@@ -33,7 +34,7 @@ _PACE = Pace(
     again_s=0.5,
     again_s_max=1.0,  # a full disk, or queries that have all memory, are looked at so often
     anew_s_max=60.0,
-    gather_s=0.6,
+    gather_s=2.0,
     idle_s=1.0,  # then the view is tidied
 )
 _FULL_S = 1.0  # between two looks at a disk that has no room for a new view
@@ -43,8 +44,12 @@ _BATCH_BYTES = 16 << 20  # of log entries, applied in one transaction, about
 class _ColumnState:
     """The database as a `SnapshotView`. Its methods run on the one thread that writes the database."""
 
-    def __init__(self, files: ViewFiles, room: DiskRoom) -> None:
+    def __init__(
+        self, files: ViewFiles, room: DiskRoom, on_open: Callable[[], None], shards: ShardSet | None
+    ) -> None:
+        self._on_open = on_open
         self.opened: OpenView | None = None  # none after a failure, until there is a snapshot
+        self._shards = shards
         self.shown_index = 0  # the log index of what queries see
         self._index = 0
         self._entries = EntryLines(0)
@@ -70,6 +75,9 @@ class _ColumnState:
     def _take(self, connection: duckdb.DuckDBPyConnection, entries: EntryLines) -> None:
         self._entries, self._index, self.shown_index = entries, entries.read_index, entries.applied_index
         self.opened = self._files.opened(connection)
+        self._on_open()
+        if self._shards is not None:
+            self._shards.follow(connection)
 
     def apply(self, entries: Sequence[LogEntry]) -> None:
         """See `View.apply`. Raises StorageFull, Overloaded (queries have the memory), CorruptionError, and
@@ -77,9 +85,10 @@ class _ColumnState:
         """
         assert self.opened is not None
         self._entries.feed_all(entry for entry in entries if entry.log_index > self._entries.read_index)
+        notes = None if self._shards is None else self._shards.notes()
         try:
             with self.opened.changing() as changed:
-                changed |= apply_changes(self.opened.connection, self._entries, self._files.scratch)
+                changed |= apply_changes(self.opened.connection, self._entries, self._files.scratch, notes)
         except (duckdb.IOException, OSError) as error:
             if self._room.admits():
                 raise
@@ -89,6 +98,8 @@ class _ColumnState:
             logger.warning("the column view waits for memory: %s", error)
             raise Overloaded("the column view waits for memory") from error
         self._entries.taken()
+        if self._shards is not None and notes is not None:
+            self._shards.change(notes, self.shown_index, self._entries.applied_index)
         self._index, self.shown_index = self._entries.read_index, self._entries.applied_index
 
     def check(self) -> None:
@@ -98,13 +109,24 @@ class _ColumnState:
 class ViewKeeper:
     """For one event loop: run `run`. The database is written on one thread, read by cursors on others."""
 
-    def __init__(self, files: ViewFiles, log: LogAccess, room: DiskRoom) -> None:
-        """While the disk is full the view stays where it is, for readers can do without it."""
+    def __init__(
+        self,
+        files: ViewFiles,
+        log: LogAccess,
+        room: DiskRoom,
+        on_open: Callable[[], None],
+        shards: ShardSet | None,
+    ) -> None:
+        """While the disk is full the view stays where it is, for readers can do without it. on_open is
+        called, on the thread that writes it, when there is a view to be queried. shards, which are closed
+        with this, follow the view.
+        """
+        self.shards = shards
         self._room = room
         self._may_spill = True
         self.running = 0  # queries; those that run now look terms up which their state of the view has
         self.wanted = asyncio.Event()  # a copy of the store
-        self._files, self._state = files, _ColumnState(files, room)
+        self._files, self._state = files, _ColumnState(files, room, on_open, shards)
         self.applied = AppliedIndex(lambda: self._state.shown_index)
         self._is_tidy = False  # nothing is to be done before the next change
         self._is_collecting = False
@@ -155,6 +177,10 @@ class ViewKeeper:
             return False
         return self.view is not None and self.state == "following"
 
+    def has(self, index: int) -> bool:
+        """Whether the view has come to index, and can be queried at this moment."""
+        return self.view is not None and self.applied.current >= index and self.state == "following"
+
     async def load(self, load: Load) -> None:
         """Take in the copy of the store that is wanted. Raises UnavailableError."""
         if self._loaded is None or self._loaded.done():
@@ -164,6 +190,8 @@ class ViewKeeper:
         await self._done
 
     async def close(self) -> None:
+        if self.shards is not None:
+            await asyncio.to_thread(self.shards.close)
         await self._let_go()
         self._thread.shutdown()
 
@@ -223,6 +251,8 @@ class ViewKeeper:
 
     async def _let_go(self) -> None:
         view, self._state.opened = self.view, None
+        if self.shards is not None:
+            await asyncio.to_thread(self.shards.leave)
         if view is not None:
             await self._on_thread(view.close)
 

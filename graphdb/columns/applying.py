@@ -2,20 +2,21 @@
 of terms that no quad has any more.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from duckdb import DuckDBPyConnection
 
 from graphdb.columns.encoding import DELTA, NAMED, encode, encode_names
 from graphdb.columns.entry_lines import EntryLines, NetLines
+from graphdb.columns.predicate_tables import TableChange, change_quads, give_table
 from graphdb.columns.schema import FREQUENT_QUADS, HASH_BITS, REST, STALE, TABLES_MAX, predicate_table
-from graphdb.errors import CorruptionError
 
 __all__ = [
     "REMOVED_MIN",
+    "Notes",
     "add_graphs",
     "apply_changes",
     "collect_terms",
@@ -32,7 +33,21 @@ DELETE FROM triple_terms WHERE id NOT IN (SELECT id FROM live)
 AND id NOT IN (SELECT s FROM triple_terms UNION SELECT o FROM triple_terms)"""
 
 
-def apply_changes(connection: DuckDBPyConnection, entries: EntryLines, scratch: Path) -> set[int]:
+class Notes(Protocol):
+    """Who wants to know what changes."""
+
+    def note(
+        self, connection: DuckDBPyConnection, tables: Mapping[int, TableChange], graphs: Sequence[str]
+    ) -> None:
+        """Within the transaction, after some changes of the log: `delta` has their quads, if tables are not
+        empty, and graphs, N-Triples terms, were made or dropped.
+        """
+        ...
+
+
+def apply_changes(
+    connection: DuckDBPyConnection, entries: EntryLines, scratch: Path, notes: Notes | None = None
+) -> set[int]:
     """Bring the view to where entries has come; the predicates whose quads have changed.
 
     Afterwards the connection is outside a transaction. Raises CorruptionError where the view does not have
@@ -41,7 +56,7 @@ def apply_changes(connection: DuckDBPyConnection, entries: EntryLines, scratch: 
     changed = set[int]()
     with transaction(connection):
         for net in entries.lines():
-            changed |= _apply(connection, net, scratch)
+            changed |= _apply(connection, net, scratch, notes)
         _set_meta(connection, "log_index", entries.applied_index)
         _set_meta(connection, "resume_index", entries.resume_index)
     return changed
@@ -81,9 +96,9 @@ def _count_whole(connection: DuckDBPyConnection, key: str, column: str) -> bool:
     return True
 
 
-def _apply(connection: DuckDBPyConnection, net: NetLines, scratch: Path) -> set[int]:
+def _apply(connection: DuckDBPyConnection, net: NetLines, scratch: Path, notes: Notes | None) -> set[int]:
     """The predicates whose quads have changed."""
-    changed = set[int]()
+    tables: dict[int, TableChange] = {}
     # created before quads come, dropped after they have gone
     add_graphs(connection, net.created_graphs, scratch)
     if net.has_quads:
@@ -95,11 +110,13 @@ def _apply(connection: DuckDBPyConnection, net: NetLines, scratch: Path) -> set[
         _note_graphs(connection)
         _note_sums(connection)
         for predicate, more, less in _per_predicate(connection):
-            _change_predicate(connection, predicate, more, less)
-            changed.add(predicate)
-        connection.execute(f"DROP TABLE {DELTA}")
+            tables[predicate] = _change_predicate(connection, predicate, more, less)
     drop_graphs(connection, net.dropped_graphs)
-    return changed
+    if notes is not None:
+        notes.note(connection, tables, [*net.created_graphs, *net.dropped_graphs])
+    if net.has_quads:
+        connection.execute(f"DROP TABLE {DELTA}")
+    return set(tables)
 
 
 def _per_predicate(connection: DuckDBPyConnection) -> Sequence[tuple[int, int, int]]:
@@ -140,44 +157,37 @@ def _note_graphs(connection: DuckDBPyConnection) -> None:
     )
 
 
-def _change_predicate(connection: DuckDBPyConnection, predicate: int, more: int, less: int) -> None:
+def _change_predicate(connection: DuckDBPyConnection, predicate: int, more: int, less: int) -> TableChange:
     run = connection.execute
     known = run("SELECT tbl, quads FROM predicates WHERE p = ?", [predicate]).fetchone()
     if known is None:
         run("INSERT INTO predicates VALUES (?, ?, 0, 0, 0, true)", [predicate, REST])
         known = (REST, 0)
     table, quads = known
-    of_rest = f"p = {predicate} AND " if table == REST else ""
-    if less:
-        ((gone,),) = run(
-            f"DELETE FROM {table} WHERE {of_rest}(s, o, g) IN "
-            f"(SELECT (s, o, g) FROM {DELTA} WHERE p = {predicate} AND NOT added)"
-        ).fetchall()
-        if gone != less:
-            raise CorruptionError(f"{less - gone} quads are not there that are removed", "column view")
-    if more:
-        columns = "s, p, o, g" if table == REST else "s, o, g"
-        run(f"INSERT INTO {table} SELECT {columns} FROM {DELTA} WHERE p = {predicate} AND added ORDER BY ALL")
+    change_quads(connection, predicate, table, more, less)
     quads += more - less
     if quads == 0:
         run("DELETE FROM predicates WHERE p = ?", [predicate])
         if table != REST:
             run(f"DROP TABLE {table}")
-        return
+        return TableChange(table, None)
     run("UPDATE predicates SET quads = ?, is_stale = true WHERE p = ?", [quads, predicate])
+    own = table
     if table == REST and quads >= FREQUENT_QUADS:
-        _give_table(connection, predicate)
+        own = _own_table(connection, predicate)
+    return TableChange(table, own)
 
 
-def _give_table(connection: DuckDBPyConnection, predicate: int) -> None:
+def _own_table(connection: DuckDBPyConnection, predicate: int) -> str:
+    """Where the quads are of a predicate that has become frequent."""
     run = connection.execute
     ((tables,),) = run(f"SELECT count(*) FROM predicates WHERE tbl <> '{REST}'").fetchall()
     if tables >= TABLES_MAX:
-        return
+        return REST
     table = predicate_table(predicate)
-    run(f"CREATE TABLE {table} AS SELECT s, o, g FROM {REST} WHERE p = {predicate} ORDER BY ALL")
-    run(f"DELETE FROM {REST} WHERE p = {predicate}")
+    give_table(connection, predicate, table)
     run("UPDATE predicates SET tbl = ? WHERE p = ?", [table, predicate])
+    return table
 
 
 def _set_meta(connection: DuckDBPyConnection, key: str, value: int | str) -> None:

@@ -1,6 +1,7 @@
 """The column view, loaded and changed, against an Oxigraph store that is changed in the same way."""
 
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,11 +23,13 @@ from pyoxigraph import (
     parse,
 )
 
-from graphdb.columns import entry_lines, schema
+from graphdb.columns import applying, entry_lines, loading, schema
 from graphdb.columns.applying import apply_changes, collect_terms, is_worth_collecting, take_statistics
 from graphdb.columns.entry_lines import EntryLines
 from graphdb.columns.loading import load_store, settle
 from graphdb.columns.schema import check
+from graphdb.columns.sharding.following import ChangeNotes, apply_change
+from graphdb.columns.sharding.shard import shard_pieces, take_piece
 from graphdb.columns.term_ids import (
     DEFAULT_GRAPH,
     INLINE_TAGS,
@@ -87,6 +90,7 @@ def _stored(quad: Quad) -> Quad:
 GRAPHS = st.just(DefaultGraph()) | NODES | BLANK_NODES
 QUADS = st.builds(Quad, NODES | BLANK_NODES, NODES, OBJECTS, GRAPHS).map(_stored)
 # what comes, and of what is there what goes
+SHARDS = 3
 STEPS = st.lists(
     st.tuples(st.lists(QUADS, max_size=12), st.sets(st.integers(0, 30)), st.booleans()), max_size=6
 )
@@ -147,8 +151,8 @@ class Twin:
         self.index += 1
         self.entries.feed(LogEntry(self.index, 0, kind, bytes(16), 0, payload))
 
-    def apply(self) -> None:
-        apply_changes(self.view, self.entries, self.directory)
+    def apply(self, notes: ChangeNotes | None = None) -> None:
+        apply_changes(self.view, self.entries, self.directory, notes)
         self.entries.taken()
 
     def quads(self) -> set[Quad]:
@@ -326,3 +330,53 @@ def test_numbers_of_one_tag_stand_in_the_order_of_their_values(numbers: list[tup
             of_tag.setdefault(tag_of(number), []).append((number, float(term.value)))
     for pairs in of_tag.values():
         assert [value for _, value in sorted(pairs)] == sorted(value for _, value in pairs)
+
+
+class Shard:
+    """The tables of one shard of a view."""
+
+    def __init__(self, view: duckdb.DuckDBPyConnection, number: int) -> None:
+        self.connection = duckdb.connect()
+        begun = set[str]()
+        for table, piece in shard_pieces(view, number, SHARDS, rows_max=7):
+            take_piece(self.connection, table, piece, is_temporary=False, appends=table in begun)
+            begun.add(table)
+
+    def tables(self) -> dict[str, set[Any]]:
+        """The rows of each, but for texts of terms that it would not need any more."""
+        run = self.connection.execute
+        names = [
+            row[0] for row in run("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
+        ]
+        assert {"rest", "graphs", "terms", "first_shard"} <= set(names)
+        found: dict[str, set[Any]] = {
+            name: set(run(f"FROM {name}").fetchall()) for name in names if name != "terms"
+        }
+        of_quads = [rows for name, rows in found.items() if name not in ("graphs", "first_shard")]
+        ends = set(chain.from_iterable(chain.from_iterable(of_quads)))
+        # as text, for NaN is not equal to itself
+        found["terms"] = {repr(row) for row in run("FROM terms").fetchall() if row[0] in ends}
+        return found
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(QUADS, max_size=30), STEPS, st.integers(1, 3))
+def test_shards_follow_the_view(
+    quads: list[Quad], steps: list[tuple[list[Quad], set[int], bool]], together: int
+) -> None:
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patched:
+        for module in (applying, loading):
+            patched.setattr(module, "FREQUENT_QUADS", 4)
+        twin = Twin(Path(directory), quads)
+        shards = [Shard(twin.view, number) for number in range(SHARDS)]
+        for number, (coming, going, drops) in enumerate(steps):
+            twin.change(coming, going, drops=drops)
+            if number % together == 0:
+                notes = ChangeNotes(SHARDS, 1_000)
+                twin.apply(notes)
+                for shard, change in zip(shards, notes.changes(0, 1), strict=True):
+                    apply_change(shard.connection, change.parts)
+        twin.apply(notes := ChangeNotes(SHARDS, 1_000))
+        for place, (shard, change) in enumerate(zip(shards, notes.changes(0, 1), strict=True)):
+            apply_change(shard.connection, change.parts)
+            assert shard.tables() == Shard(twin.view, place).tables()

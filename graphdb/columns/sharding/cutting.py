@@ -118,17 +118,24 @@ _Placing: TypeAlias = Generator[Move, int, _Placed]
 
 
 def cut(
-    query: AbstractQuery, dataset: Dataset, catalog: Catalog, shards: int, limits: CutLimits
+    query: AbstractQuery,
+    dataset: Dataset,
+    catalog: Catalog,
+    shards: int,
+    limits: CutLimits,
+    *,
+    has_quads: bool = False,
 ) -> Generator[Move, int, CompiledQuery]:
     """The query's plan over so many shards: in the end what the coordinator has to run. Raises NotExact.
 
     The catalog is that of the whole view, and dataset the protocol's, which overrides the query's own.
+    has_quads: the coordinator is itself a whole view, so it need not gather quads.
     """
     names = Names(catalog, query.pattern)
     graphs = graphs_of(names, dataset or own_dataset(query))
     compiled_in(names, query, graphs)  # what one view would leave to a reader, shards leave as well
     query = replace(query, pattern=unfolded(query.pattern))
-    cutter = _Cutter(names, GraphScope(graphs), query, shards, limits)
+    cutter = _Cutter(names, GraphScope(graphs), query, shards, limits, has_quads=has_quads)
     placed = yield from cutter.root()
     final = names.apart(has_all_terms=True)
     compiled = compiled_in(final, replace(query, pattern=placed.node), graphs)
@@ -140,10 +147,17 @@ class _Cutter:
     """Places the patterns of one query."""
 
     def __init__(
-        self, names: Names, scope: GraphScope, query: AbstractQuery, shards: int, limits: CutLimits
+        self,
+        names: Names,
+        scope: GraphScope,
+        query: AbstractQuery,
+        shards: int,
+        limits: CutLimits,
+        *,
+        has_quads: bool,
     ) -> None:
         self._names, self._scope, self._query = names, scope, query
-        self._shards, self._limits = shards, limits
+        self._shards, self._limits, self._has_quads = shards, limits, has_quads
         self._mentions = Counter(mentions(query.pattern, *query.template))
         # COUNT(DISTINCT *) asks for what no text names
         self._needs_all = any(
@@ -174,6 +188,8 @@ class _Cutter:
 
     def fetched(self, sql: str) -> Generator[Move, int, None]:
         """Have the coordinator have the quads that its SQL reads. Raises NotExact."""
+        if self._has_quads:
+            return
         tables = sorted(set(_QUADS.findall(_QUOTED.sub("", sql))) - self._fetched)
         quads = sum(entry.quads for entry in self._names.catalog.predicates.values() if entry.table in tables)
         self._check_gathered(quads)

@@ -11,6 +11,7 @@ from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Move, Run,
 from graphdb.columns.sharding.shard import (
     coordinator_pieces,
     joined,
+    made_table,
     read_piece,
     shard_pieces,
     split_piece,
@@ -63,8 +64,10 @@ class LocalShards:
     def fill(self, view: DuckDBPyConnection) -> None:
         """Have the shards have the quads of a view, and the coordinator its terms and statistics."""
         for number, shard in enumerate(self.shards):
+            begun = set[str]()
             for table, piece in shard_pieces(view, number, len(self.shards)):
-                take_piece(shard, table, piece, is_temporary=False)
+                take_piece(shard, table, piece, is_temporary=False, appends=table in begun)
+                begun.add(table)
         for table, piece in coordinator_pieces(view):
             take_piece(self.coordinator, table, piece, is_temporary=False)
 
@@ -80,9 +83,9 @@ class LocalShards:
         """See `Shards`."""
         match move:
             case Compute(table=table, sql=sql):
-                return sum(_made(shard, table, sql) for shard in self.shards)
+                return sum(made_table(shard, table, sql) for shard in self.shards)
             case Run(table=table, sql=sql):
-                return _made(self.coordinator, table, sql)
+                return made_table(self.coordinator, table, sql)
             case Gather(sql=sql, table=table, rows_max=rows_max):
                 return self._brought(f"{sql} LIMIT {rows_max + 1}", table, [self.coordinator])
             case Share(source=source, table=table):
@@ -113,8 +116,3 @@ class LocalShards:
             rows += take_piece(shard, move.table, joined([pieces[place] for pieces in split]))
         self.moved_rows += rows
         return rows
-
-
-def _made(connection: DuckDBPyConnection, table: str, sql: str) -> int:
-    rows: int = connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {sql}").fetchall()[0][0]
-    return rows

@@ -4,7 +4,7 @@ A shard has the texts of the terms that its quads have. Tables move as `Piece`, 
 0.015 µs of processor time for a value of 64 bits to read, and as much to take in.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,19 +16,24 @@ from graphdb.columns.schema import REST
 
 __all__ = [
     "Piece",
+    "chosen_rows",
     "coordinator_pieces",
     "joined",
+    "made_table",
     "read_piece",
     "shard_pieces",
     "split_piece",
     "subject_bits",
     "take_piece",
+    "terms_piece",
 ]
 
 _AS_THEY_ARE: Final = frozenset(("BIGINT", "UBIGINT", "INTEGER", "TINYINT", "BOOLEAN", "VARCHAR"))
 """Types whose values numpy has exactly; others move as text. (NaN in an array of doubles is read as NULL.)"""
 _BITS: Final = 1 << 24  # of a Bloom filter: 2 MB; 2 million subjects leave 4 % of the others in
+_ROWS_AT_ONCE: Final = 1 << 18  # of a table that is copied to a shard: some 50 MB of texts
 _ARRIVING: Final = "arriving"
+_NAMED: Final = "named_ids"
 _MIXED: Final = "mixed_hash"
 _CONCATENATED: Final[Any] = np.ma.concatenate  # numpy does not type it
 
@@ -68,11 +73,12 @@ def split_piece(
     """The rows of a table by the shard of the subject in a column: all, or, where wanted is given, those that
     `subject_bits` may have been made of.
     """
-    piece = read_piece(connection, f"SELECT *, hash({column}) AS {_MIXED} FROM {source}")
-    mixed = np.asarray(piece.arrays[-1])
+    found = read_piece(connection, f"SELECT *, hash({column}) AS {_MIXED} FROM {source}")
+    mixed = np.asarray(found.arrays[-1])
+    piece = Piece(found.names[:-1], found.types[:-1], found.arrays[:-1])
     kept = np.ones(len(mixed), bool) if wanted is None else _may_have(wanted, mixed)
     shard_of = mixed % np.uint64(shards)
-    return [_chosen(piece, kept & (shard_of == shard)) for shard in range(shards)]
+    return [chosen_rows(piece, kept & (shard_of == shard)) for shard in range(shards)]
 
 
 def subject_bits(connection: DuckDBPyConnection, keys: str) -> NDArray[np.uint8]:
@@ -93,45 +99,86 @@ def joined(pieces: Sequence[Piece]) -> Piece:
     return replace(first, arrays=tuple(map(_CONCATENATED, columns)))
 
 
-def take_piece(connection: DuckDBPyConnection, table: str, piece: Piece, *, is_temporary: bool = True) -> int:
-    """Make a table of a piece; how many rows it has."""
+def take_piece(
+    connection: DuckDBPyConnection,
+    table: str,
+    piece: Piece,
+    *,
+    is_temporary: bool = True,
+    appends: bool = False,
+) -> int:
+    """Make a table of a piece, or append it to one; how many rows the piece has."""
     columns = zip(piece.names, piece.types, strict=True)
     cells = ", ".join(f"{name}::{kind} AS {name}" for name, kind in columns)
     kind = "TEMP TABLE" if is_temporary else "TABLE"
+    make = f"INSERT INTO {table}" if appends else f"CREATE OR REPLACE {kind} {table} AS"
     connection.register(_ARRIVING, dict(zip(piece.names, piece.arrays, strict=True)))
-    connection.execute(f"CREATE OR REPLACE {kind} {table} AS SELECT {cells} FROM {_ARRIVING}")
-    connection.unregister(_ARRIVING)
+    try:
+        connection.execute(f"{make} SELECT {cells} FROM {_ARRIVING}")
+    finally:
+        connection.unregister(_ARRIVING)
     return piece.rows
 
 
-def shard_pieces(connection: DuckDBPyConnection, shard: int, shards: int) -> Iterator[tuple[str, Piece]]:
+def made_table(connection: DuckDBPyConnection, table: str, sql: str) -> int:
+    """Make a temporary table of a SELECT; how many rows it has."""
+    rows: int = connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {sql}").fetchall()[0][0]
+    return rows
+
+
+def shard_pieces(
+    connection: DuckDBPyConnection, shard: int, shards: int, rows_max: int = _ROWS_AT_ONCE
+) -> Iterator[tuple[str, Piece]]:
     """The tables of one shard of a view, in one transaction of the caller's: all tables of quads, `graphs`,
     `terms`, and `first_shard`, which has a row on the first shard only.
+
+    A table that is long comes in several pieces, of at most rows_max rows, one after the other.
     """
     run = connection.execute
     tables = [row[0] for row in run("SELECT DISTINCT tbl FROM predicates ORDER BY tbl").fetchall()]
     mine = f"hash(s) % {shards} = {shard}"
     ends = []
     for table in dict.fromkeys((*tables, REST)):
-        yield table, read_piece(connection, f"FROM {table} WHERE {mine}")
+        for piece in _ranges(connection, read_piece, table, mine, rows_max):
+            yield table, piece
         ends += [f"SELECT {column} FROM {table} WHERE {mine}" for column in ("s", "o", "g")]
     yield "graphs", read_piece(connection, "FROM graphs")
     named = " UNION ".join([*ends, "SELECT p FROM predicates", "SELECT g FROM graphs"])
-    yield "terms", _terms(connection, f" WHERE id IN ({named})")
+    run(f"CREATE OR REPLACE TEMP TABLE {_NAMED} AS {named}")
+    of_mine = f"terms.id IN (FROM {_NAMED})"
+    for piece in _ranges(connection, terms_piece, "terms", of_mine, rows_max):
+        yield "terms", piece
+    run(f"DROP TABLE {_NAMED}")
     first = np.zeros(1 if shard == 0 else 0, np.int64)
     yield "first_shard", Piece(("c0",), ("BIGINT",), (first,))
 
 
+def _ranges(
+    connection: DuckDBPyConnection,
+    read: Callable[[DuckDBPyConnection, str], Piece],
+    table: str,
+    condition: str,
+    rows_max: int,
+) -> Iterator[Piece]:
+    """The rows of a table that fulfil a condition, at least one piece; an empty one has the columns only."""
+    ((end,),) = connection.execute(f"SELECT coalesce(max(rowid) + 1, 1) FROM {table}").fetchall()
+    for start in range(0, end, rows_max):
+        rows = f"{table}.rowid >= {start} AND {table}.rowid < {start + rows_max}"
+        piece = read(connection, f"FROM {table} WHERE {rows} AND {condition}")
+        if piece.rows or not start:
+            yield piece
+
+
 def coordinator_pieces(connection: DuckDBPyConnection) -> Iterator[tuple[str, Piece]]:
     """The tables of a view that are not divided, in one transaction of the caller's."""
-    yield "terms", _terms(connection)
+    yield "terms", terms_piece(connection, "FROM terms")
     for table in ("triple_terms", "predicates", "graphs", "meta"):
         yield table, read_piece(connection, f"FROM {table}")
 
 
-def _terms(connection: DuckDBPyConnection, where: str = "") -> Piece:
-    """Those of a view, whose only column of doubles is made text by DuckDB."""
-    piece = read_piece(connection, f"SELECT * REPLACE (num::VARCHAR AS num) FROM terms{where}")
+def terms_piece(connection: DuckDBPyConnection, sql: str) -> Piece:
+    """Rows of `terms`, as `FROM terms ...` gives them; DuckDB makes its column of doubles text."""
+    piece = read_piece(connection, f"SELECT * REPLACE (num::VARCHAR AS num) {sql}")
     types = dict(zip(piece.names, piece.types, strict=True)) | {"num": "DOUBLE"}
     return replace(piece, types=tuple(types.values()))
 
@@ -142,10 +189,9 @@ def _texts(values: Sequence[Any]) -> Any:
     return np.ma.masked_array(texts, mask=[value is None for value in values])
 
 
-def _chosen(piece: Piece, rows: NDArray[np.bool_]) -> Piece:
-    """Those rows, without the column of hashes."""
-    arrays = tuple(array[rows] for array in piece.arrays[:-1])
-    return Piece(piece.names[:-1], piece.types[:-1], arrays)
+def chosen_rows(piece: Piece, rows: NDArray[np.bool_]) -> Piece:
+    """Those rows of a piece."""
+    return replace(piece, arrays=tuple(array[rows] for array in piece.arrays))
 
 
 def _may_have(packed: NDArray[np.uint8], mixed: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from graphdb.config import Settings, load_settings
+from graphdb.config.service import Columns
 from graphdb.errors import ConfigError
 
 
@@ -309,3 +311,15 @@ def test_access_control_starts_with_authentication_and_not_without(tmp_path: Pat
     (tmp_path / "graphdb.toml").write_text(contexts)
     with pytest.raises(ConfigError, match="authentication is off"):
         load_settings(environ={}, directory=tmp_path)
+
+
+@pytest.mark.parametrize("shards", [0, 257, "many", 2.5, -1, None])
+def test_a_number_of_shards_that_cannot_be_has_one_error(shards: object) -> None:
+    with pytest.raises(ValidationError, match=r'1 validation error[^0]*a number from 1 to 256, nor "auto"'):
+        Columns.model_validate({"shards": shards})
+
+
+@pytest.mark.parametrize("shards", [1, 256, "auto", "4"])
+def test_a_number_of_shards(shards: int | str) -> None:
+    found = Columns.model_validate({"shards": shards}).shards
+    assert found == (shards if shards == "auto" else int(shards))

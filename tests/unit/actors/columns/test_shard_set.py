@@ -1,0 +1,169 @@
+"""Shards that are filled from a view and follow it, in this process: their states, and what is lost."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from pyoxigraph import Store
+
+from actors.columns import query_shards, shard_set
+from actors.columns.column_shard import ShardSettings
+from actors.columns.query_shards import QueryShards, ShardsAway, StatePassed
+from actors.columns.shard_calls import ShardLost
+from actors.columns.shard_set import ShardSet
+from graphdb.columns import schema
+from graphdb.columns.applying import apply_changes
+from graphdb.columns.entry_lines import EntryLines
+from graphdb.columns.loading import load_store, settle
+from graphdb.columns.sharding.moves import Compute, Exchange, Gather
+from graphdb.errors import QueryTimeout
+from graphdb.log.codec import encode_changes
+from graphdb.model import ChangeSet, EntryKind, LogEntry
+from tests.support.shard_processes import LocalProcesses
+from tests.support.timing import HANG_S
+
+SHARDS, QUADS = 3, 1_500
+COUNT = Gather("SELECT count(*) AS c0, min(hash(s) % 3) AS c1, max(hash(s) % 3) AS c2 FROM {}", "found", 10)
+
+
+class Divided:
+    """A view of numbered quads, and its shards."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.index = directory, 1
+        self.view = duckdb.connect()
+        store = Store()
+        store.update(f"INSERT DATA {{ {' '.join(f'<urn:s{n}> <urn:p> {n % 9} .' for n in range(QUADS))} }}")
+        schema.create(self.view)
+        load_store(self.view, store, directory)
+        settle(self.view, self.index)
+        self.entries = EntryLines(self.index)
+        self.processes = LocalProcesses(SHARDS)
+        self.shards = ShardSet(self.processes, self._settings)
+        self.shards.follow(self.view)
+
+    def _settings(self, number: int) -> ShardSettings:
+        return ShardSettings(f"test-{number}", 64, 32, str(self.directory), 64)
+
+    def add(self, count: int) -> None:
+        """So many quads, in one change of the log."""
+        store, before = Store(), self.index
+        store.update(
+            f"INSERT DATA {{ {' '.join(f'<urn:n{before}-{n}> <urn:p> 1 .' for n in range(count))} }}"
+        )
+        self.index += 1
+        payload = encode_changes(ChangeSet((), tuple(store)))
+        self.entries.feed(LogEntry(self.index, 0, EntryKind.CHANGES, bytes(16), 0, payload))
+        apply_changes(self.view, self.entries, self.directory, notes := self.shards.notes())
+        self.entries.taken()
+        self.shards.change(notes, before, self.index)
+
+    def begun(self, index: int | None = None) -> QueryShards:
+        """A query in a state, by default the present one."""
+        cursor = self.view.cursor()
+        cursor.execute("BEGIN")
+        return self.shards.begin(cursor, self.index if index is None else index, HANG_S)
+
+    def counts(self) -> list[tuple[int, int, int]]:
+        """The quads of each shard, and whose they are, in the present state."""
+        query = self.begun()
+        try:
+            ((table,),) = self.view.execute("SELECT tbl FROM predicates").fetchall()
+            query.perform(Gather(COUNT.sql.format(table), "found", 10))
+            return query._cursor.execute("FROM found").fetchall()
+        finally:
+            query.end()
+
+
+@pytest.fixture
+def divided(tmp_path: Path) -> Iterator[Divided]:
+    made = Divided(tmp_path)
+    try:
+        yield made
+    finally:
+        made.shards.close()
+        made.view.close()
+
+
+def check(divided: Divided, quads: int) -> None:
+    """Each shard has the quads of its subjects, and all have so many."""
+    counts = divided.counts()
+    assert sum(count for count, _, _ in counts) == quads
+    assert [(low, high) for _, low, high in counts] == [(number, number) for number in range(SHARDS)]
+
+
+def test_shards_are_filled_and_follow(divided: Divided) -> None:
+    check(divided, QUADS)
+    for number in range(1, 6):
+        divided.add(10)
+        check(divided, QUADS + 10 * number)
+    assert all(len(started) == 1 for started in divided.processes.started.values())
+
+
+def test_after_a_large_change_shards_are_filled_anew(
+    divided: Divided, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(divided, QUADS)
+    monkeypatch.setattr(shard_set, "_QUADS_MAX", 50)
+    divided.add(60)
+    check(divided, QUADS + 60)
+    assert divided.processes.last(0).calls.count("clear") == 2
+    assert len(divided.processes.started[0]) == 1, "in the same process"
+
+
+def test_a_lost_shard_is_made_again_alone(divided: Divided) -> None:
+    check(divided, QUADS)
+    divided.processes.last(1).kill()
+    with pytest.raises((ShardLost, ShardsAway)):
+        divided.begun()
+    divided.shards.look()
+    divided.add(10)
+    deadline = time.monotonic() + HANG_S
+    while len(divided.processes.started[1]) == 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    check(divided, QUADS + 10)
+    assert [len(divided.processes.started[number]) for number in range(SHARDS)] == [1, 2, 1]
+
+
+def test_a_query_has_one_state(divided: Divided) -> None:
+    check(divided, QUADS)
+    before = divided.begun()
+    divided.add(10)
+    check(divided, QUADS + 10)
+    ((table,),) = divided.view.execute("SELECT tbl FROM predicates").fetchall()
+    assert before.perform(Compute("t", f"SELECT s AS c0 FROM {table}")) == QUADS, "that of its beginning"
+    before.end()
+    with pytest.raises(StatePassed):
+        divided.begun(divided.index - 1)
+
+
+def test_an_exchange_comes_in_pieces(divided: Divided, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_shards, "_ROWS_AT_ONCE", 100)
+    query = divided.begun()
+    ((table,),) = divided.view.execute("SELECT tbl FROM predicates").fetchall()
+    assert query.perform(Compute("t", f"SELECT o AS c0, s AS c1 FROM {table}")) == QUADS
+    assert query.perform(Exchange("t", "u", "c0")) == QUADS
+    query.perform(Gather("SELECT count(*) AS c0, count(DISTINCT hash(c0) % 3) AS c1 FROM u", "found", 10))
+    rows = query._cursor.execute("FROM found").fetchall()
+    assert sum(count for count, _ in rows) == QUADS
+    assert {places for _, places in rows} <= {0, 1}
+    query.end()
+
+
+def test_an_interrupted_query_ends(divided: Divided) -> None:
+    query = divided.begun()
+    query.interrupt()
+    with pytest.raises(QueryTimeout):
+        query.perform(Compute("t", "SELECT count(*) AS c0 FROM range(1000000000000) a"))
+    query.end()
+    check(divided, QUADS)
+
+
+def test_shards_of_a_view_that_goes_away_answer_nothing(divided: Divided) -> None:
+    check(divided, QUADS)
+    divided.shards.leave()
+    assert divided.shards.away() is not None
+    divided.shards.follow(divided.view)
+    check(divided, QUADS)
