@@ -12,12 +12,13 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 import ray
 
+from actors.columns.protocol import RayAt
 from actors.fork_server import ForkServer
 from actors.log.update_log import UpdateLog
 from actors.processes import end_processes, start_keeper
@@ -38,10 +39,12 @@ __all__ = [
     "OwnRuntime",
     "SharedRuntime",
     "bounded",
+    "chosen_temp_dir",
     "close_query_keeper",
     "close_update_log",
     "columns_endpoint",
     "connect",
+    "core_count",
     "flush_search",
     "on_this_node",
     "port_state",
@@ -49,11 +52,13 @@ __all__ = [
     "service_name",
     "shard_nodes",
     "spread_places",
+    "start_alone",
     "start_log",
     "start_port",
     "start_query_keeper",
     "start_spread",
     "stop_ports",
+    "streaming_task",
     "update_log_endpoint",
 ]
 
@@ -195,11 +200,8 @@ class SharedRuntime:
         Ray reads from the environment how it authenticates (RAY_AUTH_MODE). Where several Ray nodes run on
         one machine, RAY_TMPDIR names the one that was started with it, as Ray itself reads it.
         """
-        temp_dir = None
-        if "RAY_TMPDIR" in os.environ:
-            temp_dir = default_temp_dir()
         try:
-            connect(self.address, self._files.name, temp_dir)
+            connect(self.address, self._files.name, chosen_temp_dir())
             self.address = ray.get_runtime_context().gcs_address
             self._raylet = os.pidfd_open(_raylet_pid(ray.get_runtime_context().get_node_id()))
         except Exception as error:
@@ -250,6 +252,43 @@ def connect(address: str, namespace: str, temp_dir: str | None = None) -> None:
     )
 
 
+def chosen_temp_dir() -> str | None:
+    """Which Ray node to connect to, where several run on this machine: that of RAY_TMPDIR, if it is set."""
+    return default_temp_dir() if "RAY_TMPDIR" in os.environ else None
+
+
+def start_alone(directory: str, cpus: int, object_store_bytes: int) -> None:
+    """Start a Ray runtime of this process's own, on the loopback, with its files in a directory.
+
+    It ends with `ray.shutdown`, or with this process.
+    """
+    print_no_deaths()
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    ray.init(
+        address="local",
+        num_cpus=cpus,
+        object_store_memory=object_store_bytes,
+        include_dashboard=False,
+        log_to_driver=False,
+        configure_logging=False,
+        _node_ip_address="127.0.0.1",
+        _temp_dir=directory,
+    )
+
+
+def core_count() -> int:
+    """The cores of all Ray nodes that tasks may use, now."""
+    return int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
+
+
+def streaming_task(function: Callable[..., Iterator[Any]], ahead: int, retries: int) -> Any:
+    """A function as a task of one core, on any Ray node. It waits where so many of its results wait to be
+    taken. Where its worker is lost it is done again, so many times, and has to give the same results.
+    """
+    options = {"num_cpus": 1, "max_retries": retries, "num_returns": "streaming"}
+    return ray.remote(function).options(**options, _generator_backpressure_num_objects=ahead)
+
+
 def service_name() -> str:
     """What the connected service is called in its Ray cluster: its actors' namespace.
 
@@ -285,7 +324,7 @@ def start_log(settings: Settings) -> Any:
 def start_query_keeper(settings: Settings) -> Any:
     """The service's QueryKeeper as an actor; see `_start`."""
     find_log = functools.partial(update_log_endpoint, service_name())
-    ray_at = (ray.get_runtime_context().gcs_address, service_name())
+    ray_at = RayAt(ray.get_runtime_context().gcs_address, service_name(), chosen_temp_dir())
     return _start(QueryKeeper, _QUERY_KEEPER, settings, find_log, ray_at)
 
 

@@ -241,7 +241,15 @@ def _routes(
         limits.max_query_bytes,
     )
     check = QueryCheckEndpoint(node.queries, reader, explainer, server.max_body_bytes, limits)
-    data = GraphStoreEndpoint(node.queries, node.progress, node.writing, workers, tags, server.max_body_bytes)
+    data = GraphStoreEndpoint(
+        node.queries,
+        node.progress,
+        node.writing,
+        workers,
+        tags,
+        server.max_body_bytes,
+        server.max_load_bytes,
+    )
     validations = ValidationReader(
         server.query_timeout_seconds,
         server.max_body_bytes,

@@ -46,6 +46,7 @@ logger = logging.getLogger(__name__)
 _IDLE_S = 60.0  # a state that nobody has asked for so long is given up
 _LOOK_S = 0.5  # between two looks at the disk that a state takes
 _AGAIN_S = 5
+_MAKING_MAX = 8  # one is made, the others wait
 _BLOCK_BYTES = 512  # of st_blocks
 _NO_SEARCH = "the past cannot be searched: the indexes hold the present state"
 
@@ -219,6 +220,8 @@ class PastStates:
         if making is None:
             if self._is_closed:
                 raise LogUnavailable("the node is starting or stopping")
+            if len(self._making) >= _MAKING_MAX:
+                raise Overloaded(f"{_MAKING_MAX} states of the past are being made already", _AGAIN_S)
             making = self._making[key] = asyncio.get_running_loop().create_task(self._make(key, whole))
             making.add_done_callback(lambda _: self._making.pop(key, None))
         return await asyncio.shield(making)

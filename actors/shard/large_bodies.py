@@ -23,15 +23,31 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.quad_lines import AddedLines, LineChange
 from graphdb.rdf.reading import ByteSource, read_quads
 from graphdb.store.document_lines import DocumentLines
+from graphdb.store.line_rewriting import is_of_lines
 from graphdb.store.overlay import Overlay
 from graphdb.store.staging import StagedBody
 
-__all__ = ["LargeBodies", "StagedDocument"]
+__all__ = ["GrowingDocument", "LargeBodies", "StagedDocument"]
 
 _LINES_FROM_BYTES = 2 << 20  # a process takes a tenth of a second to start
 _PIECE_BYTES = 256 << 10
 _LOOK_BYTES = 8 << 20  # between two looks at the disk
 _TIMES_AS_LARGE = 4  # what a document becomes on the disk, about, until it is planned
+
+
+class GrowingDocument:
+    """The room for a document that is being written to the disk."""
+
+    def __init__(self, room: DiskRoom) -> None:
+        self._room = room
+        self._seen_bytes = 0
+
+    def check(self, size_bytes: int) -> None:
+        """Call this as it grows. Raises StorageFull where it will not fit."""
+        if size_bytes >= self._seen_bytes:
+            self._seen_bytes = size_bytes + _LOOK_BYTES
+            if not self._room.admits(size_bytes * _TIMES_AS_LARGE):
+                raise StorageFull.for_inserts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +90,17 @@ class LargeBodies:
             directory = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=scratch)))
             document, lines = directory / "document", directory / "lines"
             size = _keep(body, document, checkpointer.room)
-            as_lines = as_lines and not clear and not keep_blank_nodes
+            as_lines = as_lines and not clear and (is_of_lines(syntax) or not keep_blank_nodes)
             if as_lines and size >= _LINES_FROM_BYTES and syntax.carries_graphs is whole_dataset:
                 with self._free:
-                    found = convert(document, syntax, lines, base_iri=base_iri, graph=graph)
+                    found = convert(
+                        document,
+                        syntax,
+                        lines,
+                        base_iri=base_iri,
+                        graph=graph,
+                        keep_blank_nodes=keep_blank_nodes,
+                    )
                 if found is not None:
                     document.unlink()
                     targets = found.graphs if whole_dataset else (graph,)
@@ -99,15 +122,12 @@ class LargeBodies:
 
 def _keep(body: ByteSource, document: Path, room: DiskRoom) -> int:
     """Its size in bytes."""
-    size = seen = 0
+    size, growing = 0, GrowingDocument(room)
     try:
         with document.open("wb") as file:
             while piece := body.read(_PIECE_BYTES):
                 size += file.write(piece)
-                if size >= seen:
-                    seen = size + _LOOK_BYTES
-                    if not room.admits(size * _TIMES_AS_LARGE):
-                        raise StorageFull.for_inserts()
+                growing.check(size)
     except OSError as error:
         raise storage_error(error, "keeping a document") from error
     return size

@@ -72,6 +72,11 @@ class Server(Section):
         gt=0,
         description="Largest request body in bytes, counted after decompression; beyond it 413.",
     )
+    max_load_bytes: int = Field(
+        1_099_511_627_776,
+        gt=0,
+        description="The same for the body of a bulk load, which also needs room on the disk.",
+    )
     max_uri_bytes: int = Field(
         65_535,
         ge=1_024,

@@ -95,8 +95,8 @@ class FileLog:
         """How much of its files is in use."""
         return sum(segment.end for segment in self._segments)
 
-    def append(self, entries: Sequence[LogEntry]) -> None:
-        """Store entries, all with one sync, and return when they are on disk.
+    def append(self, entries: Sequence[LogEntry]) -> list[bytes]:
+        """Store entries, all with one sync, and return when they are on disk: each as it was written.
 
         Their log_index continues last_index without a gap. Raises StorageFull, LogUnavailable,
         OutcomeUnknown.
@@ -108,7 +108,7 @@ class FileLog:
         if self._segments[-1].end >= self._config.segment_bytes:
             self._begin_segment(self.last_index + 1)
         try:
-            self._segments[-1].append(entries, self._config.reserve_bytes)
+            return self._segments[-1].append(entries, self._config.reserve_bytes)
         except TailUnknown as error:
             self._tail_unknown = True
             try:

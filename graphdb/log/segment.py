@@ -38,7 +38,15 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import HEADER_BYTES, MARK, Record, decode_entry, encode_entry, entry_bytes
+from graphdb.log.codec import (
+    HEADER_BYTES,
+    MARK,
+    Record,
+    decode_entries,
+    decode_entry,
+    encode_entry,
+    entry_bytes,
+)
 from graphdb.log.file_system import File, FileSystem
 from graphdb.model import LogEntry
 
@@ -176,9 +184,9 @@ class Segment:
     def _damage(self, what: str) -> CorruptionError:
         return CorruptionError(what, self.path)
 
-    def append(self, entries: Sequence[LogEntry], reserve: int) -> None:
-        """Write entries and sync. They follow last_index without a gap. `reserve` bytes are allocated at a
-        time.
+    def append(self, entries: Sequence[LogEntry], reserve: int) -> list[bytes]:
+        """Write entries and sync; each as it was written. They follow last_index without a gap. `reserve`
+        bytes are allocated at a time.
 
         Raises OSError where the segment is as it was before, TailUnknown where it may hold anything after
         `end`, and must not be written again.
@@ -193,6 +201,7 @@ class Segment:
         self._write(b"".join(chunks))
         self._starts.extend(starts)
         self._end = end
+        return chunks
 
     def _reserve(self, end: int, reserve: int) -> None:
         if end > self._reserved:
@@ -234,14 +243,12 @@ class Segment:
             behind = bisect_right(self._starts, start + max_bytes, first) - 1
             stop = self._starts[behind] if behind > first else self._entry_end(first)
         data = self._file.read(stop - start, start)
-        entries: list[LogEntry] = []
-        offset = 0
-        while offset < len(data):
-            record = decode_entry(data, offset)
-            if record is None or record.entry.log_index != from_index + len(entries):
-                raise self._damage(f"the entry {from_index + len(entries)} is damaged")
-            entries.append(record.entry)
-            offset = record.end
+        entries = decode_entries(data)
+        for index, entry in enumerate(entries or (), from_index):
+            if entry.log_index != index:
+                raise self._damage(f"the entry {index} is damaged")
+        if entries is None:
+            raise self._damage(f"one of the entries from {from_index} on is damaged")
         return entries
 
     def _entry_end(self, position: int) -> int:

@@ -50,7 +50,6 @@ class Progress:
     feed: Feed = Feed.PROBE
     waiting: bool = False  # PROBE, SNAPSHOT: the answer to the last message is still to come
     due: bool = True  # something must be sent, entries or not
-    sent_at: float = float("-inf")  # the last Append, on the replica's clock
     read_round: int = 0  # the latest that it has answered
     told_index: int = 0  # the commit index that it was last sent
     inflight: deque[int] = field(default_factory=deque)  # PIPELINE: the last index of each message on its way
@@ -132,12 +131,9 @@ class Feeder:
             self.progress[peer] = Progress(journal.last_index + 1, self._replica.clock())
 
     def beat(self) -> None:
-        """A heartbeat: something goes to everyone to whom nothing went just now, and what was not answered
-        goes again.
-        """
-        lately = self._replica.clock() - self._replica.config.heartbeat_s / 2
+        """A heartbeat: something goes to everyone, and what was not answered goes again."""
         for progress in self.progress.values():
-            progress.due, progress.waiting = progress.due or progress.sent_at <= lately, False
+            progress.due, progress.waiting = True, False
 
     def send_to_all(self) -> None:
         """Something has changed that every peer should learn at once."""
@@ -221,7 +217,7 @@ class Feeder:
             prev_index = prev_term = 0  # fits every log: it says only that this peer leads
         commit_index = self._replica.commit_index
         self._replica.send(peer, Append(prev_index, prev_term, commit_index, read_round, tuple(entries)))
-        progress.due, progress.told_index, progress.sent_at = False, commit_index, self._replica.clock()
+        progress.due, progress.told_index = False, commit_index
         if entries:
             progress.note_sent(entries[-1].log_index)
 

@@ -16,7 +16,7 @@ from pyoxigraph import NamedNode, Quad
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graphdb.errors import InvalidParameter, LimitExceeded, NotAcceptable, UnknownGraph
+from graphdb.errors import InvalidParameter, LimitExceeded, NotAcceptable, UnknownGraph, UnsupportedMediaType
 from graphdb.model import Interface
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
@@ -38,7 +38,7 @@ from serve.graph.query_parameters import (
 )
 from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.negotiation import MediaType, Offer, choose
-from serve.parameters import Parameters, read_graph_iri, request_iri
+from serve.parameters import Parameters, read_flag, read_graph_iri, request_iri
 from serve.routing import without_body
 from serve.spooled_bodies import as_lines
 
@@ -88,7 +88,9 @@ class GraphStoreEndpoint:
         workers: Workers,
         tags: EntityTags,
         body_bytes_max: int,
+        load_bytes_max: int,
     ) -> None:
+        """load_bytes_max: of the body of a bulk load."""
         self._queries, self._progress, self._writing, self._workers, self._tags = (
             queries,
             progress,
@@ -96,7 +98,7 @@ class GraphStoreEndpoint:
             workers,
             tags,
         )
-        self._body_bytes_max = body_bytes_max
+        self._body_bytes_max, self._load_bytes_max = body_bytes_max, load_bytes_max
 
     async def get(self, request: Request) -> Response:
         """The graph in the syntax that the client prefers. HEAD checks the same and reads nothing."""
@@ -160,8 +162,11 @@ class GraphStoreEndpoint:
 
     async def post(self, request: Request) -> Response:
         """Merge the body into the graph; or into the graphs that it names, if the request names none. An RDF
-        Patch is applied to the dataset.
+        Patch is applied to the dataset. With bulk the body is a bulk load.
         """
+        parameters = Parameters(request.scope["query_string"])
+        if read_flag(parameters, "bulk"):
+            return await self._load(request, _target(request, parameters))
         if media_type_name(request) == PATCH_TYPE:
             return await self._apply_patch(request)
         return await self._write(request, replace=False)
@@ -195,6 +200,16 @@ class GraphStoreEndpoint:
         writes = writes_of(self._writing, request, Interface.GRAPH_STORE)
         return confirm(await writes.patch(patch, read_request_id(request, (distinguished_by,))))
 
+    async def _load(self, request: Request, target: _Target) -> Response:
+        """Add N-Quads, however many, as one change. Blank nodes keep their labels: they are the client's."""
+        if target.is_named:
+            raise InvalidParameter("bulk", "the lines name their graphs themselves")
+        syntax = _syntax_of(request)
+        if syntax is not RdfSyntax.N_QUADS:
+            raise UnsupportedMediaType(syntax.media_type, (RdfSyntax.N_QUADS.media_type,))
+        body = body_chunks(request, self._load_bytes_max)
+        return await self._store(request, target, body, syntax, replace=False, keep_blank_nodes=True)
+
     async def _write(self, request: Request, *, replace: bool) -> Response:
         target = _writable_target(request)
         body = body_chunks(request, self._body_bytes_max)
@@ -211,6 +226,7 @@ class GraphStoreEndpoint:
         syntax: RdfSyntax,
         *,
         replace: bool,
+        keep_blank_nodes: bool = False,
     ) -> Response:
         confirmation = await writes_of(self._writing, request, Interface.GRAPH_STORE).write_graph(
             body,
@@ -219,6 +235,7 @@ class GraphStoreEndpoint:
             whole_dataset=syntax.carries_graphs and not target.is_named,
             replace=replace,
             base_iri=_base_iri(request, syntax, target.graph),
+            keep_blank_nodes=keep_blank_nodes,
             # The body is streamed, so another body with the same key counts as the same request.
             request_id=read_request_id(request, (syntax.name,)),
         )

@@ -221,6 +221,9 @@ _GRAPH = Parameter("graph", "IRI of the graph; without it, the default graph", _
 _DEFAULT = Parameter("default", "the default graph; takes no value")
 _SYNTAX = Parameter("format", "a media type or the name of a syntax; takes precedence over Accept")
 _DATASET = Parameter("dataset", "everything, as N-Quads, TriG or JSON-LD", _one_of(["all"]))
+_BULK = Parameter(
+    "bulk", "true: N-Quads, as many as `server.max_load_bytes` and the disk allow, become one change", _FLAG
+)
 _READ_GRAPH = Operation(
     "graphs",
     "Read a graph",
@@ -240,6 +243,7 @@ _PUT_GRAPH = Operation(
 _POST_GRAPH = replace(
     _PUT_GRAPH,
     summary="Merge into a graph",
+    parameters=(_GRAPH, _DEFAULT, _BULK, _KEY),
     body_types={**_RDF_BODIES, PATCH_TYPE: TEXT},
     says="TriG and N-Quads without `graph` merge into the graphs that the body names. A patch is applied.",
 )
@@ -262,7 +266,7 @@ _DELETE_GRAPH = Operation(
 
 def _by_path(operation: Operation) -> Operation:
     """The same for a graph that the path names."""
-    others = [one for one in operation.parameters if one not in (_GRAPH, _DEFAULT, _DATASET)]
+    others = [one for one in operation.parameters if one not in (_GRAPH, _DEFAULT, _DATASET, _BULK)]
     return replace(
         operation, summary=f"{operation.summary} named by the path", parameters=(_PATH_GRAPH, *others)
     )
