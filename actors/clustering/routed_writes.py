@@ -31,6 +31,7 @@ from actors.node.store_writes import StoreWrites, StoreWriting
 from actors.node.update_runner import is_quick
 from actors.raft.log_requests import ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
+from actors.shard.large_bodies import GrowingDocument
 from actors.worker_thread import on_thread
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import (
@@ -44,6 +45,7 @@ from graphdb.errors import (
 from graphdb.graphql.edits import Edits
 from graphdb.log import request_ids
 from graphdb.model import UNKNOWN_AUTHOR, Author, Confirmation, Outcome
+from graphdb.raft.messages import MESSAGE_BYTES_MAX
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import QuadPatch
 from graphdb.sparql.dataset import Dataset
@@ -252,10 +254,12 @@ class RoutedWrites:
             "clear": clear,
             "keep_blank_nodes": keep_blank_nodes,
         }
-        scratch = str(self._current.opened().directory.scratch)
-        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=scratch) as spool:
+        shard = self._current.opened()
+        growing = GrowingDocument(shard.checkpointer.room)
+        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(shard.directory.scratch)) as spool:
             async for chunk in body:
                 spool.write(chunk)
+                growing.check(spool.tell())
             return await self._router.route(
                 request_id,
                 lambda own_id, since: self._own.write_graph(
@@ -431,5 +435,8 @@ async def _pieces(spool: IO[bytes]) -> AsyncIterator[bytes]:
 
 
 def _whole(spool: IO[bytes]) -> bytes:
+    """Raises BodyTooLarge for what no message to another node holds."""
+    if spool.seek(0, os.SEEK_END) > MESSAGE_BYTES_MAX:
+        raise BodyTooLarge(MESSAGE_BYTES_MAX)
     spool.seek(0)
     return spool.read()

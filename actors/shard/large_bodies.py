@@ -27,12 +27,27 @@ from graphdb.store.line_rewriting import is_of_lines
 from graphdb.store.overlay import Overlay
 from graphdb.store.staging import StagedBody
 
-__all__ = ["LargeBodies", "StagedDocument"]
+__all__ = ["GrowingDocument", "LargeBodies", "StagedDocument"]
 
 _LINES_FROM_BYTES = 2 << 20  # a process takes a tenth of a second to start
 _PIECE_BYTES = 256 << 10
 _LOOK_BYTES = 8 << 20  # between two looks at the disk
 _TIMES_AS_LARGE = 4  # what a document becomes on the disk, about, until it is planned
+
+
+class GrowingDocument:
+    """The room for a document that is being written to the disk."""
+
+    def __init__(self, room: DiskRoom) -> None:
+        self._room = room
+        self._seen_bytes = 0
+
+    def check(self, size_bytes: int) -> None:
+        """Call this as it grows. Raises StorageFull where it will not fit."""
+        if size_bytes >= self._seen_bytes:
+            self._seen_bytes = size_bytes + _LOOK_BYTES
+            if not self._room.admits(size_bytes * _TIMES_AS_LARGE):
+                raise StorageFull.for_inserts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +122,12 @@ class LargeBodies:
 
 def _keep(body: ByteSource, document: Path, room: DiskRoom) -> int:
     """Its size in bytes."""
-    size = seen = 0
+    size, growing = 0, GrowingDocument(room)
     try:
         with document.open("wb") as file:
             while piece := body.read(_PIECE_BYTES):
                 size += file.write(piece)
-                if size >= seen:
-                    seen = size + _LOOK_BYTES
-                    if not room.admits(size * _TIMES_AS_LARGE):
-                        raise StorageFull.for_inserts()
+                growing.check(size)
     except OSError as error:
         raise storage_error(error, "keeping a document") from error
     return size

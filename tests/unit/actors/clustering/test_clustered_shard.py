@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
+from actors.clustering import routed_writes
 from actors.offline import enter_cluster
 from graphdb.access.visibility import FULL_VISIBILITY
-from graphdb.errors import EditRefused, LogUnavailable, UnknownGraph
+from graphdb.errors import BodyTooLarge, EditRefused, LogUnavailable, StorageFull, UnknownGraph
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.log import request_ids
 from graphdb.model import Author, Confirmation, EntryKind, Interface
@@ -281,3 +282,27 @@ async def test_every_node_tells_the_same_changes_once(tmp_path: Path) -> None:
                 told[number] += [(one.index, str(one.change)) for one in changes]
         assert [index for index, _ in told[1]] == expected
         assert told[1] == told[2] == told[3]
+
+
+async def test_a_document_that_no_message_holds_is_for_the_node_that_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        await cluster.start(1, 2, 3)
+        monkeypatch.setattr(routed_writes, "MESSAGE_BYTES_MAX", 10_000)
+        done = await asyncio.gather(
+            *(put(node, 1_000) for node in cluster.shards.values()), return_exceptions=True
+        )
+        refused = [answer for answer in done if isinstance(answer, BodyTooLarge)]
+        stored = [answer for answer in done if isinstance(answer, Confirmation)]
+        assert (len(refused), [answer.affected_triples for answer in stored]) == (2, [1_000])
+
+
+async def test_a_document_that_the_disk_has_no_room_for(tmp_path: Path) -> None:
+    async with alone(tmp_path) as node:
+        room = node.opened().checkpointer.room
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(room, "admits", lambda size_bytes: size_bytes == 0)
+            with pytest.raises(StorageFull):
+                await put(node, 1_000)
+        assert (await put(node, 1_000)).affected_triples == 1_000
