@@ -132,7 +132,7 @@ def test_the_cluster_launcher_takes_our_description(config: dict[str, Any]) -> N
     filled = filled_by_ray(config)
     node_types = filled["available_node_types"].values()
     # the autoscaler takes a node for idle on which only actors without cores run
-    databases = [one for one in node_types if "graphdb_shard" not in one["resources"]]
+    databases = [one for one in node_types if "column_shards" not in one["resources"]]
     assert sum(node_type["min_workers"] for node_type in databases) == 2, "and the head"
     assert sum(node_type["max_workers"] for node_type in node_types) == filled["max_workers"]
     for commands in (filled["head_start_ray_commands"], filled["worker_start_ray_commands"]):
