@@ -14,14 +14,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from actors.process_bounds import NICENESS
+
 __all__ = ["BoundedProcess", "spawn"]
 
 logger = logging.getLogger(__name__)
 _LAST_WORDS_BYTES = 2000
 _ALLOCATION_FAILED = (b"memory allocation of", b"bad_alloc")  # Rust's words, and those of C++
-# Measured with four runaway queries on two cores: at 0 point queries take three times as long, at 10 about as
-# long as without; at 19 a query would get next to nothing where others keep the processors busy.
-_NICENESS = 10
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _ROOT = Path(__file__).resolve().parents[1]  # where `actors` is found, also when it is not installed
 
@@ -152,6 +151,7 @@ def spawn(
     arguments: Sequence[str],
     *,
     stderr: int | None = subprocess.PIPE,
+    niceness: int = NICENESS,
 ) -> "subprocess.Popen[bytes]":
     """`python -m MODULE FD ARGUMENTS`, FD the number of the socket, which it inherits. Raises OSError.
 
@@ -167,7 +167,7 @@ def spawn(
         cwd=_ROOT,
         env=os.environ | {"RUST_BACKTRACE": "0"},  # it would drown the last words, and needs memory itself
     )
-    os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+    os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
     with contextlib.suppress(OSError):
         os.sched_setscheduler(process.pid, os.SCHED_BATCH, os.sched_param(0))
     return process

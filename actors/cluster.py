@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
@@ -28,6 +28,8 @@ from actors.ray_private import calm_connections, default_temp_dir, print_no_deat
 from actors.service_files import ServiceFiles
 from graphdb.config import Settings
 from graphdb.errors import ConfigError, LogUnavailable, UnavailableError
+from graphdb.history.places import LOG, history_directory
+from graphdb.log.file_log import FileLogConfig
 from graphdb.log.views import views_of
 
 __all__ = [
@@ -37,10 +39,12 @@ __all__ = [
     "OwnRuntime",
     "SharedRuntime",
     "bounded",
+    "chosen_temp_dir",
     "close_query_keeper",
     "close_update_log",
     "columns_endpoint",
     "connect",
+    "core_count",
     "flush_search",
     "on_this_node",
     "port_state",
@@ -48,11 +52,13 @@ __all__ = [
     "service_name",
     "shard_nodes",
     "spread_places",
+    "start_alone",
     "start_log",
     "start_port",
     "start_query_keeper",
     "start_spread",
     "stop_ports",
+    "streaming_task",
     "update_log_endpoint",
 ]
 
@@ -195,7 +201,7 @@ class SharedRuntime:
         one machine, RAY_TMPDIR names the one that was started with it, as Ray itself reads it.
         """
         try:
-            connect(self.address, self._files.name, _named_temp_dir())
+            connect(self.address, self._files.name, chosen_temp_dir())
             self.address = ray.get_runtime_context().gcs_address
             self._raylet = os.pidfd_open(_raylet_pid(ray.get_runtime_context().get_node_id()))
         except Exception as error:
@@ -225,11 +231,6 @@ class SharedRuntime:
         self._files.remove_runtime_dir()
 
 
-def _named_temp_dir() -> str | None:
-    """That of the Ray node which RAY_TMPDIR names, if it names one."""
-    return default_temp_dir() if "RAY_TMPDIR" in os.environ else None
-
-
 def _raylet_pid(node_id: str) -> int:
     """The process of a Ray node on this machine. Raises LookupError where it does not run here."""
     for process in psutil.process_iter(["cmdline"]):
@@ -249,6 +250,43 @@ def connect(address: str, namespace: str, temp_dir: str | None = None) -> None:
         configure_logging=False,
         _temp_dir=temp_dir,
     )
+
+
+def chosen_temp_dir() -> str | None:
+    """Which Ray node to connect to, where several run on this machine: that of RAY_TMPDIR, if it is set."""
+    return default_temp_dir() if "RAY_TMPDIR" in os.environ else None
+
+
+def start_alone(directory: str, cpus: int, object_store_bytes: int) -> None:
+    """Start a Ray runtime of this process's own, on the loopback, with its files in a directory.
+
+    It ends with `ray.shutdown`, or with this process.
+    """
+    print_no_deaths()
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    ray.init(
+        address="local",
+        num_cpus=cpus,
+        object_store_memory=object_store_bytes,
+        include_dashboard=False,
+        log_to_driver=False,
+        configure_logging=False,
+        _node_ip_address="127.0.0.1",
+        _temp_dir=directory,
+    )
+
+
+def core_count() -> int:
+    """The cores of all Ray nodes that tasks may use, now."""
+    return int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
+
+
+def streaming_task(function: Callable[..., Iterator[Any]], ahead: int, retries: int) -> Any:
+    """A function as a task of one core, on any Ray node. It waits where so many of its results wait to be
+    taken. Where its worker is lost it is done again, so many times, and has to give the same results.
+    """
+    options = {"num_cpus": 1, "max_retries": retries, "num_returns": "streaming"}
+    return ray.remote(function).options(**options, _generator_backpressure_num_objects=ahead)
 
 
 def service_name() -> str:
@@ -278,14 +316,15 @@ def start_log(settings: Settings) -> Any:
 
         return _start(RaftLog, _UPDATE_LOG, settings)
     views = views_of(search_enabled=settings.search.enabled)
-    directory, keep_bytes = str(settings.server.data_dir / "log"), settings.live.keep_changes_mb << 20
-    return _start(UpdateLog, _UPDATE_LOG, directory, views=views, keep_bytes=keep_bytes)
+    data_dir, keep_bytes = settings.server.data_dir, settings.live.keep_changes_mb << 20
+    config = FileLogConfig(history=history_directory(data_dir, settings.history))
+    return _start(UpdateLog, _UPDATE_LOG, str(data_dir / LOG), config, views=views, keep_bytes=keep_bytes)
 
 
 def start_query_keeper(settings: Settings) -> Any:
     """The service's QueryKeeper as an actor; see `_start`."""
     find_log = functools.partial(update_log_endpoint, service_name())
-    ray_at = RayAt(ray.get_runtime_context().gcs_address, service_name(), _named_temp_dir())
+    ray_at = RayAt(ray.get_runtime_context().gcs_address, service_name(), chosen_temp_dir())
     return _start(QueryKeeper, _QUERY_KEEPER, settings, find_log, ray_at)
 
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -17,6 +18,7 @@ from graphdb.public_text import fault_text
 __all__ = ["Connection", "open_connection"]
 
 _Form: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT"]
+_Moment: TypeAlias = int | str | datetime | None
 
 
 def open_connection(data_dir: str | os.PathLike[str]) -> "Connection":
@@ -60,27 +62,38 @@ class Connection:
         self._run_file = run_file
         self._port = port
 
-    def query(self, text: str) -> Rows:
-        """The rows of a SELECT query: a list of dicts of Python values; `.to_pandas()` makes a data frame."""
-        return rows_from_json(self._answer(text, "SELECT"))
+    def query(self, text: str, *, as_of: _Moment = None) -> Rows:
+        """The rows of a SELECT query: a list of dicts of Python values; `.to_pandas()` makes a data frame.
 
-    def ask(self, text: str) -> bool:
+        as_of, here and below: the state of the past that is read, by its log index or a time. A time without
+        an offset is that of this machine's time zone.
+        """
+        return rows_from_json(self._answer(text, "SELECT", as_of))
+
+    def ask(self, text: str, *, as_of: _Moment = None) -> bool:
         """The answer to an ASK query."""
-        return b"true" in self._answer(text, "ASK")
+        return b"true" in self._answer(text, "ASK", as_of)
 
-    def construct(self, text: str) -> str:
+    def construct(self, text: str, *, as_of: _Moment = None) -> str:
         """The graph of a CONSTRUCT or DESCRIBE query, as N-Triples."""
-        return self._answer(text, "CONSTRUCT").decode()
+        return self._answer(text, "CONSTRUCT", as_of).decode()
 
     def validate(
-        self, shapes: str | None = None, *, shapes_graph: str | None = None, graph: str = "default"
+        self,
+        shapes: str | None = None,
+        *,
+        shapes_graph: str | None = None,
+        graph: str = "default",
+        as_of: _Moment = None,
     ) -> dict[str, Any]:
         """The SHACL validation report of a graph: an IRI, "default", or "union" for all graphs together.
 
         shapes is Turtle; or else shapes_graph is the IRI of a graph of the service. The report is as
         `POST /shacl/validate` answers: `conforms`, `results`, `stats`.
         """
-        report: dict[str, Any] = json.loads(self._call("report", shapes, shapes_graph, graph))
+        report: dict[str, Any] = json.loads(
+            self._call("report", shapes, shapes_graph, graph, _text_of(as_of))
+        )
         return report
 
     def update(self, text: str) -> Confirmation:
@@ -113,8 +126,8 @@ class Connection:
     def __repr__(self) -> str:
         return f"<graphdb connection to {self._run_file.url}, process {self._run_file.pid}>"
 
-    def _answer(self, text: str, form: _Form) -> bytes:
-        answer: bytes = self._call("answer", text, form)
+    def _answer(self, text: str, form: _Form, as_of: _Moment) -> bytes:
+        answer: bytes = self._call("answer", text, form, _text_of(as_of))
         return answer
 
     def _call(self, method: str, *arguments: object) -> Any:
@@ -122,6 +135,13 @@ class Connection:
 
         with _own_errors(self._run_file.url):
             return ray.get(getattr(self._port, method).remote(*arguments))
+
+
+def _text_of(moment: _Moment) -> str | None:
+    """See `graphdb.history.moments.read_moment`."""
+    if isinstance(moment, datetime):
+        return moment.astimezone(UTC).isoformat()
+    return None if moment is None else str(moment)
 
 
 @contextlib.contextmanager

@@ -5,9 +5,21 @@ from collections.abc import Callable, Coroutine
 from threading import Thread, get_ident
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread"]
+__all__ = ["LoopThread", "set_event"]
 
 T = TypeVar("T")
+
+
+def set_event(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
+    """Set an event of this loop. Any thread; on the loop's own at once: much faster than through its pipe."""
+    try:
+        here = asyncio.get_running_loop() is loop
+    except RuntimeError:
+        here = False
+    if here:
+        event.set()
+    else:
+        loop.call_soon_threadsafe(event.set)
 
 
 class LoopThread:

@@ -17,6 +17,7 @@ from actors.shard.incoming import adopt, incoming_state
 from actors.shard.search_state import copy_search, has_search
 from actors.shard.store_directory import KeptBeside, StoreDirectory, StoreLost
 from graphdb.errors import UnavailableError
+from graphdb.history.places import HISTORY
 from graphdb.log.file_log import FileLog, begin_log
 from graphdb.log.file_system import RealFileSystem, storage_error
 from graphdb.log.replay import Replayer
@@ -74,7 +75,9 @@ def back_up_offline(data_dir: Path, target: Path) -> int:
         raise UnavailableError(f"{data_dir} is no data directory")
     with _stopped_service(data_dir), _disk_failures("backing up"):
         present, index, kept = _recovered(data_dir)
-        StoreDirectory(data_dir).back_up(present, index, kept, target)
+        directory = StoreDirectory(data_dir)
+        directory.back_up(present, index, kept, target)
+        directory.back_up_history(index, target)
     return index
 
 
@@ -95,10 +98,11 @@ def restore(backup: Path, data_dir: Path, *, replace: bool) -> int:
         # Copied and not linked: a backup has to stay what it is whatever the service does to its own files.
         shutil.copytree(source.store, new.store)
         shutil.copytree(source.log, new.log, ignore=shutil.ignore_patterns("lock"))
-        # Also where the backup has none: those that are there belong to what is replaced.
-        (draft / "search").mkdir()
-        if (backup / "search").exists():
-            shutil.copytree(backup / "search", draft / "search", dirs_exist_ok=True)
+        for part in ("search", HISTORY):
+            # Also where the backup has none: what is there belongs to what is replaced.
+            (draft / part).mkdir()
+            if (backup / part).exists():
+                shutil.copytree(backup / part, draft / part, dirs_exist_ok=True)
         index = source.read_applied()
         new.write_beside(source.read_beside(index))
         new.write_applied(index)

@@ -4,12 +4,17 @@ It ends with its parent, and fills no more memory than its share. `bounded_proce
 """
 
 import ctypes
+import os
 import resource
 import signal
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["end_with_parent", "limit", "settle"]
+__all__ = ["NICENESS", "end_with_parent", "give_way", "limit", "settle"]
+
+# Measured with four runaway queries on two cores: at 0 point queries take three times as long, at 10 about as
+# long as without; at 19 a query would get next to nothing where others keep the processors busy.
+NICENESS = 10
 
 _PR_SET_PDEATHSIG = 1
 _BESIDE_THE_LIMIT_MB = 256  # address space that is reserved and never filled: stacks of an engine's threads
@@ -31,6 +36,13 @@ def settle(memory_limit_mb: int) -> None:
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # the first that the kernel takes
     limit(resource.RLIMIT_DATA, (memory_limit_mb + _BESIDE_THE_LIMIT_MB) << 20)
+
+
+def give_way() -> None:
+    """Have all threads of this process wait for those of others, and the threads that they start."""
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it has ended
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), NICENESS)
 
 
 def limit(kind: int, wanted: int) -> None:

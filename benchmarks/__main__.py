@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from benchmarks import (
     acl,
     analytical,
+    as_of,
     bulk_index,
     bulk_load,
     columns,
@@ -69,6 +70,7 @@ BENCHMARKS = {
     "bulk_load": Benchmark(bulk_load.run, (*RATIO, PEER)),
     "durable_update": Benchmark(durable_update.run, RATIO),
     "columns": Benchmark(columns.run, RATIO),
+    "as_of": Benchmark(as_of.run, RATIO),
     "analytical": Benchmark(
         analytical.run,
         (ROUNDS, Option("only", str, "", "only the queries whose name has this in it")),

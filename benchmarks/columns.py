@@ -17,7 +17,7 @@ from actors.columns.protocol import ViewSettings
 from actors.wire.server import private_directory
 from benchmarks.durable_update import update_load
 from benchmarks.report import Row, interleave
-from benchmarks.service import RunningService, flight_triples, running_service, work_dir
+from benchmarks.service import BenchmarkError, RunningService, flight_triples, running_service, work_dir
 from graphdb.config.service import Columns
 from graphdb.errors import UnavailableError
 
@@ -28,6 +28,7 @@ QUADS_PER_SECOND = 300_000  # that a view is to be made with, on two cores
 BEHIND_S = 1.0  # that it may be behind at most
 CLIENTS = 64
 _SAMPLE_S = 0.1  # looking takes from what is looked at
+_MADE_TIMEOUT_S = 1_800.0
 
 
 def run(rounds: int, scale: float) -> list[Row]:
@@ -78,7 +79,7 @@ def _client(service: RunningService) -> ColumnClient:
 
 
 def wait_until_following(service: RunningService) -> None:
-    """Until its column view has been made."""
+    """Until its column view has been made. Raises BenchmarkError after half an hour."""
 
     async def wait() -> None:
         columns = _client(service)
@@ -88,7 +89,14 @@ def wait_until_following(service: RunningService) -> None:
                     return
             await asyncio.sleep(_SAMPLE_S)
 
-    asyncio.run(wait())
+    async def wait_in_time() -> None:
+        try:
+            async with asyncio.timeout(_MADE_TIMEOUT_S):
+                await wait()
+        except TimeoutError:
+            raise BenchmarkError(f"the column view was not made within {_MADE_TIMEOUT_S:.0f} s") from None
+
+    asyncio.run(wait_in_time())
 
 
 def view_process(service: RunningService) -> int:

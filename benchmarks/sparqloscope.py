@@ -21,8 +21,9 @@ import sysconfig
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ import httpx
 
 from benchmarks import fuseki, virtuoso
 from benchmarks.columns import view_process, wait_until_following
+from benchmarks.plain_client import PlainClient, PlainClientError
 from benchmarks.process_usage import peak_memory_mb
 from benchmarks.service import BenchmarkError, RunningService, free_port, running_service, stop, work_dir
 from benchmarks.shared_data import DATA_SETS, write_copies
@@ -179,7 +181,7 @@ def run(rounds: int, copies: int, scale: float, only: str, peer: str) -> list[Me
             raise BenchmarkError(f"no query has {only!r} in its name")
         count = sum(1 for _ in triples.open("rb"))
         ours = stack.enter_context(_service(directory, triples))
-        targets = [_Target(OURS, _asking(ours.client, "/sparql"))]
+        targets = [_Target(OURS, _asking(ours.service.url, "/sparql", stack))]
         if peer != "no":
             targets += _peers(directory, triples, stack, others=peer == "yes")
         measured = [_measured(place, query, rounds, targets, ours) for place, query in enumerate(queries)]
@@ -284,17 +286,18 @@ def _mean(numbers: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else 0.0
 
 
-def _asking(client: httpx.Client, path: str) -> Callable[[str], bytes]:
+def _asking(url: str, path: str, stack: ExitStack) -> Callable[[str], bytes]:
     headers = {"Content-Type": "application/sparql-query", "Accept": _JSON}
+    client = stack.enter_context(closing(PlainClient(url, _TIMEOUT_S + 10)))
 
     def answer(text: str) -> bytes:
         try:
-            answered = client.post(path, content=text, headers=headers)
-        except httpx.HTTPError as error:
-            raise _FailedError(type(error).__name__) from error
-        if answered.status_code != httpx.codes.OK:
-            raise _FailedError(answered.text[:200])
-        return answered.content
+            status, body = client.post(path, text.encode(), headers)
+        except PlainClientError as error:
+            raise _FailedError(str(error)) from error
+        if status != HTTPStatus.OK:
+            raise _FailedError(body[:200].decode(errors="replace"))
+        return body
 
     return answer
 
@@ -328,8 +331,8 @@ def _peers(directory: Path, triples: Path, stack: ExitStack, *, others: bool) ->
     for name, begin in ((FUSEKI, _fuseki), (OXIGRAPH, _oxigraph)) if others else ():
         url = begin(directory, triples, stack)
         if url is not None:
-            client = stack.enter_context(httpx.Client(timeout=_TIMEOUT_S, trust_env=False))
-            yield _Target(name, _asking(client, url))
+            server, _, path = url.rpartition("/")
+            yield _Target(name, _asking(server, f"/{path}", stack))
 
 
 def _fuseki(directory: Path, triples: Path, stack: ExitStack) -> str | None:

@@ -1,19 +1,28 @@
-"""Content codings undone: gzip and zstd expand piece by piece, so that little input cannot fill memory."""
+"""Content codings and compressed files undone: gzip and zstd expand piece by piece, so that little input
+cannot fill memory.
+"""
 
+import gzip
+import io
 import zlib
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import IO, Protocol, cast
 
 from backports import zstd
 
 from graphdb.errors import InvalidParameter, UnsupportedMediaType
 
-__all__ = ["ContentDecoder", "content_decoder"]
+__all__ = ["DAMAGES", "ContentDecoder", "CountedReads", "content_decoder", "decompressed", "is_compressed"]
 
 OUTPUT_BYTES = 65_536
 # RFC 9659: the window that a zstd content coding may demand of its reader, 8 MiB.
 ZSTD_WINDOW_LOG = 23
 ENCODINGS = ("identity", "gzip", "zstd")
+DAMAGES = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)  # what reading a damaged file raises
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_READ_BYTES = 1 << 20
 
 
 class ContentDecoder(Protocol):
@@ -113,3 +122,35 @@ class _Compressed:
     def check_complete(self) -> None:
         if not (self._begun and self._member.ended):
             raise InvalidParameter("body", f"the {self._name} data are cut short")
+
+
+class CountedReads(io.RawIOBase):
+    """A raw stream; report is told of bytes as they are read from it."""
+
+    def __init__(self, raw: IO[bytes], report: Callable[[int], None]) -> None:
+        self._raw, self._report = raw, report
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # a buffer is a memoryview here
+        chunk = self._raw.read(len(buffer))
+        buffer[: len(chunk)] = chunk
+        self._report(len(chunk))
+        return len(chunk)
+
+
+def is_compressed(beginning: bytes) -> bool:
+    """Whether a file that begins so is compressed; its name does not tell."""
+    return beginning.startswith((_GZIP_MAGIC, _ZSTD_MAGIC))
+
+
+def decompressed(raw: io.RawIOBase) -> IO[bytes]:
+    """A file's content, compressed or not. Reading raises DAMAGES."""
+    buffered = io.BufferedReader(raw, _READ_BYTES)
+    start = buffered.peek(4)[:4]
+    if start.startswith(_GZIP_MAGIC):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=buffered))
+    if start.startswith(_ZSTD_MAGIC):
+        return cast(IO[bytes], zstd.ZstdFile(buffered))
+    return buffered

@@ -26,6 +26,7 @@ GraphDBError
     NotClustered              a change of the cluster, asked of a node that stands alone
     MembershipRefused         a change of the cluster that its members do not allow
     ChangesForgotten          changes that the log does not have any more
+    HistoryForgotten          a past state that cannot be made any more
     EvaluationFailed          the engine refused a request that parses
     UnknownFunction           a function that GeoSPARQL does not have
     BadGeometry               a geometry that cannot be read, or that an operation is not defined for
@@ -63,6 +64,7 @@ __all__ = [
     "EvaluationFailed",
     "Forbidden",
     "GraphDBError",
+    "HistoryForgotten",
     "HostNotAllowed",
     "IndexNotReached",
     "InvalidParameter",
@@ -405,6 +407,20 @@ class ChangesForgotten(RequestError):
         return (
             f"what has changed since {self.since} cannot be told (any more): read everything anew, and go on "
             f"from {self.first_index - 1} or later"
+        )
+
+
+class HistoryForgotten(RequestError):
+    """A state of the past that the changes which are kept do not lead back to; the oldest is oldest_index."""
+
+    def __init__(self, asked: str, oldest_index: int) -> None:
+        super().__init__(asked, oldest_index)
+        self.asked, self.oldest_index = asked, oldest_index
+
+    def __str__(self) -> str:
+        return (
+            f"the state as of {self.asked} is no longer kept: the oldest is that of log index "
+            f"{self.oldest_index}"
         )
 
 

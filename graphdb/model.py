@@ -8,10 +8,13 @@ from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad
 
 __all__ = [
     "APPLIED_BEFORE",
+    "UNKNOWN_AUTHOR",
+    "Author",
     "ChangeSet",
     "Confirmation",
     "EntryKind",
     "GraphName",
+    "Interface",
     "LogEntry",
     "NamedGraph",
     "Outcome",
@@ -91,6 +94,36 @@ class EntryKind(IntEnum):
         return self in (EntryKind.ALERTS, EntryKind.SAVED_QUERIES, EntryKind.NAMESPACES)
 
 
+class Interface(IntEnum):
+    """By which interface a write came. The numbers are on disk: they never change meaning."""
+
+    UNKNOWN = 0  # written before entries said so, or by a part of the node that has no interface
+    SPARQL_UPDATE = 1
+    GRAPH_STORE = 2
+    GRAPHQL = 3
+    RDF4J = 4
+    HOLONIC = 5
+    MCP = 6
+    NODE = 7  # the node itself, such as for the data of a first start
+    REVERT = 8
+    NOTEBOOK = 9  # `graphdb.connect()`
+
+    @property
+    def word(self) -> str:
+        """As clients read it: `sparql-update`."""
+        return self.name.lower().replace("_", "-")
+
+
+class Author(NamedTuple):
+    """Who wrote an entry. name is `Principal.qualified_name`, empty where nobody has signed in."""
+
+    name: str = ""
+    interface: Interface = Interface.UNKNOWN
+
+
+UNKNOWN_AUTHOR = Author()
+
+
 class LogEntry(NamedTuple):
     """One place in the update log.
 
@@ -107,6 +140,7 @@ class LogEntry(NamedTuple):
     request_id: bytes
     timestamp_ms: int
     payload: bytes
+    author: Author = UNKNOWN_AUTHOR
 
     def __repr__(self) -> str:
         """Without the payload."""
@@ -115,7 +149,8 @@ class LogEntry(NamedTuple):
 
     def at(self, log_index: int, raft_term: int = 0) -> "LogEntry":
         """The same entry at another place of a log."""
-        return LogEntry(log_index, raft_term, self.kind, self.request_id, self.timestamp_ms, self.payload)
+        _, _, kind, request_id, timestamp_ms, payload, author = self
+        return LogEntry(log_index, raft_term, kind, request_id, timestamp_ms, payload, author)
 
 
 APPLIED_BEFORE = "applied before"

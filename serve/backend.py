@@ -13,11 +13,14 @@ from graphdb.access.visibility import Visibility
 from graphdb.alerts.definition import Definition
 from graphdb.errors import GraphDBError
 from graphdb.graphql.edits import Edits
+from graphdb.history.asked import AskedChanges
+from graphdb.history.moments import Moment
+from graphdb.history.pages import At, Difference, HistoryPage, PageRequest
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
 from graphdb.log.views import ViewStatus
-from graphdb.model import Confirmation, GraphName, NamedGraph, Outcome
+from graphdb.model import Author, Confirmation, GraphName, NamedGraph, Outcome
 from graphdb.node import (
     ClusterMember,
     ClusterReport,
@@ -45,6 +48,7 @@ from graphdb.transactions.read_set import ReadPattern
 __all__ = [
     "Admin",
     "AlertRequests",
+    "AnswerOrigin",
     "AnswerStream",
     "ChangeStream",
     "Changes",
@@ -57,12 +61,14 @@ __all__ = [
     "GraphNode",
     "GraphReads",
     "GraphWrites",
+    "History",
     "LiveReport",
     "LiveSink",
     "Namespaces",
     "NodeStatus",
     "Progress",
     "Queries",
+    "QueryOutcome",
     "QueryRequest",
     "RunningQueries",
     "RunningQuery",
@@ -74,13 +80,28 @@ __all__ = [
 ]
 
 
-class AnswerStream(Protocol):
-    """The answer to one query, which a reader produces while it is read. Used on one event loop."""
+class AnswerOrigin(Protocol):
+    """Where the answer to one query comes from."""
 
-    query_id: str
-    snapshot_index: int  # the answer is of the state at this log index, or of a later one
-    is_exact: bool  # of exactly this one
-    where: str  # which process evaluates it
+    @property
+    def query_id(self) -> str:
+        """As on the list of running queries."""
+
+    @property
+    def snapshot_index(self) -> int:
+        """The answer is of the state at this log index, or of a later one."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is of exactly this one."""
+
+    @property
+    def where(self) -> str:
+        """Which process evaluates it."""
+
+
+class AnswerStream(AnswerOrigin, Protocol):
+    """The answer to one query, which a reader produces while it is read. Used on one event loop."""
 
     async def read(self) -> bytes | None:
         """The next piece of the answer in the format asked for, about 64 kB; None at its end.
@@ -93,6 +114,18 @@ class AnswerStream(Protocol):
 
     def close(self) -> None:
         """Stop reading, and end the query if it is still running. Closing twice is allowed."""
+
+
+class QueryOutcome(Protocol):
+    """Is told what has become of a query that `GraphReads.begin_query` began: one of both, once, on the event
+    loop.
+    """
+
+    def answered(self, origin: AnswerOrigin, body: bytes) -> None:
+        """This is all of the answer."""
+
+    def goes_on(self, start: Callable[[], Awaitable[AnswerStream]]) -> None:
+        """The answer is long, or not there: start is to be awaited, as `GraphReads.start_query`."""
 
 
 class ChangeStream(Protocol):
@@ -212,6 +245,14 @@ class GraphReads(Protocol):
         Waits, within bounds, for a free reader. The caller closes the stream; cancelling the call ends the
         query.
         Raises LimitExceeded, HostNotAllowed, Overloaded, QueryTimeout, QueryCancelled, UnavailableError.
+        """
+
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        """Begin a query that may take long without waiting for anything, if that is possible now; None where
+        it has to be asked of `start_query`. Otherwise outcome is told of it later, unless what is returned is
+        called before: nobody wants the answer any more, and the query ends.
+
+        Raises LimitExceeded, HostNotAllowed.
         """
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
@@ -355,8 +396,16 @@ class GraphLive(Protocol):
 class Queries(Protocol):
     """Reading the graph with a visibility. check_query may be called on any thread."""
 
-    async def reads(self, visibility: Visibility) -> GraphReads:
-        """The visible graph, at the state of the call or a later one. Raises UnavailableError."""
+    async def reads(
+        self, visibility: Visibility, as_of: Moment | None = None, timeout_s: float = 0.0
+    ) -> GraphReads:
+        """The visible graph, at the state of the call or a later one. Raises UnavailableError.
+
+        as_of: exactly the state at a moment, and of it what was visible then and is visible now. This waits
+        up to timeout_s for a moment of the future, and for the state to be made. It also raises
+        InvalidParameter (the moment does not come in time, or is before all entries), HistoryForgotten and
+        LimitExceeded. A query that names a state itself is refused unless that has been asked for so.
+        """
 
     def whole_reads(self) -> GraphReads:
         """The whole graph, as `reads` for a visibility of everything."""
@@ -531,10 +580,10 @@ class Progress(Protocol):
 class Writing(Protocol):
     """Writing to the graph with a visibility."""
 
-    def writes(self, visibility: Visibility) -> GraphWrites:
-        """Writing to the visible graph."""
+    def writes(self, visibility: Visibility, author: Author = ...) -> GraphWrites:
+        """Writing to the visible graph; author is what the log says of who has written."""
 
-    def begin_update(self, update: Update, outcome: Outcome) -> bool:
+    def begin_update(self, update: Update, outcome: Outcome, author: Author = ...) -> bool:
         """`GraphWrites.update` for INSERT DATA and DELETE DATA of few quads, with everything visible, without
         a task: its end is reported to outcome, after this call. On the event loop.
 
@@ -556,6 +605,24 @@ class Changes(Protocol):
 
     def live_report(self) -> LiveReport:
         """The same in figures; never blocks, never raises."""
+
+
+class History(Protocol):
+    """The changes of the past, as far back as they are kept. Only what is visible now, and was then."""
+
+    async def page(self, asked: PageRequest, visibility: Visibility) -> HistoryPage:
+        """As many changes as fit on a page, and as are found in a second or two; the newest first.
+
+        Raises HistoryForgotten, IndexNotReached, LimitExceeded, UnavailableError.
+        """
+
+    async def difference(
+        self, asked: AskedChanges, since: At, until: At | None, visibility: Visibility
+    ) -> Difference:
+        """The net change from the state at since to the one at until (None: now), which may be older.
+
+        Raises as `page`, and QueryTimeout.
+        """
 
 
 class Admin(Protocol):
@@ -613,6 +680,8 @@ class GraphNode(Protocol):
     def writing(self) -> Writing: ...
     @property
     def changes(self) -> Changes: ...
+    @property
+    def history(self) -> History: ...
     @property
     def alerts(self) -> AlertRequests: ...
     @property

@@ -14,6 +14,7 @@ from graphdb.errors import (
     ChangesForgotten,
     Forbidden,
     GraphDBError,
+    HistoryForgotten,
     HostNotAllowed,
     KeyReused,
     LockedOut,
@@ -58,6 +59,7 @@ STATUS: dict[type[GraphDBError], int] = {
     HostNotAllowed: 403,
     KeyReused: 422,
     ChangesForgotten: 410,
+    HistoryForgotten: 410,
     NotClustered: 409,
     MembershipRefused: 409,
     UnavailableError: 503,
@@ -111,6 +113,8 @@ def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = Non
         headers["Connection"] = "close"
     if isinstance(error, ChangesForgotten):
         return error_response(status, str(error), headers, code="resnapshot", first_index=error.first_index)
+    if isinstance(error, HistoryForgotten):
+        return error_response(status, str(error), headers, oldest_index=error.oldest_index)
     if isinstance(error, ShapesViolated) and error.report is not None:
         return error_response(status, str(error), headers, report=error.report)
     return error_response(status, public_text(error), headers)

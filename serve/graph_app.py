@@ -42,6 +42,7 @@ from serve.graph.graph_store import GraphStoreEndpoint
 from serve.graph.graphql.graphql_endpoint import RowReader
 from serve.graph.graphql.graphql_routes import graphql_routes
 from serve.graph.hints import Hints
+from serve.graph.history import HistoryEndpoint
 from serve.graph.holonic.holonic_routes import holonic_routes
 from serve.graph.holonic.holonic_service import HolonicService
 from serve.graph.holonic.holons import MembraneEndpoint
@@ -71,7 +72,7 @@ from serve.graph.saved_queries import saved_query_routes
 from serve.graph.shacl import ShaclEndpoint, ValidationReader
 from serve.graph.sparql import SparqlEndpoint, UpdateEndpoint
 from serve.port.application import PortApplication, QuickPaths
-from serve.routing import ByRawPath, Handler, methods_of, not_found, resource
+from serve.routing import ByRawPath, Handler, methods_of, not_found, resource, responding
 from serve.workbench.pages import Workbench
 
 __all__ = ["build_app", "described"]
@@ -103,6 +104,9 @@ ENDPOINTS = {
     "/holonic/health": "whether holons, their layers and portals are at /holonic/holons and /holonic/portals",
     "/geospatial/evaluate": "one call of a GeoSPARQL function, POST",
     "/changes": "the changes of every write, GET, as lines of JSON or Server-Sent Events; ?since=INDEX",
+    "/history": "what changed, by whom and when, GET; ?resource=IRI, ?graph=IRI or a triple pattern",
+    "/diff": "the net change from one state to another, GET; ?from=INDEX&to=INDEX, or times",
+    "/revert": "back to an earlier state, POST; ?to=INDEX, &graph=IRI or &resource=IRI",
     "/ws": "live queries, a WebSocket",
     "/alerts": "scheduled queries that call webhooks: GET, POST, DELETE",
     "/queries": "the running queries, GET; DELETE /queries/{id} cancels one",
@@ -237,7 +241,15 @@ def _routes(
         limits.max_query_bytes,
     )
     check = QueryCheckEndpoint(node.queries, reader, explainer, server.max_body_bytes, limits)
-    data = GraphStoreEndpoint(node.queries, node.progress, node.writing, workers, tags, server.max_body_bytes)
+    data = GraphStoreEndpoint(
+        node.queries,
+        node.progress,
+        node.writing,
+        workers,
+        tags,
+        server.max_body_bytes,
+        server.max_load_bytes,
+    )
     validations = ValidationReader(
         server.query_timeout_seconds,
         server.max_body_bytes,
@@ -253,6 +265,7 @@ def _routes(
     sockets = SocketCounts()
     live = LiveSocketEndpoint(node.changes, settings, sockets)
     changes = ChangesEndpoint(node.progress, node.changes, server.query_timeout_seconds)
+    history = HistoryEndpoint(node.history, node.writing, node.progress, server.query_timeout_seconds)
     metrics.registry.register(LiveMetrics(node.changes, sockets, changes))
     metrics.registry.register(TransactionMetrics(node.transactions))
     metrics.registry.register(AccessMetrics(access))
@@ -277,6 +290,9 @@ def _routes(
         *holonic_routes(holonic, portals, membrane, index),
         resource("/geospatial/evaluate", post=geospatial.post),
         resource("/changes", index, get=changes.get),
+        resource("/history", index, get=history.get),
+        resource("/diff", index, get=history.diff),
+        resource("/revert", index, post=history.revert),
         WebSocketRoute("/ws", live),
         resource("/ws", get=live.get),
         *alert_routes(node.alerts, server.max_body_bytes),
@@ -305,7 +321,12 @@ def _routes(
         resources = ResourceEndpoint(bases, node.queries, reader, answers, has_workbench=has_workbench)
         routes.append(resource("/{path:path}", index, get=resources.get))
     quick_updates = QuickUpdates(node.writing, accounts, server.max_body_bytes, limits, index)
-    quick = QuickPaths({QUERY_PATH: QuickAnswers(node.queries, reader, answers), UPDATE_PATH: quick_updates})
+    quick = QuickPaths(
+        {
+            QUERY_PATH: QuickAnswers(node.queries, reader, answers, responding(index)),
+            UPDATE_PATH: quick_updates,
+        }
+    )
     return routes, quick
 
 

@@ -5,6 +5,7 @@ Each is plain ASGI and catches its own errors, so no middleware is needed betwee
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from starlette.requests import ClientDisconnect, Request
@@ -20,17 +21,22 @@ __all__ = [
     "ByRawPath",
     "Failed",
     "Handler",
+    "Responding",
     "methods_of",
     "not_found",
     "refuse_websocket",
     "resource",
     "resource_where",
+    "responding",
     "without_body",
 ]
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 Failed: TypeAlias = Callable[[GraphDBError, Mapping[str, str]], Response]
 """Makes the response to an error, with further headers, as `failure_response` does."""
+
+Responding: TypeAlias = Callable[[Handler], ASGIApp]
+"""Makes ASGI of a handler. An error of it becomes a response with its status."""
 
 log = logging.getLogger(__name__)
 
@@ -54,23 +60,39 @@ class _Resource:
         if any(scope["path_params"][name] != value for name, value in self._only.items()):
             return await not_found(scope, receive, send)
         handler = self._handlers.get(scope["method"], self._other_method)
-        try:
-            response = await handler(Request(scope, receive))
-            await response(scope, receive, send)
-        except AnswerBroken:
-            raise
-        except ClientDisconnect:
-            log.debug("a client went away before its request was complete")
-        except GraphDBError as error:
-            await self._failed(error, self._failure_headers())(scope, receive, send)
-        except Exception:
-            log.exception("%s %s failed", scope["method"], scope["path"])
-            await error_response(500, "internal server error")(scope, receive, send)
+        await _respond(handler, self._failure_headers, self._failed, scope, receive, send)
 
     async def _other_method(self, request: Request) -> Response:
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=self._allow)
         return error_response(405, f"{request.method} is not allowed here", self._allow)
+
+
+async def _respond(
+    handler: Handler,
+    failure_headers: Callable[[], dict[str, str]],
+    failed: Failed,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
+    try:
+        response = await handler(Request(scope, receive))
+        await response(scope, receive, send)
+    except AnswerBroken:
+        raise
+    except ClientDisconnect:
+        log.debug("a client went away before its request was complete")
+    except GraphDBError as error:
+        await failed(error, failure_headers())(scope, receive, send)
+    except Exception:
+        log.exception("%s %s failed", scope["method"], scope["path"])
+        await error_response(500, "internal server error")(scope, receive, send)
+
+
+def responding(failure_headers: Callable[[], dict[str, str]]) -> Responding:
+    """What makes ASGI of a handler, as `resource` does."""
+    return lambda handler: partial(_respond, handler, failure_headers, failure_response)
 
 
 def resource(

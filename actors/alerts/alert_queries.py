@@ -16,7 +16,7 @@ from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter, LimitExceeded, QuerySyntaxError, QueryTimeout
 from graphdb.model import Confirmation
 from graphdb.node import Consistency, QueryRequest
-from graphdb.planning.gate import read_query, read_update
+from graphdb.planning.gate import check_present, read_query, read_update
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.syntax import Query
@@ -27,8 +27,8 @@ __all__ = ["AlertLog", "AlertProgress", "AlertQueries", "AlertReads", "AnswerStr
 class AnswerStream(Protocol):
     """An answer of a reader, as it is made; see `serve.backend.AnswerStream`."""
 
-    snapshot_index: int
-
+    @property
+    def snapshot_index(self) -> int: ...
     async def read(self) -> bytes | None: ...
     def close(self) -> None: ...
 
@@ -82,7 +82,9 @@ class AlertQueries:
         """Raises QuerySyntaxError, LimitExceeded, HostNotAllowed; InvalidParameter where it is neither SELECT
         nor ASK.
         """
-        self._node.check_query(await asyncio.to_thread(self._read, text))
+        query = await asyncio.to_thread(self._read, text)
+        check_present(query)
+        self._node.check_query(query)
 
     def _read(self, text: str) -> Query:
         try:

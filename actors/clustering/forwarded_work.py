@@ -106,13 +106,16 @@ class ForwardedWork:
         answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
         try:
             write = SparqlUpdate.decode(request.body)
-            if not write.visibility.is_whole or write.using != Dataset():
+            if not write.writer.visibility.is_whole or write.using != Dataset():
                 return None
             if len(write.text) > SHORT_TEXT_CHARACTERS:
                 return None
             update = read_plain_update(write.text, write.base_iri, self._limits)
             request_id = bytes.fromhex(request.request_id)
-            if update is None or not self._writing.begin_update(update, answer, request_id, write.since):
+            author = write.writer.author
+            if update is None or not self._writing.begin_update(
+                update, answer, author, request_id, write.since
+            ):
                 return None
         except Exception as error:  # noqa: BLE001 whoever asked gets it
             answer.set_exception(error)
@@ -141,7 +144,7 @@ class ForwardedWork:
             return await self._saved_queries.change(write.command, request_id, write.since)
         if isinstance(write, NamespaceChange):
             return await self._namespaces.change(write.command, request_id, write.since)
-        writes = self._writing.writes(write.visibility)
+        writes = self._writing.writes(write.writer.visibility, write.writer.author)
         if isinstance(write, SparqlUpdate):
             update = await self._read(write)
             return await writes.update(update, write.using, request_id, write.since)

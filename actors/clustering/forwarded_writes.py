@@ -10,7 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, get_args
 
 import orjson
 from pyoxigraph import NamedNode
@@ -23,7 +23,7 @@ from graphdb.access.visibility import Visibility
 from graphdb.alerts.commands import Command, decode_command, encode_command
 from graphdb.errors import CorruptionError, GraphDBError, OutcomeUnknown
 from graphdb.graphql.edits import Edits
-from graphdb.model import Confirmation
+from graphdb.model import UNKNOWN_AUTHOR, Author, Confirmation, Interface
 from graphdb.namespaces import NamespaceCommand, decode_namespace_command, encode_namespace_command
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import QuadPatch, decode_patch
@@ -44,6 +44,7 @@ __all__ = [
     "SavedQueryChange",
     "SparqlUpdate",
     "TransactionWrite",
+    "WrittenBy",
     "decode_confirmation",
     "decode_write",
     "encode_confirmation",
@@ -53,6 +54,15 @@ __all__ = [
 C = TypeVar("C")
 _LENGTH = struct.Struct("<I")
 _VISIBILITY = "sight"  # as nodes of earlier versions call it
+_AUTHOR = "author", "interface"  # of a write; nodes of earlier versions do not say
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBy:
+    """Who writes: what of the graph they see, and what the log says of them."""
+
+    visibility: Visibility
+    author: Author = UNKNOWN_AUTHOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +75,13 @@ class SparqlUpdate:
     base_iri: str | None
     using: Dataset
     since: int  # the write may be in the log behind this index already
-    visibility: Visibility  # of whoever writes
+    writer: WrittenBy
 
     def encode(self) -> bytes:
         graphs = [
             [graph.value for graph in part] for part in (self.using.default_graphs, self.using.named_graphs)
         ]
-        head = {"base_iri": self.base_iri, "using": graphs} | _terms(self.since, self.visibility)
+        head = {"base_iri": self.base_iri, "using": graphs} | _terms(self.since, self.writer)
         return _join(head, self.text.encode())
 
     @classmethod
@@ -79,7 +89,7 @@ class SparqlUpdate:
         head, text = _split(body)
         default_graphs, named_graphs = (tuple(map(NamedNode, part)) for part in head["using"])
         using = Dataset(default_graphs, named_graphs)
-        return cls(text.decode(), head["base_iri"], using, head["since"], _visibility(head))
+        return cls(text.decode(), head["base_iri"], using, head["since"], _writer(head))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ class GraphWrite:
     replace: bool
     base_iri: str | None
     since: int
-    visibility: Visibility
+    writer: WrittenBy
     clear: bool = False
     keep_blank_nodes: bool = False
 
@@ -109,16 +119,17 @@ class GraphWrite:
             "clear": self.clear,
             "keep_blank_nodes": self.keep_blank_nodes,
         }
-        return _join(head | _terms(self.since, self.visibility), self.document)
+        return _join(head | _terms(self.since, self.writer), self.document)
 
     @classmethod
     def decode(cls, body: bytes) -> "GraphWrite":
         head, document = _split(body)
         syntax = next(syntax for syntax in RdfSyntax if syntax.value == head["syntax"])
         graph = _named(head["graph"])
-        visibility = _visibility(head)
-        del head[_VISIBILITY]
-        return cls(document, **head | {"syntax": syntax, "graph": graph, "visibility": visibility})
+        writer = _writer(head)
+        for name in (_VISIBILITY, *_AUTHOR):
+            head.pop(name, None)
+        return cls(document, **head | {"syntax": syntax, "graph": graph, "writer": writer})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +140,15 @@ class GraphDeletion:
 
     graph: NamedNode | None
     since: int
-    visibility: Visibility
+    writer: WrittenBy
 
     def encode(self) -> bytes:
-        return _join({"graph": _iri_of(self.graph)} | _terms(self.since, self.visibility), b"")
+        return _join({"graph": _iri_of(self.graph)} | _terms(self.since, self.writer), b"")
 
     @classmethod
     def decode(cls, body: bytes) -> "GraphDeletion":
         head, _ = _split(body)
-        return cls(_named(head["graph"]), head["since"], _visibility(head))
+        return cls(_named(head["graph"]), head["since"], _writer(head))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,16 +159,16 @@ class QuadPatchWrite:
 
     patch: QuadPatch = field(repr=False)
     since: int
-    visibility: Visibility
+    writer: WrittenBy
 
     def encode(self) -> bytes:
-        head = {"replaces_all": self.patch.replaces_all} | _terms(self.since, self.visibility)
+        head = {"replaces_all": self.patch.replaces_all} | _terms(self.since, self.writer)
         return _join(head, self.patch.encode())
 
     @classmethod
     def decode(cls, body: bytes) -> "QuadPatchWrite":
         head, rows = _split(body)
-        return cls(decode_patch(rows, head["replaces_all"]), head["since"], _visibility(head))
+        return cls(decode_patch(rows, head["replaces_all"]), head["since"], _writer(head))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +179,15 @@ class ResourceEdits:
 
     edits: Edits = field(repr=False)
     since: int
-    visibility: Visibility
+    writer: WrittenBy
 
     def encode(self) -> bytes:
-        return _join(_terms(self.since, self.visibility), self.edits.encode())
+        return _join(_terms(self.since, self.writer), self.edits.encode())
 
     @classmethod
     def decode(cls, body: bytes) -> "ResourceEdits":
         head, edits = _split(body)
-        return cls(Edits.decode(edits), head["since"], _visibility(head))
+        return cls(Edits.decode(edits), head["since"], _writer(head))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +198,15 @@ class TransactionWrite:
 
     commit: TransactionCommit = field(repr=False)
     since: int
-    visibility: Visibility
+    writer: WrittenBy
 
     def encode(self) -> bytes:
-        return _join(_terms(self.since, self.visibility), self.commit.encode())
+        return _join(_terms(self.since, self.writer), self.commit.encode())
 
     @classmethod
     def decode(cls, body: bytes) -> "TransactionWrite":
         head, commit = _split(body)
-        return cls(TransactionCommit.decode(commit), head["since"], _visibility(head))
+        return cls(TransactionCommit.decode(commit), head["since"], _writer(head))
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,12 +292,15 @@ def _split(body: bytes) -> tuple[dict[str, Any], bytes]:
     return orjson.loads(body[_LENGTH.size : end]), body[end:]
 
 
-def _terms(since: int, visibility: Visibility) -> dict[str, Any]:
-    return {"since": since, _VISIBILITY: visibility.to_json()}
+def _terms(since: int, writer: WrittenBy) -> dict[str, Any]:
+    visibility, author = writer.visibility.to_json(), zip(_AUTHOR, writer.author, strict=True)
+    return {"since": since, _VISIBILITY: visibility, **dict(author)}
 
 
-def _visibility(head: dict[str, Any]) -> Visibility:
-    return Visibility.from_json(head[_VISIBILITY])
+def _writer(head: dict[str, Any]) -> WrittenBy:
+    name, interface = map(head.get, _AUTHOR)
+    author = UNKNOWN_AUTHOR if interface is None else Author(name or "", Interface(interface))
+    return WrittenBy(Visibility.from_json(head[_VISIBILITY]), author)
 
 
 def _iri_of(graph: NamedNode | None) -> str | None:
@@ -302,10 +316,23 @@ _OUTCOME = struct.Struct("<?I")
 _REQUESTS_MAX, _BYTES_MAX = 256, 4 << 20  # in one call
 
 
+class Answer(Protocol):
+    """Receives the answer to a forwarded request, once, on the event loop. An `asyncio.Future` is one."""
+
+    def done(self) -> bool:
+        """Whether it has it already, or nobody waits any more."""
+
+    def set_result(self, result: bytes, /) -> None:
+        """What the other node has answered."""
+
+    def set_exception(self, exception: GraphDBError, /) -> None:
+        """What it has raised, or why it is unknown how the request has ended."""
+
+
 @dataclass(slots=True)
 class _Waiting:
     request: ForwardedRequest
-    answer: "asyncio.Future[bytes]"
+    answer: Answer
 
 
 class ForwardBatches:
@@ -322,13 +349,16 @@ class ForwardBatches:
 
     async def forward(self, request: ForwardedRequest) -> bytes:
         """As `RaftLogClient.forward`."""
-        loop = asyncio.get_running_loop()
-        waiting = _Waiting(request, loop.create_future())
-        self._queue.append(waiting)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.begin(request, answer)
+        return await answer
+
+    def begin(self, request: ForwardedRequest, answer: Answer) -> None:
+        """`forward`, whose outcome goes to answer, after this call."""
+        self._queue.append(_Waiting(request, answer))
         self._gathering.note_request()
         if self._calling is None:
-            self._calling = loop.create_task(self._call_all())
-        return await waiting.answer
+            self._calling = asyncio.get_running_loop().create_task(self._call_all())
 
     async def _call_all(self) -> None:
         """Until nobody waits any more."""
@@ -366,7 +396,7 @@ class ForwardBatches:
         return taken
 
 
-def _settle(answer: "asyncio.Future[bytes]", outcome: bytes | GraphDBError) -> None:
+def _settle(answer: Answer, outcome: bytes | GraphDBError) -> None:
     if answer.done():
         return
     if isinstance(outcome, bytes):

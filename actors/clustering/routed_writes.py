@@ -23,6 +23,7 @@ from actors.clustering.forwarded_writes import (
     ResourceEdits,
     SparqlUpdate,
     TransactionWrite,
+    WrittenBy,
     decode_confirmation,
 )
 from actors.node.open_store import CurrentStore
@@ -32,10 +33,17 @@ from actors.raft.log_requests import ForwardedRequest
 from actors.raft.raft_log_client import RaftLogClient
 from actors.worker_thread import on_thread
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
-from graphdb.errors import BodyTooLarge, LogUnavailable, NotLeader, OutcomeUnknown, UnavailableError
+from graphdb.errors import (
+    BodyTooLarge,
+    GraphDBError,
+    LogUnavailable,
+    NotLeader,
+    OutcomeUnknown,
+    UnavailableError,
+)
 from graphdb.graphql.edits import Edits
 from graphdb.log import request_ids
-from graphdb.model import Confirmation, Outcome
+from graphdb.model import UNKNOWN_AUTHOR, Author, Confirmation, Outcome
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import QuadPatch
 from graphdb.sparql.dataset import Dataset
@@ -84,6 +92,7 @@ class WriteRouter:
         self._cluster = cluster
         self._committed_index = committed_index
         self._wait_for_index = wait_for_index
+        self._seen_here = _SeenHere(wait_for_index)
         self._write_timeout_s = write_timeout_s
         self._batches: dict[int, ForwardBatches] = {}
 
@@ -129,10 +138,22 @@ class WriteRouter:
         """A write that is to be tried."""
         return Begun(request_id or request_ids.fresh(os.urandom(16)), self._committed_index())
 
+    def begin_forward(self, leader_id: int, request_id: bytes, write: SparqlUpdate, outcome: Outcome) -> None:
+        """Have the leader perform a quick write; the outcome of this one try goes to outcome, after this
+        call.
+        """
+        answer = _Forwarded(outcome, self._seen_here)
+        self._batches_to(leader_id).begin(_request_of(request_id, lambda: write), answer)
+
     @property
     def leads(self) -> bool:
         """Whether this node leads, as far as it knows."""
         return self._cluster.leads
+
+    @property
+    def leader_id(self) -> int | None:
+        """The node that leads, as far as this one knows."""
+        return self._cluster.view.leader_id if self._cluster.view is not None else None
 
     async def _leader(self, unknown: OutcomeUnknown | None) -> int:
         try:
@@ -184,10 +205,10 @@ class RoutedWrites:
     """See `serve.backend.GraphWrites`. The visibility goes with each write, which the leader plans by it."""
 
     def __init__(
-        self, own: StoreWrites, visibility: Visibility, router: WriteRouter, current: CurrentStore
+        self, own: StoreWrites, writer: WrittenBy, router: WriteRouter, current: CurrentStore
     ) -> None:
-        """own are those of this node with the same visibility, for where it leads."""
-        self._own, self._visibility, self._router, self._current = own, visibility, router, current
+        """own are those of this node for the same writer, for where it leads."""
+        self._own, self._writer, self._router, self._current = own, writer, router, current
 
     async def update(
         self,
@@ -200,7 +221,7 @@ class RoutedWrites:
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.update(update, using, own_id, since),
-            lambda since: SparqlUpdate(update.text, update.base_iri, using, since, self._visibility),
+            lambda since: SparqlUpdate(update.text, update.base_iri, using, since, self._writer),
             quick=is_quick(update),
             begun=begun,
         )
@@ -240,9 +261,7 @@ class RoutedWrites:
                 lambda own_id, since: self._own.write_graph(
                     _pieces(spool), syntax, request_id=own_id, since=since, **options
                 ),
-                lambda since: GraphWrite(
-                    _whole(spool), syntax, since=since, visibility=self._visibility, **options
-                ),
+                lambda since: GraphWrite(_whole(spool), syntax, since=since, writer=self._writer, **options),
             )
 
     async def delete_graph(self, graph: NamedNode | None, request_id: bytes | None = None) -> Confirmation:
@@ -250,7 +269,7 @@ class RoutedWrites:
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.delete_graph(graph, own_id, since),
-            lambda since: GraphDeletion(graph, since, self._visibility),
+            lambda since: GraphDeletion(graph, since, self._writer),
         )
 
     async def patch(self, patch: QuadPatch, request_id: bytes | None = None) -> Confirmation:
@@ -258,7 +277,7 @@ class RoutedWrites:
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.patch(patch, own_id, since),
-            lambda since: QuadPatchWrite(patch, since, self._visibility),
+            lambda since: QuadPatchWrite(patch, since, self._writer),
         )
 
     async def edit(self, edits: Edits, request_id: bytes | None = None) -> Confirmation:
@@ -266,7 +285,7 @@ class RoutedWrites:
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.edit(edits, own_id, since),
-            lambda since: ResourceEdits(edits, since, self._visibility),
+            lambda since: ResourceEdits(edits, since, self._writer),
         )
 
     async def commit(self, commit: TransactionCommit, request_id: bytes | None = None) -> Confirmation:
@@ -274,8 +293,64 @@ class RoutedWrites:
         return await self._router.route(
             request_id,
             lambda own_id, since: self._own.commit(commit, own_id, since),
-            lambda since: TransactionWrite(commit, since, self._visibility),
+            lambda since: TransactionWrite(commit, since, self._writer),
         )
+
+
+class _SeenHere:
+    """Confirmations of the leader, given out when this node has applied what they confirm, if that is soon:
+    who writes here can read it here.
+    """
+
+    def __init__(self, wait_for_index: Callable[[int, float], Awaitable[None]]) -> None:
+        self._wait_for_index = wait_for_index
+        self._come: list[tuple[Confirmation, Outcome]] = []  # in this step of the event loop
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, confirmation: Confirmation, outcome: Outcome) -> None:
+        """Give outcome the confirmation. Those that come together wait together."""
+        if not self._come:
+            task = asyncio.get_running_loop().create_task(self._give_out())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        self._come.append((confirmation, outcome))
+
+    async def _give_out(self) -> None:
+        waiting, self._come = self._come, []
+        index = max(confirmation.snapshot_index for confirmation, _ in waiting)
+        try:
+            with contextlib.suppress(UnavailableError):
+                await self._wait_for_index(index, _SEEN_HERE_S)
+        finally:
+            for confirmation, outcome in waiting:
+                if not outcome.done():
+                    outcome.set_result(confirmation)
+
+
+class _Forwarded:
+    """The `Answer` to a write that was forwarded without a task of its own."""
+
+    __slots__ = ("_outcome", "_seen_here")
+
+    def __init__(self, outcome: Outcome, seen_here: _SeenHere) -> None:
+        self._outcome, self._seen_here = outcome, seen_here
+
+    def done(self) -> bool:
+        """See `Answer`."""
+        return self._outcome.done()
+
+    def set_result(self, result: bytes, /) -> None:
+        """See `Answer`."""
+        try:
+            confirmation = decode_confirmation(result)
+        except (ValueError, TypeError):
+            self._outcome.set_exception(OutcomeUnknown("an answer that cannot be understood"))
+        else:
+            self._seen_here.add(confirmation, self._outcome)
+
+    def set_exception(self, exception: GraphDBError, /) -> None:
+        """See `Answer`."""
+        self._outcome.set_exception(exception)
 
 
 class RoutedWriting:
@@ -286,28 +361,35 @@ class RoutedWriting:
         self._own, self._router, self._current = own, router, current
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def writes(self, visibility: Visibility) -> RoutedWrites:
+    def writes(self, visibility: Visibility, author: Author = UNKNOWN_AUTHOR) -> RoutedWrites:
         """See `serve.backend.Writing.writes`."""
-        return RoutedWrites(self._own.writes(visibility), visibility, self._router, self._current)
+        own, writer = self._own.writes(visibility, author), WrittenBy(visibility, author)
+        return RoutedWrites(own, writer, self._router, self._current)
 
-    def begin_update(self, update: Update, outcome: Outcome) -> bool:
-        """See `serve.backend.Writing.begin_update`. Where another node leads, a task takes it there."""
+    def begin_update(self, update: Update, outcome: Outcome, author: Author = UNKNOWN_AUTHOR) -> bool:
+        """See `serve.backend.Writing.begin_update`. A task routes it only where the first try fails."""
         if not is_quick(update):
             return False
         begun = self._router.begin()
-        if not self._router.leads:
-            self._go_on(update, outcome, begun)
-            return True
-        first = _FirstTry(begun, outcome, lambda: self._go_on(update, outcome, begun))
-        return self._own.begin_update(update, first, begun.request_id, begun.since)
+        first = _FirstTry(begun, outcome, lambda: self._go_on(update, outcome, author, begun))
+        if self._router.leads:
+            return self._own.begin_update(update, first, author, begun.request_id, begun.since)
+        leader_id = self._router.leader_id
+        if leader_id is None:
+            self._go_on(update, outcome, author, begun)
+        else:
+            writer = WrittenBy(FULL_VISIBILITY, author)
+            write = SparqlUpdate(update.text, update.base_iri, Dataset(), begun.since, writer)
+            self._router.begin_forward(leader_id, begun.request_id, write, first)
+        return True
 
-    def _go_on(self, update: Update, outcome: Outcome, begun: Begun) -> None:
-        task = asyncio.get_running_loop().create_task(self._try_again(update, outcome, begun))
+    def _go_on(self, update: Update, outcome: Outcome, author: Author, begun: Begun) -> None:
+        task = asyncio.get_running_loop().create_task(self._try_again(update, outcome, author, begun))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _try_again(self, update: Update, outcome: Outcome, begun: Begun) -> None:
-        writes = self.writes(FULL_VISIBILITY)
+    async def _try_again(self, update: Update, outcome: Outcome, author: Author, begun: Begun) -> None:
+        writes = self.writes(FULL_VISIBILITY, author)
         try:
             confirmation = await writes.update(update, Dataset(), begun=begun)
         except Exception as error:  # noqa: BLE001 whoever asked gets it
@@ -317,7 +399,7 @@ class RoutedWriting:
 
 
 class _FirstTry:
-    """What a first try on the node that leads comes to: the outcome, unless the next leader may do better."""
+    """What a first try by the node that leads comes to: the outcome, unless the next leader may do better."""
 
     def __init__(self, begun: Begun, outcome: Outcome, go_on: Callable[[], None]) -> None:
         self._begun, self._outcome, self._go_on = begun, outcome, go_on

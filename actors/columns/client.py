@@ -72,6 +72,23 @@ class ColumnAnswer:
         self.taken = expect(Taken, message)
         return True
 
+    def once_heard(self, call: Callable[[], None]) -> None:
+        """Have something called as soon as the first of the answer has come, or will never come."""
+        assert self._stream is not None
+        self._stream.once_heard(call)
+
+    def whole(self) -> bytes | None:
+        """All of a short answer that has come at once, before begin(); None of any other, which is read as
+        ever. Raises UnavailableError.
+        """
+        assert self._stream is not None
+        messages = self._stream.all_with(Done)
+        if messages is None:
+            return None
+        self.taken = expect(Taken, messages[0])
+        self._over()
+        return b"".join([expect(Piece, message).data for message in messages[1:-1]])
+
     async def read(self) -> bytes | None:
         """The next piece of the answer; None at its end, which alone says that it is whole.
 
@@ -192,6 +209,11 @@ def readers_alone(reason: str) -> dict[str, Any]:
 _Asked: TypeAlias = tuple[str, str | None, Dataset, bool, bool]
 
 
+def _key(request: QueryRequest, unites_graphs: bool) -> _Asked:
+    by_lines = is_of_lines(request.format)  # triples are collected in other formats
+    return request.text, request.query.base_iri, request.dataset, unites_graphs, by_lines
+
+
 @dataclass(frozen=True, slots=True)
 class LeftToReader:
     """The view has not answered. work is what there is to do, where the view has estimated it."""
@@ -209,23 +231,40 @@ class ColumnRunner:
         self._columns, self._costs = columns, costs
         self._unsuited: dict[_Asked, tuple[int, float, Work | None]] = {}
 
+    def begin(self, request: QueryRequest, min_index: int, *, unites_graphs: bool) -> ColumnAnswer | None:
+        """Ask within this call; None where that is not possible, or a reader has to answer. See `start`.
+
+        Raises RecursionError.
+        """
+        key = _key(request, unites_graphs)
+        if self._left(key, min_index, asyncio.get_running_loop().time()) is not None:
+            return None
+        return self._columns.ask_at_once(self._task(request, min_index, unites_graphs=unites_graphs))
+
     async def start(
-        self, run: QueryRun, request: QueryRequest, min_index: int, *, unites_graphs: bool
+        self,
+        run: QueryRun,
+        request: QueryRequest,
+        min_index: int,
+        *,
+        unites_graphs: bool,
+        begun: ColumnAnswer | None = None,
     ) -> "ColumnStream | LeftToReader":
         """The answer, of min_index or later, once it begins, unless a reader has to give it. See
-        `column_task` for unites_graphs.
+        `column_task` for unites_graphs. begun: what `begin` has begun of it.
 
         Raises QueryTimeout, QueryCancelled.
         """
-        by_lines = is_of_lines(request.format)  # triples are collected in other formats
-        key = request.text, request.query.base_iri, request.dataset, unites_graphs, by_lines
-        known_index, until, work = self._unsuited.get(key, (0, 0.0, None))
-        if known_index == min_index and run.loop.time() < until:
-            return LeftToReader(work)
+        key = _key(request, unites_graphs)
+        left = None if begun is not None else self._left(key, min_index, run.loop.time())
+        if left is not None:
+            return left
         with ExitStack() as held:
             try:
-                task = self._task(request, min_index, unites_graphs=unites_graphs)
-                answer = self._columns.ask_at_once(task)
+                answer = begun
+                if answer is None:
+                    task = self._task(request, min_index, unites_graphs=unites_graphs)
+                    answer = self._columns.ask_at_once(task)
                 if answer is None:
                     answer = await run.unless_cancelled(self._columns.ask(task), ColumnAnswer.close)
                 held.callback(answer.close)
@@ -245,6 +284,11 @@ class ColumnRunner:
     def _task(self, request: QueryRequest, min_index: int, *, unites_graphs: bool) -> ColumnTask:
         factors = None if self._costs is None else self._costs.factors(request.query.text)
         return column_task(request, min_index, unites_graphs=unites_graphs, factors=factors)
+
+    def _left(self, key: "_Asked", min_index: int, now: float) -> "LeftToReader | None":
+        """What the view has said before, in the same state of the store."""
+        known_index, until, work = self._unsuited.get(key, (0, 0.0, None))
+        return LeftToReader(work) if known_index == min_index and now < until else None
 
     def _remember(self, key: "_Asked", found: tuple[int, float, Work | None]) -> None:
         if len(self._unsuited) >= _UNSUITED_MAX:

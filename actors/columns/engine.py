@@ -33,7 +33,7 @@ from actors.columns.view_keeper import ViewKeeper
 from actors.disk_room import DiskRoom
 from actors.log.client import LogClient
 from actors.log.view_reports import report_views
-from actors.process_bounds import settle
+from actors.process_bounds import give_way, settle
 from actors.wire.client import WireClient
 from actors.wire.messages import Done
 from graphdb.errors import LogUnavailable, OutcomeUnknown, UnavailableError
@@ -74,7 +74,7 @@ async def _run(connection: socket.socket, divide: Divide | None) -> None:
     log = LogClient(find_log)
     directory = Path(setup.directory)
     room = DiskRoom(directory.parent, setup.disk_reserve_mb << 20)
-    keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room)
+    keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room, give_way)
     server = ColumnServer(keeper, setup.columns, setup.socket_path)
     await server.start()
     working = keeper.run(), _say_alive(parent), report_views(log, keeper.view_status)

@@ -97,7 +97,23 @@ class ColumnServer:
             self._places.release()
 
     def _serve(self, call: Call) -> None:
-        call.run(_Request(self, call).perform())
+        if not (isinstance(call.request, ColumnTask) and self._answer_at_once(call, call.request)):
+            call.run(_Request(self, call).perform())
+
+    def _answer_at_once(self, call: Call, task: ColumnTask) -> bool:
+        """Whether a query has been answered: a task, and two hand-overs between threads, take as long as a
+        count.
+        """
+        keeper = self.keeper
+        if not keeper.has(task.min_index):
+            return False
+        assert keeper.view is not None
+        found = ColumnQuery(keeper.view, task, self.settings).at_once()
+        if found is None:
+            return False
+        index, pieces = found
+        call.answer(Taken(index, WHERE, None, 0.0), *map(Piece, pieces), Done())
+        return True
 
     def _tidy(self) -> None:
         self._tidying = None
@@ -151,11 +167,6 @@ class _Request:
         """Raises QueryTimeout, QueryMemoryExceeded, EvaluationFailed, UnavailableError."""
         try:
             query = await self._admitted(task)
-            found = query.at_once()  # two hand-overs between threads take as long as a count
-            if found is not None:
-                index, pieces = found
-                self._call.answer(Taken(index, WHERE, None, 0.0), *map(Piece, pieces), Done())
-                return
             await self._performed(task, query, lambda query: query.run(self._begin, self._hand_on))
         except NotTaken as reason:
             self._call.answer(NotTakenMessage(str(reason), isinstance(reason, Unsuited), reason.work))

@@ -34,7 +34,7 @@ _PACE = Pace(
     again_s=0.5,
     again_s_max=1.0,  # a full disk, or queries that have all memory, are looked at so often
     anew_s_max=60.0,
-    gather_s=0.6,
+    gather_s=2.0,
     idle_s=1.0,  # then the view is tidied
 )
 _FULL_S = 1.0  # between two looks at a disk that has no room for a new view
@@ -44,7 +44,8 @@ _BATCH_BYTES = 16 << 20  # of log entries, applied in one transaction, about
 class _ColumnState:
     """The database as a `SnapshotView`. Its methods run on the one thread that writes the database."""
 
-    def __init__(self, files: ViewFiles, room: DiskRoom) -> None:
+    def __init__(self, files: ViewFiles, room: DiskRoom, on_open: Callable[[], None]) -> None:
+        self._on_open = on_open
         self.opened: OpenView | None = None  # none after a failure, until there is a snapshot
         self.shards: ShardSet | None = None  # once there are any
         self.shown_index = 0  # the log index of what queries see
@@ -72,6 +73,7 @@ class _ColumnState:
     def _take(self, connection: duckdb.DuckDBPyConnection, entries: EntryLines) -> None:
         self._entries, self._index, self.shown_index = entries, entries.read_index, entries.applied_index
         self.opened = self._files.opened(connection)
+        self._on_open()
         if self.shards is not None:
             self.shards.follow(connection)
 
@@ -117,13 +119,15 @@ class _ColumnState:
 class ViewKeeper:
     """For one event loop: run `run`. The database is written on one thread, read by cursors on others."""
 
-    def __init__(self, files: ViewFiles, log: LogAccess, room: DiskRoom) -> None:
-        """While the disk is full the view stays where it is, for readers can do without it."""
+    def __init__(self, files: ViewFiles, log: LogAccess, room: DiskRoom, on_open: Callable[[], None]) -> None:
+        """While the disk is full the view stays where it is, for readers can do without it. on_open is
+        called, on the thread that writes it, when there is a view to be queried.
+        """
         self._room = room
         self._may_spill = True
         self.running = 0  # queries; those that run now look terms up which their state of the view has
         self.wanted = asyncio.Event()  # a copy of the store
-        self._files, self._state = files, _ColumnState(files, room)
+        self._files, self._state = files, _ColumnState(files, room, on_open)
         self.applied = AppliedIndex(lambda: self._state.shown_index)
         self._is_tidy = False  # nothing is to be done before the next change
         self._is_collecting = False
@@ -182,6 +186,10 @@ class ViewKeeper:
         if self.view is None or not await self._runner.reach(index, timeout_s):
             return False
         return self.view is not None and self.state == "following"
+
+    def has(self, index: int) -> bool:
+        """Whether the view has come to index, and can be queried at this moment."""
+        return self.view is not None and self.applied.current >= index and self.state == "following"
 
     async def load(self, load: Load) -> None:
         """Take in the copy of the store that is wanted. Raises UnavailableError."""

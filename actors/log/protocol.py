@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from actors.wire.messages import Messages
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import decode_entry, encode_entry
+from graphdb.log import codec
 from graphdb.log.views import ViewStatus
 from graphdb.model import LogEntry
 
@@ -135,16 +135,12 @@ LOG_MESSAGES = Messages(
 
 
 def encode_entries(entries: Iterable[LogEntry]) -> bytes:
-    return b"".join(map(encode_entry, entries))
+    return b"".join(map(codec.encode_entry, entries))
 
 
 def decode_entries(body: bytes) -> list[LogEntry]:
     """Raises CorruptionError."""
-    entries, offset = [], 0
-    while offset < len(body):
-        record = decode_entry(body, offset)
-        if record is None:
-            raise CorruptionError("an entry was damaged on its way", "log socket")
-        entries.append(record.entry)
-        offset = record.end
+    entries = codec.decode_entries(body)
+    if entries is None:
+        raise CorruptionError("an entry was damaged on its way", "log socket")
     return entries

@@ -20,7 +20,6 @@ from actors.log.protocol import (
     TruncateBefore,
     WatchIndex,
     decode_entries,
-    encode_entries,
 )
 from actors.log.view_reports import ViewReports
 from actors.wire.messages import Done, Messages
@@ -39,7 +38,7 @@ class ServedLog(Protocol):
     """What every log answers."""
 
     def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]": ...
-    def submit_read(self, from_index: int, max_bytes: int) -> "Future[list[LogEntry]]": ...
+    def submit_read(self, from_index: int, max_bytes: int) -> "Future[bytes]": ...
     def submit_status(self) -> "Future[LogStatus]": ...
     def submit_truncate_before(self, index: int, view: str) -> "Future[None]": ...
     def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]": ...
@@ -50,10 +49,7 @@ def log_handlers(log: ServedLog) -> dict[type[Any], Handler]:
 
     return {
         Append: lambda asked: (log.submit_append(decode_entries(asked.entries), asked.expected_index), Index),
-        Read: lambda asked: (
-            log.submit_read(asked.from_index, asked.max_bytes),
-            lambda entries: Entries(encode_entries(entries)),
-        ),
+        Read: lambda asked: (log.submit_read(asked.from_index, asked.max_bytes), Entries),
         AskStatus: lambda _: (log.submit_status(), unchanged),
         TruncateBefore: lambda asked: (log.submit_truncate_before(asked.index, asked.view), done),
         WatchIndex: lambda asked: (log.submit_watch_index(asked.known_index, asked.timeout_s), Index),

@@ -16,7 +16,7 @@ import uvloop
 
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
-from actors.log.protocol import LogStatus
+from actors.log.protocol import LogStatus, decode_entries, encode_entries
 from actors.log.server import log_handlers, log_server
 from actors.loop_thread import LoopThread
 from graphdb.log.codec import entries_bytes
@@ -100,7 +100,7 @@ class UpdateLog:
 
         Raises CorruptionError where from_index has been compacted away, LogUnavailable.
         """
-        return self.submit_read(from_index, max_bytes).result()
+        return decode_entries(self.submit_read(from_index, max_bytes).result())
 
     def status(self) -> LogStatus:
         """What the log holds."""
@@ -125,9 +125,9 @@ class UpdateLog:
         self._enqueue(_Append(entries, expected_index, future))
         return future
 
-    def submit_read(self, from_index: int, max_bytes: int) -> "Future[list[LogEntry]]":
-        """`read`, without waiting."""
-        return self._submit(lambda: self._log.read(from_index, max_bytes))
+    def submit_read(self, from_index: int, max_bytes: int) -> "Future[bytes]":
+        """`read`, without waiting: the entries encoded, as they travel."""
+        return self._submit(lambda: encode_entries(self._log.read(from_index, max_bytes)))
 
     def submit_status(self) -> "Future[LogStatus]":
         """`status`, without waiting."""

@@ -145,6 +145,10 @@ class ViewRunner(Generic[E, R]):
                 self._hurry.clear()
         return True
 
+    def hurry(self) -> None:
+        """Have what gathers now, or gathers next, applied at once."""
+        self._hurry.set()
+
     def status(self) -> ViewStatus:
         """Never blocks, never raises."""
         return ViewStatus(
@@ -211,13 +215,17 @@ class ViewRunner(Generic[E, R]):
 
     # now and then, between other work of the view's owner
 
-    async def keep_up(self, *, wait_s: float, poll_s: float) -> bool:
+    async def keep_up(self, *, wait_s: float, poll_s: float, gather: bool = False) -> bool:
         """Follow the log where there is more, or where the view had fallen behind; whether it follows now.
+
+        gather: entries may gather before they are applied, until `hurry` is called.
 
         If not, `fault` is the reason, `retry_s` says when to call this again, and a call before that tries
         again at once. wait_s: a log that goes away is tried for so long, each poll_s, before it is a fault.
         """
         try:
+            if gather and self.fault is None and self.is_behind:
+                await self._gather()
             if self.fault is None and not await self._come_to_heard():
                 await self.settle(_is_settled, wait_s=wait_s, poll_s=poll_s, pause=False)
             elif self.fault is not None and _may_pass(self.fault):
@@ -343,6 +351,8 @@ class ViewRunner(Generic[E, R]):
         with suppress(TimeoutError):
             async with asyncio.timeout(self._pace.gather_s):
                 await self._hurry.wait()
+        if not self._waiting:
+            self._hurry.clear()
 
     async def _advance(self) -> bool:
         """Apply the next entries; False where there are none."""

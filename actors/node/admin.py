@@ -9,6 +9,7 @@ from actors.log.view_reports import ReportedViews
 from actors.node.open_store import CurrentStore
 from actors.node.store_lifecycle import StoreLifecycle
 from actors.shard.write_batch import EntryPlan
+from actors.worker_thread import on_thread
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command
 from graphdb.config import Settings
@@ -128,7 +129,9 @@ class Admin:
             store.directory.back_up(store.quads, index, store.kept, target)
             return index
 
-        return await store.writer.in_turn(back_up)
+        index = await store.writer.in_turn(back_up)
+        await on_thread(store.directory.back_up_history, index, target)
+        return index
 
 
 class AlertLog:

@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from actors.alerts.alert_service import AlertService
 from actors.columns.client import ColumnClient, ColumnRunner
+from actors.history.history_keeper import HistoryKeeper
 from actors.live.change_log import ChangeLog
 from actors.live.hub_making import hub_maker
 from actors.log.client import LogAccess
@@ -18,6 +19,7 @@ from actors.node.commit_runner import CommitRunner
 from actors.node.edit_runner import EditRunner
 from actors.node.namespaces import NamespaceService, OwnNamespaces
 from actors.node.open_store import CurrentStore
+from actors.node.past_changes import PastChanges
 from actors.node.queries import Progress, Queries, QueryPaths
 from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
 from actors.node.searching import Indexes
@@ -34,7 +36,7 @@ from actors.shard.large_bodies import LargeBodies
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
-from graphdb.model import EntryKind, Outcome
+from graphdb.model import Author, EntryKind, Outcome
 from graphdb.planning.costs import LearntCosts
 from graphdb.sparql.syntax import Update
 
@@ -50,8 +52,8 @@ W = TypeVar("W", covariant=True)
 class Writing(Protocol[W]):
     """See `serve.backend.Writing`; W is what is written by, of one visibility."""
 
-    def writes(self, visibility: Visibility) -> W: ...
-    def begin_update(self, update: Update, outcome: Outcome) -> bool: ...
+    def writes(self, visibility: Visibility, author: Author = ...) -> W: ...
+    def begin_update(self, update: Update, outcome: Outcome, author: Author = ...) -> bool: ...
 
 
 class Company(Protocol):
@@ -122,6 +124,11 @@ class GraphNode(Generic[W]):
         return self.parts.transactions
 
     @property
+    def history(self) -> PastChanges:
+        """See `serve.backend.History`."""
+        return self.parts.past_changes
+
+    @property
     def functions(self) -> Queries:
         """See `serve.backend.Functions`."""
         return self.queries
@@ -173,6 +180,12 @@ class NodeParts:
         self.own_progress = Progress(self.current)
         self.change_log = ChangeLog(log, self.own_progress.snapshot_index, self.own_progress.wait_for_index)
         self._reported_views = ReportedViews(log)
+        self.past_changes = PastChanges(
+            settings.server.data_dir, self.current, settings.server.query_timeout_seconds
+        )
+        self._history = HistoryKeeper(
+            settings.server.data_dir, settings.history, self.own_progress.snapshot_index, lambda: None
+        )
         self.running = RunningQueries()
         self.runner = QueryRunner(readers, settings.security, self.running)
         self.paths = self._paths(columns)
@@ -226,7 +239,7 @@ class NodeParts:
             self.readers.release_checkpoint,
             on_alerts,
             self.transactions.end_all,
-            (self._reported_views.run, *feeding),
+            (self._reported_views.run, self._history.run, *feeding),
         )
         return StoreLifecycle(self.settings, self.log, self.current, following, means, self.config)
 
@@ -257,6 +270,7 @@ class NodeParts:
     async def close(self) -> None:
         """Let go of the readers and the log."""
         self.own_writing.close()
+        await self.past_changes.close()
         await self.readers.close()
         if self._indexes is not None:
             await self._indexes.close()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from actors.history.past_states import PastStates
 from actors.readers.checkpoints import Checkpoints
 from actors.shard.checkpointer import Checkpointer
 from actors.shard.shard_writer import ShardWriter
@@ -42,6 +43,7 @@ class OpenStore:
     spatial: SpatialKeeper
     text: TextKeeper
     views: Views
+    past: PastStates
     whole: VisibleStore  # as it is read by those who see everything
 
     async def make_snapshot(self, tree: Path) -> int:
@@ -65,6 +67,7 @@ class OpenStore:
     async def close(self) -> None:
         """Finish the writes that are waiting, and a checkpoint that is under way; let the readers go."""
         await self.writer.close()
+        await self.past.close()
         await self.views.close()
         await self.spatial.close()
         await self.text.close()

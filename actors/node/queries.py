@@ -5,23 +5,24 @@ the graph as one visibility shows it. `QueryPaths`: whether the column view or a
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pyoxigraph import NamedNode, Quad
 
-from actors.columns.client import ColumnRunner, ColumnStream, may_use_columns, readers_alone
+from actors.columns.client import ColumnAnswer, ColumnRunner, ColumnStream, may_use_columns, readers_alone
 from actors.egress.rules import HostRules
 from actors.node.open_store import CurrentStore
 from actors.node.searching import Indexes, JoinedAnswer, QuerySearches
-from actors.readers.checkpoints import Checkpoints
+from actors.readers.checkpoints import CheckpointSource
 from actors.readers.query_runner import QueryRunner, ReaderAnswer
 from actors.readers.running_queries import QueryRun, RunningQueries
 from actors.views.views import VisibleStore
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
 from graphdb.errors import IndexNotReached, LogUnavailable, Overloaded, QueryTimeout, QueryTooLong
+from graphdb.history.moments import Moment
 from graphdb.model import GraphName, NamedGraph
 from graphdb.node import Consistency, Evaluated, FunctionCall, QueryRequest, RunningQuery, ValidationRequest
 from graphdb.planning import gate
@@ -35,6 +36,16 @@ from graphdb.store.small_joins import ENTRIES_AT_ONCE, SmallJoin, small_join
 from graphdb.store.view import Subject, Term
 
 __all__ = ["GraphReads", "Progress", "Queries", "QueryPaths"]
+
+
+class QueryOutcome(Protocol):
+    """See `serve.backend.QueryOutcome`."""
+
+    def answered(self, origin: "BegunQuery", body: bytes) -> None: ...
+
+    def goes_on(
+        self, start: "Callable[[], Awaitable[ReaderAnswer | ColumnStream | JoinedAnswer]]"
+    ) -> None: ...
 
 
 class QueryPaths:
@@ -55,6 +66,7 @@ class QueryPaths:
         self.indexes = indexes
         self._costs = costs or LearntCosts()
         self._refuses_early = settings.readers.refuses_early
+        self._begins_at_once = settings.columns.begun_at_once
         self._readers, self._running, self._columns = readers, running, columns
         self._limits = settings.security
         self._service_allowed: Callable[..., bool] = HostRules(
@@ -71,19 +83,60 @@ class QueryPaths:
         query = request.query
         return self._running.listed(query.text, query.form, request.principal, request.query_id)
 
+    def begin(
+        self,
+        request: QueryRequest,
+        quads: QuadStore,
+        applied_index: int,
+        heard: "Callable[[BegunQuery], None]",
+    ) -> "BegunQuery | None":
+        """Ask the columns within this call, if that is possible; see start() for quads and applied_index.
+        heard is called once the first of the answer has come.
+        """
+        if self._columns is None or not self._begins_at_once or not may_use_columns(request):
+            return None
+        answer = self._columns.begin(request, applied_index, unites_graphs=quads.unites_graphs)
+        if answer is None:
+            return None
+        run = self._listed(request)
+        run.on_cancel = answer.close
+        begun = BegunQuery(run, answer, run.loop.time())
+        answer.once_heard(partial(heard, begun))
+        return begun
+
+    def whole(self, request: QueryRequest, begun: "BegunQuery") -> bytes | None:
+        """The answer, if all of it has come at once, and the query is over then; None of any other."""
+        body = begun.answer.whole()
+        if body is not None:
+            begun.run.end()
+            taken = begun.answer.taken
+            if taken.work is not None:
+                self._learning(Way.COLUMNS, request.query.text, taken.work, taken.seconds)(0.0, True)
+        return body
+
     async def start(
-        self, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore, applied_index: int | None
+        self,
+        request: QueryRequest,
+        checkpoints: CheckpointSource,
+        quads: QuadStore,
+        applied_index: int | None,
+        begun: "BegunQuery | None" = None,
     ) -> ReaderAnswer | ColumnStream:
         """See `serve.backend.GraphReads.start_query`. quads is what the checkpoints are of; the answer is of
-        applied_index or later. None: of what the columns hold, something is not to be seen.
+        applied_index or later. None: of what the columns hold, something is not to be seen. begun: what
+        begin() has begun of it.
         """
         query = request.query
-        run = self._running.begin(request.text, query.form, request.principal, request.query_id)
+        run = begun.run if begun is not None else self._listed(request)
         work: Work | None = None
         if self._columns is not None and applied_index is not None and may_use_columns(request):
-            began, unites = run.loop.time(), quads.unites_graphs
+            began = run.loop.time() if begun is None else begun.began
+            asked = None if begun is None else begun.answer
+            unites = quads.unites_graphs
             try:
-                answer = await self._columns.start(run, request, applied_index, unites_graphs=unites)
+                answer = await self._columns.start(
+                    run, request, applied_index, unites_graphs=unites, begun=asked
+                )
                 waited_s = run.loop.time() - began
                 if isinstance(answer, ColumnStream):
                     if answer.work is not None:
@@ -99,6 +152,10 @@ class QueryPaths:
         if work is not None:
             from_reader.on_over = self._learning(Way.READER, query.text, work, 0.0)
         return from_reader
+
+    def _listed(self, request: QueryRequest) -> QueryRun:
+        form = request.query.form
+        return self._running.begin(request.text, form, request.principal, request.query_id)
 
     def _check_work(self, work: Work | None, timeout_s: float) -> None:
         """Raises QueryTooLong."""
@@ -157,9 +214,37 @@ class QueryPaths:
             )
         return document | {"ways": ways}
 
-    async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> ReaderAnswer:
+    async def validate(self, request: ValidationRequest, checkpoints: CheckpointSource) -> ReaderAnswer:
         """See `serve.backend.GraphReads.start_validation`."""
         return await self._readers.validate(request, checkpoints)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunQuery:
+    """A query that the columns have been asked, before anybody waits for the answer."""
+
+    run: QueryRun
+    answer: ColumnAnswer
+    began: float  # of the loop's time
+    is_exact: bool = True
+
+    @property
+    def query_id(self) -> str:
+        """See `serve.backend.AnswerOrigin`; so are the next two, once the answer has come."""
+        return self.run.id
+
+    @property
+    def snapshot_index(self) -> int:
+        return self.answer.taken.log_index
+
+    @property
+    def where(self) -> str:
+        return self.answer.taken.where
+
+    def end(self) -> None:
+        """Nobody will wait for it."""
+        self.answer.close()
+        self.run.end()
 
 
 _WHOLE = Dataset()
@@ -180,11 +265,13 @@ class GraphReads:
         *,
         view_key: str | None,
         is_whole: bool,
+        is_past: bool = False,
     ) -> None:
         """store raises LogUnavailable where there is none. again gives what the same visibility shows now; it
         is for a store that no longer holds. is_whole: the visibility shows everything, whatever is annotated.
+        is_past: of a state that queries may name.
         """
-        self.view_key = view_key
+        self.view_key, self._is_past = view_key, is_past
         self._store, self._paths, self._again, self._is_whole = store, paths, again, is_whole
 
     def uniting_graphs(self) -> "GraphReads":
@@ -198,11 +285,19 @@ class GraphReads:
             return (await self._again()).uniting_graphs()
 
         key = f"{_UNITED}{self.view_key or ''}"
-        return GraphReads(store, self._paths, again, view_key=key, is_whole=self._is_whole)
+        return GraphReads(
+            store, self._paths, again, view_key=key, is_whole=self._is_whole, is_past=self._is_past
+        )
+
+    def _check(self, query: Query) -> None:
+        """Raises what `QueryPaths.check` raises; InvalidParameter where the query names another state."""
+        if not self._is_past:
+            gate.check_present(query)
+        self._paths.check(query)
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """See `serve.backend.GraphReads.query`."""
-        self._paths.check(query)
+        self._check(query)
         store = self._store()
         index = store.applied.current  # before the query begins, so that the answer is at least so new
         return Evaluated(_held(store, store.quads.query(query, dataset)), index)
@@ -255,10 +350,33 @@ class GraphReads:
 
     async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream | JoinedAnswer:
         """See `serve.backend.GraphReads.start_query`."""
-        self._paths.check(request.query)
+        self._check(request.query)
         store = self._store()
         answer = await _held_answer(store, self._started(request, store))
         return answer or _of_another(await (await self._again()).start_query(request))
+
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        """See `serve.backend.GraphReads.begin_query`."""
+        self._check(request.query)
+        store = self._store()
+        if not (self._is_whole and store.is_in_columns):
+            return None
+        index = store.applied.current
+
+        async def go_on(begun: BegunQuery) -> ReaderAnswer | ColumnStream | JoinedAnswer:
+            starting = self._paths.start(request, store.checkpoints, store.quads, index, begun)
+            answer = await _held_answer(store, starting)
+            return answer or _of_another(await (await self._again()).start_query(request))
+
+        def heard(begun: BegunQuery) -> None:
+            body = self._paths.whole(request, begun) if store.holds() else None
+            if body is None:
+                outcome.goes_on(partial(go_on, begun))
+            else:
+                outcome.answered(begun, body)
+
+        begun = self._paths.begin(request, store.quads, index, heard)
+        return None if begun is None else begun.end
 
     async def _started(
         self, request: QueryRequest, store: VisibleStore
@@ -401,9 +519,21 @@ class Queries:
     async def _whole_again(self) -> GraphReads:
         return self.whole
 
-    async def reads(self, visibility: Visibility) -> GraphReads:
+    async def reads(
+        self, visibility: Visibility, as_of: Moment | None = None, timeout_s: float = 0.0
+    ) -> GraphReads:
         """See `serve.backend.Queries.reads`."""
+        if as_of is not None:
+            return await self._past(visibility, as_of, timeout_s)
         return self.whole if visibility.is_whole else await self._visible(visibility)
+
+    async def _past(self, visibility: Visibility, moment: Moment, timeout_s: float) -> GraphReads:
+        past = await self._current.opened().past.visible_store(moment, visibility, timeout_s)
+        again = partial(self._past, visibility, moment, timeout_s)
+        is_whole = visibility.is_whole
+        return GraphReads(
+            lambda: past, self._paths, again, view_key=past.key, is_whole=is_whole, is_past=True
+        )
 
     async def _visible(self, visibility: Visibility) -> GraphReads:
         visible = await self._current.opened().views.visible_store(visibility)
@@ -450,14 +580,12 @@ class Progress:
 
     async def wait_for_index(self, index: int, timeout_s: float) -> None:
         """See `serve.backend.Progress.wait_for_index`."""
-        applied = self._current.opened().writer.applied
-        try:
-            async with asyncio.timeout(timeout_s):
-                await applied.wait_for(index)
-        except TimeoutError:
+        writer = self._current.opened().writer
+        if not await writer.reach(index, timeout_s):
+            after_s = f"{round(timeout_s, 2):g}"
             raise IndexNotReached(
-                f"the node is at index {applied.current}, not yet at {index}, after {round(timeout_s, 2):g} s"
-            ) from None
+                f"the node is at index {writer.applied_index}, not yet at {index}, after {after_s} s"
+            )
 
     async def reach(self, consistency: Consistency, timeout_s: float) -> None:
         """See `serve.backend.Progress.reach`."""

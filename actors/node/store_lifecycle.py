@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from actors.disk_room import MARGIN_BYTES, DiskRoom
+from actors.history.past_states import PastStates, Present
 from actors.live.change_log import ChangeLog
 from actors.log.client import LogAccess
 from actors.node.open_store import (
@@ -45,7 +46,7 @@ _DISK_FULL = (
     "the disk of the data directory is full: reads and deletions go on, and what adds is refused until there "
     "is room"
 )
-_VIEWS = "views"  # in the data directory
+_VIEWS, _PAST = "views", "past"  # in the data directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +307,34 @@ class StoreLifecycle:
             still=lambda perform: writer.hold_turn(lambda _index: perform()),
         )
         text = TextKeeper(quads, writer.applied, directory.scratch, self._settings.text)
+        views = Views(
+            self._settings.server.data_dir / _VIEWS,
+            quads,
+            (schema, annotations),
+            writer,
+            checkpoints,
+            self._means.changes.open,
+            self._means.release,
+            views_max=self._settings.server.views,
+            text=text,
+            text_settings=self._settings.text,
+            union_default_graph=union,
+        )
+        present = Present(
+            self._settings.server.data_dir,
+            writer.applied,
+            checkpoints,
+            annotations,
+            views,
+            self.room.admits,
+        )
+        past = PastStates(
+            self._settings.server.data_dir / _PAST,
+            present,
+            self._settings.history,
+            self._means.release,
+            union_default_graph=union,
+        )
         return OpenStore(
             directory,
             quads,
@@ -318,18 +347,7 @@ class StoreLifecycle:
             checkpoints,
             SpatialKeeper(quads, writer.applied, directory.scratch),
             text,
-            Views(
-                self._settings.server.data_dir / _VIEWS,
-                quads,
-                (schema, annotations),
-                writer,
-                checkpoints,
-                self._means.changes.open,
-                self._means.release,
-                views_max=self._settings.server.views,
-                text=text,
-                text_settings=self._settings.text,
-                union_default_graph=union,
-            ),
+            views,
+            past,
             VisibleStore(None, quads, schema, writer.applied, checkpoints, lambda: True, None, text),
         )

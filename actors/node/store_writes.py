@@ -23,7 +23,7 @@ from actors.worker_thread import on_thread
 from graphdb.access.visibility import Visibility
 from graphdb.access.writer_state import check_graph, check_targets
 from graphdb.graphql.edits import Edits
-from graphdb.model import ChangeSet, Confirmation, Outcome
+from graphdb.model import UNKNOWN_AUTHOR, Author, ChangeSet, Confirmation, Outcome
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import QuadPatch
 from graphdb.rdf.quad_lines import LineChange
@@ -58,8 +58,8 @@ class StoreWrites:
     Each write is planned in the writer's turn, on what the visibility shows then.
     """
 
-    def __init__(self, means: WriteMeans, visibility: Visibility) -> None:
-        self._means, self._visibility = means, visibility
+    def __init__(self, means: WriteMeans, visibility: Visibility, author: Author) -> None:
+        self._means, self._visibility, self._author = means, visibility, author
 
     async def update(
         self, update: Update, using: Dataset, request_id: bytes | None = None, since: int | None = None
@@ -196,7 +196,7 @@ class StoreWrites:
         return self._visibility.is_whole and not shard.writer.is_guarded
 
     def _visible_writes(self, shard: OpenStore, request_id: bytes | None, since: int | None) -> VisibleWrites:
-        return VisibleWrites(shard.writer, shard.views, self._visibility, request_id, since)
+        return VisibleWrites(shard.writer, shard.views, self._visibility, request_id, since, self._author)
 
 
 @asynccontextmanager
@@ -216,20 +216,21 @@ class StoreWriting:
     def __init__(self, means: WriteMeans) -> None:
         self._means = means
 
-    def writes(self, visibility: Visibility) -> StoreWrites:
+    def writes(self, visibility: Visibility, author: Author = UNKNOWN_AUTHOR) -> StoreWrites:
         """See `serve.backend.Writing.writes`."""
-        return StoreWrites(self._means, visibility)
+        return StoreWrites(self._means, visibility, author)
 
     def begin_update(
         self,
         update: Update,
         outcome: Outcome,
+        author: Author = UNKNOWN_AUTHOR,
         request_id: bytes | None = None,
         since: int | None = None,
     ) -> bool:
         """See `serve.backend.Writing.begin_update`, and `ShardWriter.write` for the last two."""
         means = self._means
-        return means.updates.begin(update, means.current.opened().writer, outcome, request_id, since)
+        return means.updates.begin(update, means.current.opened().writer, outcome, author, request_id, since)
 
     def close(self) -> None:
         """Let go of the threads that read bodies."""

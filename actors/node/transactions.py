@@ -6,7 +6,6 @@ the checkpoint, with what it wants laid into it. See `actors/node/DESIGN.md`.
 """
 
 import asyncio
-import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -23,7 +22,7 @@ from actors.node.open_store import CurrentStore
 from actors.node.queries import GraphReads, QueryPaths
 from actors.node.update_runner import UpdateRunner
 from actors.readers.checkpoints import Checkpoint, Checkpoints
-from actors.views.view_directory import delete_after
+from actors.views.view_directory import delete_after, linked_copy
 from actors.views.views import VisibleStore
 from actors.worker_thread import on_thread
 from graphdb.access.principal import Principal
@@ -40,7 +39,6 @@ from graphdb.errors import (
 )
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.log import request_ids
-from graphdb.log.file_system import storage_error
 from graphdb.model import ChangeSet, Confirmation
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Load, Query, Update
@@ -230,11 +228,8 @@ class _Base:
         return self._is_shown()
 
     def copy_to(self, path: Path) -> None:
-        """Links in a new directory. Blocks. Raises StorageFull, LogUnavailable."""
-        try:
-            shutil.copytree(self._path, path, copy_function=os.link)
-        except (OSError, shutil.Error) as error:
-            raise storage_error(OSError(str(error)), "copying the state of a transaction") from error
+        """See `linked_copy`."""
+        linked_copy(self._path, path)
 
     def let_go(self) -> None:
         """Of the checkpoint. Twice is allowed."""
@@ -266,7 +261,16 @@ class _OwnStore:
         """As a reader takes it."""
         holds = self._base.is_shown
         return VisibleStore(
-            None, self.quads, self._schema, self._applied, self._checkpoints, holds, None, None, is_apart=True
+            None,
+            self.quads,
+            self._schema,
+            self._applied,
+            self._checkpoints,
+            holds,
+            None,
+            None,
+            is_apart=True,
+            why_apart="a transaction cannot search: what it has changed is in no index",
         )
 
     def changed(self) -> None:

@@ -22,7 +22,7 @@ from actors.shard.shard_writer import ShardWriter
 from actors.worker_thread import on_thread
 from graphdb.config import Settings
 from graphdb.geo.function_calls import calls_functions
-from graphdb.model import ChangeSet, Confirmation, Outcome
+from graphdb.model import Author, ChangeSet, Confirmation, Outcome
 from graphdb.planning import gate
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.sparql.dataset import Dataset
@@ -77,6 +77,7 @@ class UpdateRunner:
         update: Update,
         writer: ShardWriter,
         outcome: Outcome,
+        author: Author,
         request_id: bytes | None = None,
         since: int | None = None,
     ) -> bool:
@@ -90,6 +91,7 @@ class UpdateRunner:
             quick=True,
             request_id=request_id,
             since=since,
+            author=author,
         )
         return True
 

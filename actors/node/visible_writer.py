@@ -14,7 +14,7 @@ from actors.views.views import Views, VisibleStore
 from graphdb.access.visibility import Visibility
 from graphdb.access.writer_state import Planned, planned_by
 from graphdb.errors import Overloaded
-from graphdb.model import Confirmation
+from graphdb.model import UNKNOWN_AUTHOR, Author, Confirmation
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 
@@ -31,6 +31,7 @@ class VisibleWriter:
     seeing: Seeing
     request_id: bytes | None
     since: int | None
+    author: Author = UNKNOWN_AUTHOR
 
     @property
     def applied_index(self) -> int:
@@ -40,7 +41,12 @@ class VisibleWriter:
     async def write(self, plan: Plan, *, quick: bool = False) -> Confirmation:
         """Have it planned, logged and applied."""
         return await self.writer.write(
-            plan, quick=quick, request_id=self.request_id, since=self.since, seeing=self.seeing
+            plan,
+            quick=quick,
+            request_id=self.request_id,
+            since=self.since,
+            seeing=self.seeing,
+            author=self.author,
         )
 
 
@@ -62,9 +68,10 @@ class VisibleWrites:
         visibility: Visibility,
         request_id: bytes | None,
         since: int | None,
+        author: Author = UNKNOWN_AUTHOR,
     ) -> None:
         self._writer, self._views, self._visibility = writer, views, visibility
-        self._request_id, self._since = request_id, since
+        self._request_id, self._since, self._author = request_id, since, author
         self._loop = asyncio.get_running_loop()
         self._store: VisibleStore | None = None
 
@@ -79,7 +86,7 @@ class VisibleWrites:
 
         needs_view: it will surely need one, if its writer does not see everything.
         """
-        writer = VisibleWriter(self._writer, self._see, self._request_id, self._since)
+        writer = VisibleWriter(self._writer, self._see, self._request_id, self._since, self._author)
         if self._visibility.is_whole:
             return await write(writer)
         if needs_view:

@@ -11,6 +11,7 @@ from threading import Lock
 import grpc.aio
 from google.protobuf.message import DecodeError
 
+from actors.loop_thread import set_event
 from actors.raft.credentials import ClusterCredentials
 from actors.raft.peer_protocol import (
     NONCE_BYTES,
@@ -57,7 +58,7 @@ class MailQueue:
                 self._bytes -= len(self._messages.popleft())
                 self.dropped_count += 1
         if was_empty:
-            self._wake()
+            set_event(self._loop, self._filled)
 
     async def take(self) -> bytes:
         """The oldest message; waits for one."""
@@ -75,16 +76,6 @@ class MailQueue:
         with self._lock:
             self._messages.clear()
             self._bytes = 0
-
-    def _wake(self) -> None:
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here:
-            self._filled.set()  # a good deal faster than the way through the loop's own pipe
-        else:
-            self._loop.call_soon_threadsafe(self._filled.set)
 
     def _is_over(self) -> bool:
         return len(self._messages) > self._messages_max or self._bytes > self._bytes_max

@@ -22,7 +22,7 @@ from threading import Lock
 from typing import Protocol, TypeVar
 
 from actors.futures import answer, fail
-from actors.loop_thread import LoopThread
+from actors.loop_thread import LoopThread, set_event
 from actors.raft.pending import PendingProposals, PendingReads, PendingRefusals
 from actors.raft.rate_limited_log import RateLimitedLog
 from graphdb.errors import GraphDBError, LogUnavailable, OutcomeUnknown, UnavailableError
@@ -79,7 +79,7 @@ class Inbox:
             if not self._closed:
                 self._jobs.append(job)
                 if len(self._jobs) == 1:
-                    self._loop.call_soon_threadsafe(self._filled.set)
+                    set_event(self._loop, self._filled)
                 return
         job.abandon()
 

@@ -10,14 +10,14 @@ import shutil
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from actors.log.applied_index import AppliedIndex
 from actors.worker_thread import on_thread
 from graphdb.errors import LogUnavailable
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["Checkpoint", "Checkpoints"]
+__all__ = ["Checkpoint", "CheckpointSource", "Checkpoints", "FixedCheckpoints"]
 
 logger = logging.getLogger(__name__)
 _IDLE_S = 5.0  # an outdated checkpoint that nobody has asked for this long holds on to deleted data in vain
@@ -34,6 +34,38 @@ class Checkpoint:
     index: int  # the log index that it is of, or a later one
     is_exact: bool  # of exactly this one
     holders: int = 0
+
+
+class CheckpointSource(Protocol):
+    """Whom readers get a checkpoint from; see `Checkpoints`."""
+
+    async def take(self) -> Checkpoint: ...
+    async def take_exact(self) -> Checkpoint: ...
+    def is_present(self, checkpoint: Checkpoint) -> bool: ...
+    def give_back(self, checkpoint: Checkpoint) -> None: ...
+
+
+class FixedCheckpoints:
+    """A `CheckpointSource` of a store that nobody writes: its own directory is the one checkpoint."""
+
+    def __init__(self, path: Path, index: int, quads: QuadStore) -> None:
+        """quads is the store at path, of exactly index; the files stay while somebody holds it."""
+        self._checkpoint, self._quads = Checkpoint(path, index, is_exact=True), quads
+
+    async def take(self) -> Checkpoint:
+        """See `Checkpoints.take`."""
+        return self._checkpoint
+
+    async def take_exact(self) -> Checkpoint:
+        """See `Checkpoints.take_exact`."""
+        return self._checkpoint
+
+    def is_present(self, checkpoint: Checkpoint) -> bool:
+        """It is of the past."""
+        return False
+
+    def give_back(self, checkpoint: Checkpoint) -> None:
+        """It stays; until then its holder, who has this method, has held the files."""
 
 
 class Checkpoints:

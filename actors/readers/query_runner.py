@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pyoxigraph import NamedNode, QueryResultsFormat, QuerySolutions, parse_query_results
 
-from actors.readers.checkpoints import Checkpoint, Checkpoints
+from actors.readers.checkpoints import Checkpoint, CheckpointSource
 from actors.readers.client import Lease, ReaderClient
 from actors.readers.protocol import FunctionTask, ReaderTask, Task, ValidationTask
 from actors.readers.running_queries import QueryRun, RunAnswer, RunningQueries
@@ -55,7 +55,7 @@ class QueryRunner:
         self._readers, self._limits = readers, limits
 
     async def start(
-        self, run: QueryRun, request: QueryRequest, checkpoints: Checkpoints, quads: QuadStore
+        self, run: QueryRun, request: QueryRequest, checkpoints: CheckpointSource, quads: QuadStore
     ) -> "ReaderAnswer":
         """See `GraphReads.start_query`. run ends with the answer; quads is what the checkpoints are of."""
         if request.searching is not None:
@@ -68,7 +68,7 @@ class QueryRunner:
         run: QueryRun,
         request: QueryRequest,
         searching: Searching,
-        checkpoints: Checkpoints,
+        checkpoints: CheckpointSource,
         quads: QuadStore,
     ) -> "ReaderAnswer":
         """Searches come before the reader: writes wait for an exact checkpoint, and may need a reader."""
@@ -125,7 +125,7 @@ class QueryRunner:
             body = await _all_of(lease)
         return await on_thread(partial(_column, body))
 
-    async def validate(self, request: ValidationRequest, checkpoints: Checkpoints) -> "ReaderAnswer":
+    async def validate(self, request: ValidationRequest, checkpoints: CheckpointSource) -> "ReaderAnswer":
         """See `GraphReads.start_validation`."""
         run = self._running.begin(request.text, "VALIDATE", request.principal)
         return await self._start(run, request.timeout_s, checkpoints, partial(self._validation_task, request))
@@ -145,7 +145,7 @@ class QueryRunner:
         self,
         run: QueryRun,
         timeout_s: float,
-        checkpoints: Checkpoints,
+        checkpoints: CheckpointSource,
         make_task: Callable[[Checkpoint], Awaitable[Task]],
         take: Callable[[], Awaitable[Checkpoint]] | None = None,
     ) -> "ReaderAnswer":
@@ -166,7 +166,7 @@ class QueryRunner:
     async def _query_task(
         self,
         request: QueryRequest,
-        checkpoints: Checkpoints,
+        checkpoints: CheckpointSource,
         quads: QuadStore,
         tables: Mapping[str, Table],
         checkpoint: Checkpoint,
@@ -243,7 +243,7 @@ def query_task(
 async def _searched(
     run: QueryRun,
     searching: Searching,
-    checkpoints: Checkpoints,
+    checkpoints: CheckpointSource,
     find: Callable[[Checkpoint, TextSearch, Table | None, int], Awaitable[list[Any]]],
 ) -> tuple[Checkpoint, Mapping[str, Table]]:
     """An exact checkpoint, and what the searches find in its state; whoever gets it gives it back. find is
@@ -262,7 +262,7 @@ async def _searched(
 
 
 async def _narrowed(
-    made: EngineText, checkpoints: Checkpoints, quads: QuadStore, checkpoint: Checkpoint
+    made: EngineText, checkpoints: CheckpointSource, quads: QuadStore, checkpoint: Checkpoint
 ) -> Narrowed:
     """The text with what the spatial index finds for it; on a thread, for constants may be large."""
     if not (made.lookups or made.nearest):

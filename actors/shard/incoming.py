@@ -19,7 +19,7 @@ _DRAFT = "incoming.draft"
 _INCOMING = "incoming"
 # the files of `store_directory.KeptBeside`
 KEPT_BESIDE = ("requests", "alerts", "saved-queries", "namespaces")
-_PARTS = ("store", "search", "log", *KEPT_BESIDE, "applied")
+_PARTS = ("store", "search", "log", "history", *KEPT_BESIDE, "applied")
 
 
 @contextmanager

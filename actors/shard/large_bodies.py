@@ -23,6 +23,7 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.quad_lines import AddedLines, LineChange
 from graphdb.rdf.reading import ByteSource, read_quads
 from graphdb.store.document_lines import DocumentLines
+from graphdb.store.line_rewriting import is_of_lines
 from graphdb.store.overlay import Overlay
 from graphdb.store.staging import StagedBody
 
@@ -74,10 +75,17 @@ class LargeBodies:
             directory = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=scratch)))
             document, lines = directory / "document", directory / "lines"
             size = _keep(body, document, checkpointer.room)
-            as_lines = as_lines and not clear and not keep_blank_nodes
+            as_lines = as_lines and not clear and (is_of_lines(syntax) or not keep_blank_nodes)
             if as_lines and size >= _LINES_FROM_BYTES and syntax.carries_graphs is whole_dataset:
                 with self._free:
-                    found = convert(document, syntax, lines, base_iri=base_iri, graph=graph)
+                    found = convert(
+                        document,
+                        syntax,
+                        lines,
+                        base_iri=base_iri,
+                        graph=graph,
+                        keep_blank_nodes=keep_blank_nodes,
+                    )
                 if found is not None:
                     document.unlink()
                     targets = found.graphs if whole_dataset else (graph,)

@@ -8,6 +8,7 @@ has no answer. A comparison holds the writer's turn, so one that stands still is
 import json
 import logging
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from actors.process_bounds import settle
 from graphdb.model import NamedGraph
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.store.document_lines import DocumentLines, difference, document_lines, graph_of_text
+from graphdb.store.line_rewriting import is_of_lines, salted_labels
 
 __all__ = ["compare", "convert"]
 
@@ -31,7 +33,8 @@ logger = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
 _NICENESS = 10  # as for readers: see `actors.bounded_process`
 _MEMORY_MB = 1024
-_IN_MEMORY_BYTES = 128 << 20  # of a document, which take some 450 MB
+_IN_MEMORY_BYTES = 128 << 20  # of a document that is not of lines, which take some 450 MB
+_SALT_BYTES = 16
 _ON_DISK_MEMORY_MB = 4096  # the engine sorts a million quads at a time on each of its threads
 # Until it is given up. A machine that is idle does some MB in a second; where others keep the processors
 # busy, the process gets a tenth of them.
@@ -51,6 +54,7 @@ class _Conversion:
     staging: str | None
     base_iri: str | None
     graph: str | None
+    salt: str | None  # of the labels of blank nodes, in hexadecimal; None: they keep theirs
 
     def size_bytes(self) -> int:
         """What is read."""
@@ -64,6 +68,7 @@ class _Conversion:
             Store(self.staging) if self.staging else Store(),
             base_iri=self.base_iri,
             graph=graph_of_text(self.graph),
+            labels=None if self.salt is None else salted_labels(bytes.fromhex(self.salt)),
         )
         return {"count": found.count, "graphs": [*map(_text, found.graphs)]}
 
@@ -93,15 +98,23 @@ _TASKS = {task.__name__: task for task in (_Conversion, _Comparison)}
 
 
 def convert(
-    document: Path, syntax: RdfSyntax, lines: Path, *, base_iri: str | None, graph: NamedGraph | None
+    document: Path,
+    syntax: RdfSyntax,
+    lines: Path,
+    *,
+    base_iri: str | None,
+    graph: NamedGraph | None,
+    keep_blank_nodes: bool,
 ) -> DocumentLines | None:
     """`document_lines`, in a process of its own. Blocks until it is done, and leaves only lines.
 
     None where the document has to be read a quad at a time.
     """
     staging = document.with_name("staging")
-    task = _Conversion(str(document), syntax.media_type, str(lines), None, base_iri, _text(graph))
-    answer = _ask(task, _MEMORY_MB) if document.stat().st_size <= _IN_MEMORY_BYTES else _NO_ROOM
+    salt = None if keep_blank_nodes else secrets.token_hex(_SALT_BYTES)
+    task = _Conversion(str(document), syntax.media_type, str(lines), None, base_iri, _text(graph), salt)
+    in_memory = is_of_lines(syntax) or document.stat().st_size <= _IN_MEMORY_BYTES
+    answer = _ask(task, _MEMORY_MB) if in_memory else _NO_ROOM
     if answer is _NO_ROOM:
         answer = _ask(replace(task, staging=str(staging)), _ON_DISK_MEMORY_MB)
     if answer is None or answer is _NO_ROOM:

@@ -47,7 +47,7 @@ from graphdb.errors import (
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS, ViewStatus
-from graphdb.model import ChangeSet, Confirmation, LogEntry, Outcome
+from graphdb.model import UNKNOWN_AUTHOR, Author, ChangeSet, Confirmation, LogEntry, Outcome
 from graphdb.public_text import fault_text
 from graphdb.store.quad_store import QuadStore
 
@@ -70,6 +70,7 @@ class WriterConfig:
     log_poll_s: float = 0.05  # how often a log that has gone away is tried meanwhile
     retry_s: float = 1.0  # how often applying is tried again while the store cannot take what the log holds
     follow_s: float = 2.0  # how often what others write is followed, at most
+    gather_s: float = 0.03  # what others write is applied together, unless anybody waits for it
     # so many quick ones are planned on the event loop, in a millisecond mostly: a thread costs 0.1 ms more,
     # and the loop its time all the same, for it holds the interpreter
     inline_requests_max: int = 64
@@ -149,7 +150,12 @@ class ShardWriter:
             on_applied=lambda entries, _: on_logged(entries),
             applied=AppliedIndex(lambda: replayer.applied_index),
             on_heard=self._note_heard,
-            pace=Pace(again_s=config.retry_s, again_s_max=config.retry_s, watch_pause_s=config.follow_s),
+            pace=Pace(
+                again_s=config.retry_s,
+                again_s_max=config.retry_s,
+                watch_pause_s=config.follow_s,
+                gather_s=config.gather_s,
+            ),
         )
         self._on_heard = on_heard
         self._watching: asyncio.Task[None] | None = None
@@ -216,6 +222,7 @@ class ShardWriter:
         request_id: bytes | None = None,
         since: int | None = None,
         seeing: Seeing = WholeState,
+        author: Author = UNKNOWN_AUTHOR,
     ) -> Confirmation:
         """Have a request planned, logged and applied.
 
@@ -225,11 +232,14 @@ class ShardWriter:
         request without effect is not logged, and confirmed with the index that it saw. One whose request_id
         the log has seen lately is not planned, but confirmed as it was then. since is for whoever may have
         sent it before: a log index behind which its entries would be. Where too much stands there to tell
-        whether they do, OutcomeUnknown is raised.
+        whether they do, OutcomeUnknown is raised. author is what its
+        entries say of who wrote them.
         Raises what plan raises, KeyReused, UnavailableError, CorruptionError.
         """
         answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
-        self.begin(plan, answer, quick=quick, request_id=request_id, since=since, seeing=seeing)
+        self.begin(
+            plan, answer, quick=quick, request_id=request_id, since=since, seeing=seeing, author=author
+        )
         return await answer
 
     def begin(
@@ -241,11 +251,12 @@ class ShardWriter:
         request_id: bytes | None = None,
         since: int | None = None,
         seeing: Seeing = WholeState,
+        author: Author = UNKNOWN_AUTHOR,
     ) -> None:
         """`write`, whose outcome goes to answer, after this call. Raises LogUnavailable, Overloaded."""
         is_new = request_id is None
         own_id = request_id or self._fresh_request_id()
-        self._enqueue(WriteJob(plan, quick, own_id, since, is_new, answer, seeing))
+        self._enqueue(WriteJob(plan, quick, own_id, since, is_new, answer, seeing, author))
 
     async def in_turn(self, perform: Callable[[int], T]) -> T:
         """Call perform, with the index that the store is at, on a thread while nothing is written."""
@@ -268,7 +279,12 @@ class ShardWriter:
             raise Overloaded(f"{len(self._queue)} writes are waiting")
         self._queue.add(job)
         self._wake.set()
+        self._runner.hurry()
         self._gathering.note_request()
+
+    async def reach(self, index: int, timeout_s: float) -> bool:
+        """Have what others have written applied; whether the store has come to index in time."""
+        return await self._runner.reach(index, timeout_s)
 
     def hear(self, committed_index: int) -> None:
         """The log can be read up to committed_index; the store follows between two turns."""
@@ -290,6 +306,7 @@ class ShardWriter:
         """Finish what is waiting, and stop."""
         self._closing = True
         self._wake.set()
+        self._runner.hurry()
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
@@ -311,7 +328,8 @@ class ShardWriter:
     async def _run(self) -> None:
         wait_s, poll_s = self._config.log_wait_s, self._config.log_poll_s
         while self._queue or not self._closing:
-            if not await self._runner.keep_up(wait_s=wait_s, poll_s=poll_s):
+            is_idle = not self._queue and not self._closing
+            if not await self._runner.keep_up(wait_s=wait_s, poll_s=poll_s, gather=is_idle):
                 assert self.fault is not None
                 self._queue.fail_all(self.fault)
             elif self._queue:
@@ -430,6 +448,8 @@ class ShardWriter:
             self._runner.fall_behind(error)
             self._appender.fail(batch.jobs, error)
             return False
+        # answered first: no other request is served before this is done, and clients go on meanwhile
+        batch.succeed(first_index - 1)
         self._on_changes(
             before,
             first_index,
@@ -438,7 +458,6 @@ class ShardWriter:
         )
         if self._guard is not None:
             self._guard.note(change, self.applied_index)
-        batch.succeed(first_index - 1)
         return True
 
     async def _is_admitted(self, batch: Batch, entries: list[LogEntry]) -> bool:

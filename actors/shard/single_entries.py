@@ -95,7 +95,7 @@ class SingleEntries:
         """Log one entry that is no change of a batch and let it take its effect. False: the job is answered
         or waits anew.
         """
-        entry = LogEntry(0, 0, kind, job.request_id, self._clock_ms(), payload)
+        entry = LogEntry(0, 0, kind, job.request_id, self._clock_ms(), payload, job.author)
         # PART entries alone store nothing
         index = await self._appender.append([entry], [job], [] if kind is EntryKind.PART else [job])
         if not index:

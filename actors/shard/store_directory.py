@@ -9,6 +9,7 @@ FORMAT     one line; a directory with another line is not touched
     alerts     the alerts, with their secrets, at least as of there (`AlertBook`)
     saved-queries   the queries that users keep, at least as of there (`SavedQueryBook`)
     namespaces   the prefixes that clients keep, at least as of there (`NamespaceBook`)
+    history/   what compaction took from the log (`actors.history` owns it)
     live/      copies for live queries (`actors.live.live_copy` owns them), emptied before the first
     scratch/   temporary copies and files, emptied at each start
 
@@ -35,6 +36,7 @@ from actors.shard.incoming import KEPT_BESIDE, adopt, incoming_state, sync_tree
 from actors.shard.search_state import copy_search, receive_search
 from graphdb.alerts.book import AlertBook
 from graphdb.errors import AlreadyExists, CorruptionError, LogUnavailable, StorageFull
+from graphdb.history.copying import copy_history
 from graphdb.log.file_log import begin_log
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.log.recent_requests import RecentRequests
@@ -44,7 +46,7 @@ from graphdb.namespaces import NamespaceBook
 from graphdb.saved_queries import SavedQueryBook
 from graphdb.store.quad_store import ChangeListener, QuadStore
 
-__all__ = ["KeptBeside", "StoreDirectory", "StoreLost"]
+__all__ = ["KeptBeside", "StoreDirectory", "StoreLost", "link_or_copy"]
 
 logger = logging.getLogger(__name__)
 
@@ -245,6 +247,16 @@ class StoreDirectory:
         backup.write_beside(kept)
         backup.write_applied(index)
 
+    def back_up_history(self, index: int, target: Path) -> None:
+        """Give a backup of that index the changes that led there, as far as they are kept.
+
+        Raises StorageFull, CorruptionError, LogUnavailable.
+        """
+        try:
+            copy_history(self.path, target, index, link_or_copy)
+        except OSError as error:
+            raise storage_error(error, "backing up the history") from error
+
     def make_snapshot(self, quads: QuadStore, kept: KeptBeside, target: Path) -> None:
         """Write what another node needs to be where this one is to target, which does not exist yet.
 
@@ -269,10 +281,10 @@ class StoreDirectory:
         """
         self._check_unused()
         try:
-            receive_search(source, self.path, self._files, _link_or_copy)
+            receive_search(source, self.path, self._files, link_or_copy)
             with incoming_state(self.path) as draft:
                 new = StoreDirectory(draft, self._files)
-                shutil.copytree(source / "store", new.store, copy_function=_link_or_copy)
+                shutil.copytree(source / "store", new.store, copy_function=link_or_copy)
                 for name in KEPT_BESIDE:
                     with contextlib.suppress(FileNotFoundError):  # a node of an earlier version has fewer
                         shutil.copyfile(source / name, draft / name)
@@ -289,8 +301,11 @@ def _size_on_disk(files: Iterable[Path]) -> int:
     return found
 
 
-def _link_or_copy(source: str, target: str) -> None:
-    """The engine changes no file that it finds when it opens a store, so a link shares what stays."""
+def link_or_copy(source: str, target: str) -> None:
+    """Give a file that nobody changes any more another name, or another place on another file system.
+
+    The engine changes no file that it finds when it opens a store.
+    """
     try:
         os.link(source, target)
     except OSError as error:

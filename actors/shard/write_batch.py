@@ -13,7 +13,16 @@ from graphdb.access.writer_state import Planned, WholeState
 from graphdb.errors import Forbidden
 from graphdb.log.codec import encode_change_parts, encode_lines
 from graphdb.log.request_ids import key_part
-from graphdb.model import ChangeSet, Confirmation, EntryKind, GraphName, LogEntry, Outcome
+from graphdb.model import (
+    UNKNOWN_AUTHOR,
+    Author,
+    ChangeSet,
+    Confirmation,
+    EntryKind,
+    GraphName,
+    LogEntry,
+    Outcome,
+)
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.store.overlay import BaseNotApplied, Overlay
 from graphdb.store.quad_store import QuadStore
@@ -79,6 +88,7 @@ class WriteJob:
     is_new: bool  # its id was made for it, and is not in the log
     answer: Outcome
     seeing: Seeing = WholeState
+    author: Author = UNKNOWN_AUTHOR
     sent: bool = False  # by this writer, to the log
     maybe_stored: bool = False  # sent, and not known to be refused
     give_up_at: float | None = None  # on the event loop's clock; set when the log first fails it
@@ -192,7 +202,15 @@ class Batch:
         """The log entries of those that change something."""
         changes = EntryKind.CHANGES
         return [
-            LogEntry(0, 0, changes, attempt.job.request_id, timestamp_ms, attempt.payload)
+            LogEntry(
+                0,
+                0,
+                changes,
+                attempt.job.request_id,
+                timestamp_ms,
+                attempt.payload,
+                attempt.job.author,
+            )
             for attempt in self.logged
         ]
 

@@ -12,7 +12,7 @@ from graphdb.model import ChangeSet, GraphName
 from graphdb.sparql.dataset import Dataset
 from graphdb.store.quad_store import ChangeListener, QuadStore
 
-__all__ = ["build_view"]
+__all__ = ["build_view", "nested_terms", "remove_quads"]
 
 _REMOVED_AT_ONCE = 10_000
 _LOADED_AT_ONCE = 10_000
@@ -35,7 +35,7 @@ def build_view(
     names: list[GraphName] = [DefaultGraph(), *state.named_graphs()]
     seen = [name for name in names if visibility.sees_graph(name)]
     hidden = [name for name in names if not visibility.sees_graph(name)]
-    nested = NestedTerms(quad for quad in _nested_quads(state) if visibility.sees_graph(quad.graph_name))
+    nested = nested_terms(visibility, state)
     if hidden and _is_more(_quads_of(state, hidden), _quads_of(state, seen)):
         view = _opened(path, listeners, union_default_graph)
         created = tuple(name for name in seen if not isinstance(name, DefaultGraph))
@@ -46,11 +46,22 @@ def build_view(
         state.checkpoint(path)
         view = _opened(path, listeners, union_default_graph)
         unwanted = chain(_quads_of(state, hidden), hidden_by_annotations(visibility, state, nested))
-    while removed := tuple(islice(unwanted, _REMOVED_AT_ONCE)):
-        view.apply(ChangeSet(removed=tuple(dict.fromkeys(removed))))
+    remove_quads(view, unwanted)
     dropped = (name for name in hidden if not isinstance(name, DefaultGraph))
     view.apply(ChangeSet(dropped_graphs=(*dropped, *hidden_graphs(visibility, state, view))))
     return view, nested
+
+
+def nested_terms(visibility: Visibility, *states: QuadStore) -> NestedTerms:
+    """Those of the graphs that a visibility shows. The engine looks at all quads: a second a million."""
+    quads = chain.from_iterable(map(_nested_quads, states))
+    return NestedTerms(quad for quad in quads if visibility.sees_graph(quad.graph_name))
+
+
+def remove_quads(view: QuadStore, unwanted: Iterator[Quad]) -> None:
+    """Remove quads that are there, some of which may come more than once."""
+    while removed := tuple(islice(unwanted, _REMOVED_AT_ONCE)):
+        view.apply(ChangeSet(removed=tuple(dict.fromkeys(removed))))
 
 
 def _quads_of(state: QuadStore, graphs: Iterable[GraphName]) -> Iterator[Quad]:
@@ -76,7 +87,6 @@ def _is_more(one: Iterator[Quad], other: Iterator[Quad]) -> bool:
 
 
 def _nested_quads(state: QuadStore) -> Iterator[Quad]:
-    """Found by the engine, which looks at all quads: it takes about a second for a million."""
     for text in (f"SELECT * {{ {_NESTED} }}", f"SELECT * {{ GRAPH ?g {{ {_NESTED} }} }}"):
         rows = state.query_text(text, Dataset())
         assert isinstance(rows, QuerySolutions)

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import shutil
 import threading
 import time
@@ -16,8 +17,10 @@ from actors.shard.shard_writer import ShardWriter
 from graphdb.log.file_system import storage_error
 from graphdb.store.quad_store import QuadStore
 
-__all__ = ["ViewDirectory", "delete_after"]
+__all__ = ["ViewDirectory", "delete_after", "linked_copy"]
 
+_TABLES = (".sst", ".blob")  # files of the engine that nobody writes again
+_ITS_OWN = ("LOCK", "LOG*")  # of a process that has the store open
 _ATTEMPTS, _AGAIN_S = 10, 0.1
 
 
@@ -54,6 +57,22 @@ class ViewDirectory:
         state = QuadStore(await asyncio.to_thread(Store, path))
         delete_after(state, path)
         yield state, index
+
+
+def linked_copy(source: Path, target: Path) -> None:
+    """Copy the files of a store that nobody writes to a new directory, where it may be written: those that
+    hold data as hard links. Blocks. Raises StorageFull, LogUnavailable.
+    """
+
+    def copy(one: str, other: str) -> None:
+        (os.link if one.endswith(_TABLES) else shutil.copyfile)(one, other)
+
+    try:
+        shutil.copytree(source, target, copy_function=copy, ignore=shutil.ignore_patterns(*_ITS_OWN))
+    except shutil.Error as error:
+        raise storage_error(OSError(str(error)), "copying a state of the graph") from error
+    except OSError as error:
+        raise storage_error(error, "copying a state of the graph") from error
 
 
 def delete_after(quads: QuadStore, path: Path) -> None:

@@ -11,7 +11,7 @@ from pyoxigraph import Literal
 
 from actors.log.applied_index import AppliedIndex
 from actors.log.view_sources import ViewLost
-from actors.readers.checkpoints import Checkpoints
+from actors.readers.checkpoints import Checkpoints, CheckpointSource
 from actors.shard.shard_writer import ShardWriter
 from actors.shard.text_keeper import TextKeeper
 from actors.views.building import build_view
@@ -43,18 +43,19 @@ class VisibleStore:
     quads: QuadStore
     schema: SchemaWatch  # of the quads
     applied: AppliedIndex
-    checkpoints: Checkpoints
+    checkpoints: CheckpointSource
     holds: Callable[[], bool]
     view: View | None  # None: it is the whole store
     text: TextKeeper | None  # None: it is apart
     large: LargePatterns = field(default_factory=LargePatterns)  # kept for as long as the store is open
-    is_apart: bool = False  # it has changes of its own, which nobody else sees
+    is_apart: bool = False  # it is in no index and in no columns
+    why_apart: str = ""  # for who searches in it
 
     @property
     def literals(self) -> TextKeeper:
         """What searches in it ask. Raises EvaluationFailed where there can be none."""
         if self.text is None:
-            raise EvaluationFailed("a transaction cannot search: what it has changed is in no index")
+            raise EvaluationFailed(self.why_apart)
         return self.text
 
     @property

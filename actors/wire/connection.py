@@ -5,6 +5,7 @@ import logging
 import socket
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, cast
 
 from actors.wire.messages import Frame, Messages
@@ -34,6 +35,9 @@ class Connection(asyncio.BufferedProtocol, ABC):
     @abstractmethod
     def take(self, frame: Frame) -> None:
         """A frame has come."""
+
+    def taken(self) -> None:
+        """All frames that had come together were taken."""
 
     def gone(self) -> None:
         """The connection has ended, by either end."""
@@ -85,6 +89,7 @@ class Connection(asyncio.BufferedProtocol, ABC):
             return
         for frame in frames:
             self.take(frame)
+        self.taken()
 
     def pause_writing(self) -> None:
         if self._waits_for_reader:
@@ -105,6 +110,7 @@ class Stream(Connection):
         self._bytes = 0  # in these frames
         self._is_paused = False
         self._reader: asyncio.Future[None] | None = None
+        self._on_heard: Callable[[], None] | None = None
 
     async def read(self) -> Any | None:
         """The next message; None when the other end is gone. Raises the error that a failure is. One reader
@@ -122,6 +128,26 @@ class Stream(Connection):
             self._transport.resume_reading()
         return self.messages.decode(frame)
 
+    def once_heard(self, call: Callable[[], None]) -> None:
+        """Have something called, once, as soon as anything has come or the other end is gone: in place of a
+        task that waits in read().
+        """
+        self._on_heard = call
+
+    def all_with(self, last: type[Any]) -> list[Any] | None:
+        """All messages that nobody has read, if the last one is of this kind; None, and they are still to be
+        read, if it is another, or too many have come to be held.
+
+        Raises ValueError for what is not a message.
+        """
+        frames = self._frames
+        if not frames or self._is_paused or not self.messages.is_of(last, frames[-1]):
+            return None
+        messages = [self.messages.decode(frame) for frame in frames]
+        frames.clear()
+        self._bytes = 0
+        return messages
+
     def send(self, message: object) -> None:
         """Nothing happens where the other end is gone: read() tells."""
         self.write(self.messages.encode(message))
@@ -132,14 +158,16 @@ class Stream(Connection):
         if self._bytes > _INCOMING_BYTES and not self._is_paused:
             self._is_paused = True
             self._transport.pause_reading()
-        self._wake()
 
-    def gone(self) -> None:
-        self._wake()
-
-    def _wake(self) -> None:
+    def taken(self) -> None:
+        call, self._on_heard = self._on_heard, None
+        if call is not None:
+            call()
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
+
+    def gone(self) -> None:
+        self.taken()
 
 
 async def open_stream(messages: Messages, path: str) -> Stream:

@@ -186,6 +186,10 @@ class Messages:
         body = encode_error(error, otherwise)
         return _HEAD.pack(len(body), _FAILURE, number) + body
 
+    def is_of(self, kind: type[Any], frame: Frame) -> bool:
+        """Whether a frame holds a message of this kind."""
+        return frame.code == self._codes[kind]
+
     def decode(self, frame: Frame) -> Any:
         """The message. Raises the error that a failure is, and ValueError for what is not a message."""
         code, _, body = frame

@@ -1,15 +1,24 @@
 """Annotations: which triples of the data say who may see what, and when they change."""
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from graphdb.access.visibility import Visibility
 from graphdb.model import ChangeSet, GraphName
 from graphdb.rdf.quad_lines import AddedLines, ClearedLines
-from graphdb.store.view import StoreView, Subject
+from graphdb.store.view import Subject, Term
 
-__all__ = ["ALLOWED_SID", "REIFIES", "AnnotationWatch", "VisibleQuads", "has_annotations", "is_annotating"]
+__all__ = [
+    "ALLOWED_SID",
+    "REIFIES",
+    "AnnotationWatch",
+    "Statements",
+    "VisibleQuads",
+    "has_annotations",
+    "is_annotating",
+]
 
 # `VisibleQuads`: which quads of one state of the store a visibility shows.
 #
@@ -25,12 +34,25 @@ ALLOWED_SID = NamedNode("urn:graphdb:acl#allowedSid")
 REIFIES = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies")
 
 
-def has_annotations(state: StoreView) -> bool:
+class Statements(Protocol):
+    """As much of a `StoreView` as judges."""
+
+    def contains(self, quad: Quad) -> bool: ...
+    def quads_matching(
+        self,
+        subject: Subject | None,
+        predicate: NamedNode | None,
+        object_: Term | None,
+        graph: GraphName | None,
+    ) -> Iterator[Quad]: ...
+
+
+def has_annotations(state: Statements) -> bool:
     """Whether any triple may be hidden by its annotations; one look into an index."""
     return next(iter(state.quads_matching(None, ALLOWED_SID, None, None)), None) is not None
 
 
-def is_annotating(state: StoreView, reifier: Subject, graph: GraphName) -> bool:
+def is_annotating(state: Statements, reifier: Subject, graph: GraphName) -> bool:
     """Whether what a reifier reifies in the graph is annotated by it."""
     return next(iter(state.quads_matching(reifier, ALLOWED_SID, None, graph)), None) is not None
 
@@ -38,7 +60,7 @@ def is_annotating(state: StoreView, reifier: Subject, graph: GraphName) -> bool:
 class VisibleQuads:
     """What one visibility shows of one state. It looks into the state at each call, and keeps nothing."""
 
-    def __init__(self, visibility: Visibility, state: StoreView) -> None:
+    def __init__(self, visibility: Visibility, state: Statements) -> None:
         self._visibility, self._state = visibility, state
         self._allowed = frozenset(
             map(Literal, visibility.sids)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from pyoxigraph import DefaultGraph, Quad, Triple
+from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
 from graphdb.access.annotations import ALLOWED_SID, REIFIES, VisibleQuads, has_annotations, is_annotating
 from graphdb.access.visibility import Visibility
@@ -92,17 +92,25 @@ def hidden_graphs(visibility: Visibility, state: StoreView, view: StoreView) -> 
     )
 
 
-def hidden_by_annotations(visibility: Visibility, state: StoreView, nested: NestedTerms) -> Iterator[Quad]:
-    """The quads of the graphs which a visibility shows that it does not see; some more than once."""
+def hidden_by_annotations(
+    visibility: Visibility, state: StoreView, nested: NestedTerms, among: StoreView | None = None
+) -> Iterator[Quad]:
+    """The quads of the graphs which a visibility shows that it does not see; some more than once.
+
+    among: those of another state, if they were there in this one; None: of this one. nested is that of the
+    state, or of both.
+    """
+    looked_into = state if among is None else _Both(state, among)
+    among = state if among is None else among
     visible_quads = VisibleQuads(visibility, state)
     for allowing in state.quads_matching(None, ALLOWED_SID, None, None):
         if not visibility.sees_graph(allowing.graph_name):
             continue
-        concerned = _Concerned(state, nested)
+        concerned = _Concerned(looked_into, nested)
         said = concerned.annotating(allowing.subject, allowing.graph_name)
-        yield from said
+        yield from filter(among.contains, said)
         for quad in concerned.quads():
-            if quad not in said and not visible_quads.sees(quad) and state.contains(quad):
+            if quad not in said and not visible_quads.sees(quad) and among.contains(quad):
                 yield quad
 
 
@@ -141,10 +149,28 @@ def _is_reifying(state: StoreView, quad: Quad) -> bool:
     return next(iter(found), None) is not None or is_annotating(state, quad.subject, quad.graph_name)
 
 
+class _Both:
+    """The quads of two states, found by their terms; those of both come twice."""
+
+    def __init__(self, one: StoreView, other: StoreView) -> None:
+        self._one, self._other = one, other
+
+    def quads_matching(
+        self,
+        subject: Subject | None,
+        predicate: NamedNode | None,
+        object_: Term | None,
+        graph: GraphName | None,
+    ) -> Iterator[Quad]:
+        """See `StoreView.quads_matching`."""
+        terms = subject, predicate, object_, graph
+        return chain(self._one.quads_matching(*terms), self._other.quads_matching(*terms))
+
+
 class _Concerned:
     """The quads that are hidden with a triple or a reifier, where these are hidden: found step by step."""
 
-    def __init__(self, state: StoreView, nested: NestedTerms) -> None:
+    def __init__(self, state: StoreView | _Both, nested: NestedTerms) -> None:
         self._state, self._nested = state, nested
         self._triples: dict[_Placed, None] = {}
         self._reifiers: dict[tuple[Subject, GraphName], list[Quad]] = {}  # what each says

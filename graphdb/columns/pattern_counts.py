@@ -9,13 +9,13 @@ variable, or a constant at the other end of a pattern. Two patterns with the sam
 the pairs that both have, and so is a path, of the pairs that it joins.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import reduce
 from itertools import count
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import numpy as np
 from pyoxigraph import NamedNode
@@ -23,7 +23,7 @@ from pyoxigraph import NamedNode
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.expressions import conjuncts, literal_of
 from graphdb.columns.pieces import pieces, small_pieces
-from graphdb.columns.quad_arrays import Ends, Floats, NotCounted, Numbers, Terms, Weights
+from graphdb.columns.quad_arrays import Ends, Floats, Ids, NotCounted, Numbers, Terms, Weights
 from graphdb.columns.relations import Relation, closure, common, of_predicate, where_equal
 from graphdb.columns.term_vectors import Column, Unread, condition, variables_of
 from graphdb.columns.triples import column_name
@@ -46,7 +46,6 @@ from graphdb.sparql.terms import Iri, PatternTerm, RdfLiteral, Variable
 
 __all__ = ["EXACT", "Edge", "Part", "Tree", "part_of", "whole"]
 
-_OfQuads: TypeAlias = Callable[[slice], Numbers]  # a number for each of some quads
 EXACT: Final = 2.0**53  # whole numbers below it are exact as doubles
 
 
@@ -332,6 +331,10 @@ class Tree:
             products = self._products(self._factors(center, None), self._terms(center))
             return whole(np.array([found.sum() for _, found in products]))
         largest = max(inner, key=lambda edge: edge.relation.quads)
+        of_ends = self._of_ends(largest)
+        few = next((few for end in of_ends if (few := end.few()) is not None), None)
+        if few is not None:
+            return whole(reduce(np.multiply, [end.of_quads(few) for end in of_ends]).astype(np.float64))
         return whole(np.array([found.sum() for found in self.of_pieces(largest)]))
 
     def weights(self, name: str) -> Weights:
@@ -363,10 +366,10 @@ class Tree:
         for piece in pieces(edge.relation.quads):
             found = np.ones(piece.stop - piece.start)
             for of_end in of_ends:
-                found *= of_end(piece)
+                found *= of_end.of_quads(piece)
             yield found
 
-    def _of_ends(self, edge: Edge) -> list[_OfQuads]:
+    def _of_ends(self, edge: Edge) -> "list[_WeighedEnd]":
         """What the branches at each end that has some have for each quad of an edge."""
         return [
             self._of_end(name, edge) for name in (edge.subject, edge.object) if self._has_more(name, edge)
@@ -445,15 +448,35 @@ class Tree:
         far = edge.other(name)
         if not self._has_more(far, edge):
             return edge.relation.matches_of_each(edge.column(name), by_ids=name in self._by_ids)
-        found = self.ends(edge, name).gathered(self._of_end(far, edge))
+        far_end, ends = self._of_end(far, edge), self.ends(edge, name)
+        few = far_end.few()
+        if few is None:
+            found = ends.gathered(far_end.of_quads)
+        else:
+            found = ends.gathered_of(few, far_end.of_quads(few))
         whole(found.values)
         return found
 
-    def _of_end(self, name: str, edge: Edge) -> _OfQuads:
+    def _of_end(self, name: str, edge: Edge) -> "_WeighedEnd":
         """How many solutions the branches at a variable but for this edge have for each quad of it."""
         ends = self.ends(edge, name)
-        weights = self._weighed(name, edge, ends.terms)
-        return lambda piece: weights[ends.codes[piece]]
+        return _WeighedEnd(ends, self._weighed(name, edge, ends.terms))
+
+
+@dataclass(frozen=True, slots=True)
+class _WeighedEnd:
+    """One end of the quads of an edge, and what the other branches there have for each of its terms."""
+
+    ends: Ends
+    weights: Numbers
+
+    def few(self) -> Ids | None:
+        """See `Ends.quads_of_few`."""
+        return self.ends.quads_of_few(self.weights)
+
+    def of_quads(self, quads: slice | Ids) -> Numbers:
+        """The weights of some quads."""
+        return self.weights[self.ends.codes[quads]]
 
 
 class _Alternatives:

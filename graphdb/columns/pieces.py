@@ -12,7 +12,16 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["check", "ending_by", "is_one_piece", "picked", "pieces", "small_pieces", "taken"]
+__all__ = [
+    "check",
+    "ending_by",
+    "is_one_piece",
+    "overlapping",
+    "picked",
+    "pieces",
+    "small_pieces",
+    "taken",
+]
 
 _PIECE: Final = 1 << 20  # elements: a few milliseconds of work, and a few times 8 MB
 
@@ -55,6 +64,12 @@ def _pieces(length: int, size: int) -> Iterator[slice]:
     for first in range(0, length, size):
         check()
         yield slice(first, min(first + size, length))
+
+
+def overlapping(length: int) -> Iterator[slice]:
+    """As `pieces`, each with the first element of the next one: for what compares neighbours."""
+    for piece in pieces(length):
+        yield slice(piece.start, piece.stop + 1)
 
 
 def is_one_piece(length: int) -> bool:

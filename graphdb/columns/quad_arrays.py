@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from duckdb import DuckDBPyConnection
 
-from graphdb.columns.pieces import is_one_piece, picked, pieces
+from graphdb.columns.pieces import is_one_piece, overlapping, picked, pieces
 from graphdb.columns.term_ids import INLINE_TAGS, PAYLOAD_BITS, PAYLOAD_MASK, Tag
 
 __all__ = [
@@ -40,8 +40,12 @@ Numbers: TypeAlias = npt.NDArray[Any]
 Ids: TypeAlias = npt.NDArray[np.int64]
 _KINDS: Final = (np.uint8, np.uint16, np.uint32)
 _KEPT_BYTES: Final = 96 << 20  # where nobody says how many
+_FEW: Final = 4  # are a fourth, at most: these are looked up one by one
+_SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 _SPAN_MAX: Final = 1 << 20
 _SPAN_A_NUMBER: Final = 8
+# of each tag, and the end of the last
+_FIRST_IDS: Final = np.array([*Tag, max(Tag) + 1], np.int64) << PAYLOAD_BITS
 _INLINE: Final = min(INLINE_TAGS) << PAYLOAD_BITS, (max(INLINE_TAGS) + 1) << PAYLOAD_BITS
 
 
@@ -95,7 +99,8 @@ def distinct_tags(ids: Ids) -> frozenset[Tag]:
         return frozenset()
     if ids[0] >> PAYLOAD_BITS == ids[-1] >> PAYLOAD_BITS:
         return frozenset((Tag(int(ids[0]) >> PAYLOAD_BITS),))
-    return frozenset(Tag(int(tag)) for tag in np.unique(ids >> PAYLOAD_BITS))
+    firsts = np.searchsorted(ids, _FIRST_IDS)
+    return frozenset(tag for tag, first, end in zip(Tag, firsts, firsts[1:], strict=False) if first < end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +169,33 @@ class Ends:
 
     terms: Terms
     codes: npt.NDArray[np.uint32]
+    is_ascending: bool = False  # the codes, for certain
+
+    @classmethod
+    def of(cls, terms: Terms, codes: npt.NDArray[np.uint32]) -> "Ends":
+        """With a look at whether the codes are in order, as those of subjects mostly are."""
+        return cls(terms, codes, all((codes[p][1:] >= codes[p][:-1]).all() for p in overlapping(len(codes))))
 
     @property
     def nbytes(self) -> int:
         return self.codes.nbytes + self.terms.nbytes
+
+    def quads_of_few(self, weights: Numbers) -> Ids | None:
+        """The places of all quads whose weight, by their terms, is not 0, if that can be found without a look
+        at each quad, and they are few; None otherwise.
+        """
+        some = np.flatnonzero(weights)
+        if not len(some):
+            return some
+        if not self.is_ascending or _FEW * len(some) > len(self.codes):
+            return None
+        firsts, ends = (np.searchsorted(self.codes, some, side) for side in _SIDES)
+        counts = ends - firsts
+        total = int(counts.sum())
+        if _FEW * total > len(self.codes):
+            return None
+        places: Ids = np.arange(total) + np.repeat(firsts - (np.cumsum(counts) - counts), counts)
+        return places
 
     def gathered(self, weights: Callable[[slice], Numbers] | None) -> Weights:
         """The sum of the weights of the quads of each end; weights gives those of some quads, None: each
@@ -178,9 +206,15 @@ class Ends:
             add_at(sums, self.codes[piece], None if weights is None else weights(piece))
         return Weights(self.terms, sums)
 
+    def gathered_of(self, quads: Ids, weights: Numbers) -> Weights:
+        """The same where all others weigh nothing: the sum of the weights of the quads at some places."""
+        sums = np.zeros(self.terms.span)
+        add_at(sums, self.codes[quads], weights)
+        return Weights(self.terms, sums)
+
     def picked(self, which: npt.NDArray[np.bool_]) -> "Ends":
         """Of some of the quads."""
-        return Ends(self.terms, picked(self.codes, which))
+        return Ends(self.terms, picked(self.codes, which), self.is_ascending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,12 +333,12 @@ def _range(numbers: npt.NDArray[np.uint32]) -> Ends:
         return Ends(Terms(0, 0), numbers)
     low, high = int(numbers.min()), int(numbers.max())
     numbers -= np.uint32(low)
-    return Ends(Terms(low, high + 1 - low), numbers)
+    return Ends.of(Terms(low, high + 1 - low), numbers)
 
 
 def _ranked(numbers: Ids) -> Ends:
     ids, codes = ranked(numbers)
-    return Ends(Terms.of(ids), codes)
+    return Ends.of(Terms.of(ids), codes)
 
 
 def add_at(sums: Floats, places: npt.NDArray[Any], weights: Numbers | None) -> None:

@@ -35,6 +35,7 @@ __all__ = ["Relation", "closure", "common", "of_predicate", "where_equal"]
 
 T = TypeVar("T", TextColumn, ExactNumbers)
 _QUAD_BYTES: Final = 16  # in arrays: both its ends, and their weights
+_SPAN_A_TERM: Final = 64
 _TEXTS_SHARE: Final = 8  # of the memory for arrays, for the texts of one end; their places take more
 _CLOSURE_FROM_MAX: Final = 200_000  # quads
 _CLOSURE_MAX: Final = 500_000  # pairs
@@ -60,11 +61,15 @@ class Relation:
 
     def ends(self, column: str, *, by_ids: bool = False) -> Ends:
         """The subjects or objects (column s or o), their terms by ids where that is asked for, or where they
-        are no dense range of the dictionary.
+        are no dense range of the dictionary, or a few objects in a wide one: their weights are few then.
         """
         ends = self.pairs().at(column)
-        if ends.terms.ids is not None or (not by_ids and is_dense(ends.terms.span, len(ends.codes))):
+        if ends.terms.ids is not None:
             return ends
+        if not by_ids and is_dense(ends.terms.span, len(ends.codes)):
+            occurring = self.distinct(column) if column == "o" else None
+            if occurring is None or occurring * _SPAN_A_TERM > ends.terms.span:
+                return ends
         return self.catalog.arrays.get((*self.key, column, "by ids"), lambda: self._by_ids(ends, column))
 
     def _by_ids(self, ends: Ends, column: str) -> Ends:
@@ -74,10 +79,10 @@ class Relation:
         occurring, places = ranked(ends.codes)
         if len(tags) == 1:
             occurring += (int(next(iter(tags))) << PAYLOAD_BITS) + ends.terms.low
-            return Ends(Terms.of(occurring), places)
+            return Ends.of(Terms.of(occurring), places)
         ids = self.catalog.ends_of(predicate, column)
         by_payload = np.argsort(ids & PAYLOAD_MASK).astype(np.uint32)
-        return Ends(Terms.of(ids), taken(by_payload, places))
+        return Ends.of(Terms.of(ids), taken(by_payload, places))
 
     def matches_of_each(self, column: str, *, by_ids: bool) -> Weights:
         """How many pairs each term of an end has."""

@@ -6,7 +6,15 @@ from re import fullmatch
 from typing import Annotated, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FilePath, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FilePath,
+    StringConstraints,
+)
 
 __all__ = [
     "AbsoluteFile",
@@ -15,6 +23,7 @@ __all__ = [
     "DataGraph",
     "GraphIri",
     "HostRule",
+    "Keep",
     "Port",
     "ProviderUrl",
     "Section",
@@ -57,6 +66,16 @@ def _host_rule(text: str) -> str:
         raise ValueError(f"{text!r} is not a host name, an address or a CIDR range") from None
 
 
+def _keep(text: str) -> str:
+    if text in ("forever", "off") or fullmatch(r"[1-9]\d{0,4}d|[1-9]\d{0,17}", text):
+        return text
+    raise ValueError(f'{text!r} is neither "forever", days such as "90d", a number of entries, nor "off"')
+
+
+def _number_as_text(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
 def _graph_iri(text: str) -> str:
     if fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*", text):
         return text
@@ -81,6 +100,7 @@ Port: TypeAlias = Annotated[int, Field(ge=1, le=65535)]
 AddressRange: TypeAlias = Annotated[str, AfterValidator(_address_range)]
 DataGraph: TypeAlias = Annotated[str, AfterValidator(_data_graph)]
 GraphIri: TypeAlias = Annotated[str, AfterValidator(_graph_iri)]
+Keep: TypeAlias = Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_keep)]
 HostRule: TypeAlias = Annotated[str, AfterValidator(_host_rule)]
 ProviderUrl: TypeAlias = Annotated[str, AfterValidator(provider_url)]
 # Both become part of a Content-Security-Policy.

@@ -13,6 +13,7 @@ from graphdb.config.section import (
     DataGraph,
     GraphIri,
     HostRule,
+    Keep,
     Port,
     Section,
     TileAddress,
@@ -25,6 +26,7 @@ __all__ = [
     "Cluster",
     "Columns",
     "GraphQL",
+    "History",
     "Holonic",
     "LinkedData",
     "Live",
@@ -69,6 +71,11 @@ class Server(Section):
         104_857_600,
         gt=0,
         description="Largest request body in bytes, counted after decompression; beyond it 413.",
+    )
+    max_load_bytes: int = Field(
+        1_099_511_627_776,
+        gt=0,
+        description="The same for the body of a bulk load, which also needs room on the disk.",
     )
     max_uri_bytes: int = Field(
         65_535,
@@ -353,6 +360,12 @@ class Columns(Section):
         description="Whether a query that differs from an earlier one in names of variables and in constants "
         "alone is not parsed again, and one that differs in names alone not compiled again.",
     )
+    begun_at_once: bool = Field(
+        True,
+        description="Whether a query of a known shape is handed to the column view within the call that "
+        "receives its request, and a short answer sent as it comes, without a task for the request. With "
+        "authentication, an audit log or CORS requests always have a task.",
+    )
     counts_without_rows: bool = Field(
         True,
         description="Whether counts and other aggregates of solutions are computed from arrays of the quads, "
@@ -520,6 +533,34 @@ class Live(Section):
         ge=0,
         description="Megabytes of the log that are kept at least, so that clients can resume `/changes` or "
         "a live query; in the log directory of each node.",
+    )
+
+
+class History(Section):
+    """What is kept of the past, and asked of it: `/history`, `/diff`, `as_of`."""
+
+    keep: Keep = Field(
+        "90d",
+        description='How long changes are kept: "forever", days such as "90d", a number of entries of the '
+        'log, or "off". The newest megabytes of the log (`live.keep_changes_mb`) are kept in any case.',
+    )
+    max_gb: int = Field(
+        10, ge=1, description="Gigabytes that they may take on the disk; the oldest are deleted first."
+    )
+    as_of_states: int = Field(
+        4,
+        ge=1,
+        description="States of the past that are kept for `as_of`, those that were asked for last; each for "
+        "a minute after its last use. It shares its files with the store, as far as these are the same.",
+    )
+    as_of_disk_mb: int = Field(
+        4096, ge=1, description="Megabytes of disk that these may take together beside the store."
+    )
+    as_of_seconds: float = Field(
+        120, gt=0, description="Seconds that the making of one may take; the requests for it wait less."
+    )
+    as_of_memory_mb: int = Field(
+        1024, ge=128, description="Memory in MB of the process that makes one, which lives as long."
     )
 
 

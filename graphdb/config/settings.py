@@ -12,6 +12,7 @@ from graphdb.config.service import (
     Cluster,
     Columns,
     GraphQL,
+    History,
     Holonic,
     LinkedData,
     Live,
@@ -42,6 +43,7 @@ class Settings(Section):
     shacl: Shacl = Field(Shacl(), description="SHACL validation.")
     repository: Repository = Field(Repository(), description="What RDF4J's clients see.")
     live: Live = Field(Live(), description="Live queries.")
+    history: History = Field(History(), description="The past.")
     alerts: Alerts = Field(Alerts(), description="Alerts.")
     holonic: Holonic = Field(Holonic(), description="Holonic interface.")
     linked_data: LinkedData = Field(LinkedData(), description="Resources at their IRIs.")

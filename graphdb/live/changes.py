@@ -12,7 +12,7 @@ from pyoxigraph import BlankNode, Quad
 from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.timestamps import iso_timestamp
 
-__all__ = ["ChangeFilter", "LoggedChange", "change_json", "position_json"]
+__all__ = ["ChangeFilter", "LoggedChange", "change_json", "change_members", "position_json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,24 @@ def change_json(logged: LoggedChange) -> bytes:
     """One object: index, timestamp, removed and added (N-Quads statements), dropped_graphs, created_graphs;
     where more pieces of the same entry follow, `more` is true.
     """
-    change = logged.change
     found: dict[str, Any] = {
         "index": logged.index,
         "timestamp": iso_timestamp(logged.timestamp_ms),
+        **change_members(logged.change),
+    }
+    if not logged.is_last:
+        found["more"] = True
+    return orjson.dumps(found)
+
+
+def change_members(change: ChangeSet) -> dict[str, list[str]]:
+    """What a change has, as JSON has it: statements of N-Quads, and names of graphs."""
+    return {
         "removed": [f"{quad} ." for quad in change.removed],
         "added": [f"{quad} ." for quad in change.added],
         "dropped_graphs": [_graph_name(graph) for graph in change.dropped_graphs],
         "created_graphs": [_graph_name(graph) for graph in change.created_graphs],
     }
-    if not logged.is_last:
-        found["more"] = True
-    return orjson.dumps(found)
 
 
 def position_json(index: int) -> bytes:

@@ -16,7 +16,7 @@ from graphdb.live.statement import SparqlText, read_statement
 from graphdb.planning.bounded_expressions import may_compute_durations
 from graphdb.planning.decisions import is_repeatable
 from graphdb.planning.engine_text import engine_text, engine_text_of
-from graphdb.planning.gate import check, read_query
+from graphdb.planning.gate import check, check_present, read_query
 from graphdb.sparql.algebra import AbstractQuery, Algebra, Distinct, Exists, Select, variables_in_scope
 from graphdb.sparql.dataset import own_dataset
 from graphdb.sparql.dependencies import predicates_read, triple_patterns
@@ -43,6 +43,7 @@ def read_live_query(text: str, limits: GateLimits) -> LiveQuery:
 def _read_sparql(text: str, limits: GateLimits) -> SolutionQuery | WholeQuery:
     query = read_query(text, None, limits)
     check(query, limits)
+    check_present(query)
     if query.form != "SELECT":
         raise EvaluationFailed(f"only a SELECT can be asked live, not {query.form}")
     if query.service_hosts:

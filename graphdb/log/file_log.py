@@ -14,10 +14,17 @@ from itertools import pairwise
 
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown, UnavailableError
 from graphdb.log.file_system import FileSystem, storage_error
-from graphdb.log.segment import TEMPORARY_SUFFIX, Segment, TailUnknown, parse_segment_name, segment_path
+from graphdb.log.segment import (
+    TEMPORARY_SUFFIX,
+    Segment,
+    TailUnknown,
+    archived_path,
+    parse_segment_name,
+    segment_path,
+)
 from graphdb.model import LogEntry
 
-__all__ = ["FileLog", "FileLogConfig", "begin_log"]
+__all__ = ["FileLog", "FileLogConfig", "begin_log", "open_segments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,7 @@ class FileLogConfig:
     segment_bytes: int = 64 << 20  # a new segment is begun when this is reached; compaction drops whole ones
     # room allocated at a time, at most segment_bytes; syncing in reserved room is twice as fast
     reserve_bytes: int = 4 << 20
+    history: str | None = None  # the directory where whole segments go that compaction drops; None: nowhere
 
     def __post_init__(self) -> None:
         if not 0 < self.reserve_bytes <= self.segment_bytes:
@@ -87,8 +95,8 @@ class FileLog:
         """How much of its files is in use."""
         return sum(segment.end for segment in self._segments)
 
-    def append(self, entries: Sequence[LogEntry]) -> None:
-        """Store entries, all with one sync, and return when they are on disk.
+    def append(self, entries: Sequence[LogEntry]) -> list[bytes]:
+        """Store entries, all with one sync, and return when they are on disk: each as it was written.
 
         Their log_index continues last_index without a gap. Raises StorageFull, LogUnavailable,
         OutcomeUnknown.
@@ -100,7 +108,7 @@ class FileLog:
         if self._segments[-1].end >= self._config.segment_bytes:
             self._begin_segment(self.last_index + 1)
         try:
-            self._segments[-1].append(entries, self._config.reserve_bytes)
+            return self._segments[-1].append(entries, self._config.reserve_bytes)
         except TailUnknown as error:
             self._tail_unknown = True
             try:
@@ -145,10 +153,12 @@ class FileLog:
     def truncate_before(self, index: int) -> None:
         """Drop entries before index that are not needed, in whole segments: first_index stays at most index.
 
-        Raises LogUnavailable, StorageFull; then some may be dropped.
+        Each goes to the history first, if there is one. Raises LogUnavailable, StorageFull; then some may be
+        dropped.
         """
         self._drop_void()
         while len(self._segments) > 1 and self._segments[1].first_index <= index:
+            self._put_into_history(self._segments[0])
             self._remove(self._segments[0])
             self._segments.pop(0).close()
 
@@ -236,6 +246,20 @@ class FileLog:
             self._remove_files(self._stillborn)
             self._stillborn = []
 
+    def _put_into_history(self, segment: Segment) -> None:
+        """Give it a second name there, durably, before it loses its own."""
+        directory = self._config.history
+        if directory is None or segment.last_index < segment.first_index:
+            return
+        try:
+            self._file_system.make_directory(directory)
+            with contextlib.suppress(FileExistsError):  # after a crash between this and its removal
+                path = archived_path(directory, segment.first_index, segment.last_index)
+                self._file_system.link(segment.path, path)
+            self._file_system.sync_directory(directory)
+        except OSError as error:
+            raise storage_error(error, "moving a log segment into the history") from error
+
     def _remove(self, segment: Segment) -> None:
         """Unlink one segment for good: with two removals under way and one lost there could be a gap."""
         self._remove_files([segment.path])
@@ -253,13 +277,9 @@ class FileLog:
         # a process that was killed may have made names that are not on disk yet; entries will rely on them
         self._file_system.sync_directory(self._directory)
         for name in self._file_system.list(self._directory):
-            path = os.path.join(self._directory, name)
             if name.endswith(TEMPORARY_SUFFIX):
-                self._file_system.unlink(path)
-            elif parse_segment_name(name) is not None:
-                self._segments.append(Segment.open(self._file_system, path))
-        self._segments.sort(key=lambda segment: segment.sequence)
-        self._set_aside_superseded()
+                self._file_system.unlink(os.path.join(self._directory, name))
+        self._segments, self._void = open_segments(self._file_system, self._directory)
         for older, newer in pairwise(self._segments):
             older.load(newer.first_index - 1)
         for newest in self._segments[-1:]:
@@ -268,16 +288,33 @@ class FileLog:
         if not self._segments:
             self._begin_segment(1)
 
-    def _set_aside_superseded(self) -> None:
-        counting: list[Segment] = []
-        begun = False
-        for segment in reversed(self._segments):
-            if begun or (counting and segment.first_index >= counting[0].first_index):
-                self._void.insert(0, segment)
-            else:
-                counting.insert(0, segment)
-            begun = begun or segment.begins_log
-        self._segments = counting
+
+def open_segments(file_system: FileSystem, directory: str) -> tuple[list[Segment], list[Segment]]:
+    """The segments of a log by their sequence, of which no entry is read yet: those that count, and those
+    that newer ones have superseded.
+
+    Raises CorruptionError, OSError; then none is left open.
+    """
+    segments: list[Segment] = []
+    try:
+        for name in file_system.list(directory):
+            if parse_segment_name(name) is not None:
+                segments.append(Segment.open(file_system, os.path.join(directory, name)))
+    except BaseException:
+        for segment in segments:
+            segment.close()
+        raise
+    segments.sort(key=lambda segment: segment.sequence)
+    counting: list[Segment] = []
+    superseded: list[Segment] = []
+    begun = False
+    for segment in reversed(segments):
+        if begun or (counting and segment.first_index >= counting[0].first_index):
+            superseded.insert(0, segment)
+        else:
+            counting.insert(0, segment)
+        begun = begun or segment.begins_log
+    return counting, superseded
 
 
 def begin_log(file_system: FileSystem, directory: str, first_index: int) -> None:

@@ -58,20 +58,17 @@ class RecentRequests:
 
     def remember(self, request_id: bytes, log_index: int, affected_triples: int) -> None:
         """The entry at log_index has made this request's change visible."""
-        self.remember_all(log_index, ((request_id, affected_triples),))
+        self.remember_all(((request_id, log_index, affected_triples),))
 
-    def remember_all(self, first_index: int, requests: Iterable[tuple[bytes, int]]) -> int:
-        """The entries from first_index on have made these requests' changes visible: ids, and affected
-        triples. Returns the last one's index.
+    def remember_all(self, requests: Iterable[tuple[bytes, int, int]]) -> None:
+        """Entries have made these requests' changes visible: ids, log indices in their order, and affected
+        triples.
         """
-        index = first_index - 1
         with self._lock:
-            for request_id, affected_triples in requests:
-                index += 1
+            for request_id, index, affected_triples in requests:
                 if index > self.through:
+                    self.through = index
                     self._of(request_id).add(request_id, index, affected_triples)
-            self.through = max(self.through, index)
-        return index
 
     def pass_over(self, log_index: int) -> None:
         """The entry at log_index has changed nothing by itself."""

@@ -19,9 +19,11 @@ from pyoxigraph import Quad
 from graphdb.errors import CorruptionError
 from graphdb.log.codec import (
     SECTIONS_BYTES,
+    change_sections,
     decode_changes,
     decode_cleared,
     decode_close,
+    decode_lines,
     graphs_named,
     only_adds,
     quad_sections,
@@ -33,7 +35,7 @@ from graphdb.log.recent_requests import RecentRequests
 from graphdb.model import ChangeSet, EntryKind, GraphName, LogEntry, NamedGraph
 from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines, ClearedLines
 
-__all__ = ["Book", "Replayer", "last_words"]
+__all__ = ["Book", "Replayer"]
 
 _LENGTH_BYTES = 4
 _MERGED_QUADS_MAX = 20_000  # applied at once while replaying many entries
@@ -56,27 +58,61 @@ class _OpenParts:
     starts: list[int] = field(default_factory=list)  # where each begins in the spool
 
 
-@dataclass(slots=True)
 class _Merged:
-    """CHANGES that are applied together, and other writers' entries after the first of them."""
+    """CHANGES that are applied together, and other writers' entries after the first of them.
 
-    changes: list[ChangeSet] = field(default_factory=list)
-    requests: list[tuple[bytes, int, int]] = field(default_factory=list)  # id, log index, affected triples
-    quads: int = 0
-    last_index: int = 0
+    Lines that follow each other and say the same are parsed together: a call of the parser for each of many
+    small entries costs more than their quads.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[bytes, int, int]] = []  # id, log index, affected triples
+        self.quads = 0
+        self.last_index = 0
+        self._runs: list[tuple[bool, list[bytes]]] = []  # whether these lines are of quads that are there
+        self._graphs: dict[NamedGraph, bool] = {}
 
     def takes(self, entry: LogEntry) -> bool:
         """Whether it can be one of these."""
-        return entry.kind is EntryKind.CHANGES or bool(self.changes and not entry.kind.concerns_quads)
+        return entry.kind is EntryKind.CHANGES or bool(self.requests and not entry.kind.concerns_quads)
 
     def add(self, entry: LogEntry) -> None:
         """Take the next entry. Raises CorruptionError."""
         self.last_index = entry.log_index
-        if entry.kind is EntryKind.CHANGES:
-            change = decode_changes(entry.payload)
-            self.changes.append(change)
-            self.requests.append((entry.request_id, entry.log_index, told_affected(entry.payload, change)))
-            self.quads += change.affected_triples
+        if entry.kind is not EntryKind.CHANGES:
+            return
+        payload = entry.payload
+        removed, added, dropped, created = change_sections(payload)
+        self._note(False, removed)
+        self._note(True, added)
+        if dropped or created:
+            gone, new = graphs_named(payload)
+            self._graphs |= dict.fromkeys(gone, False) | dict.fromkeys(new, True)
+        self.requests.append((entry.request_id, entry.log_index, told_lines(payload)))
+        self.quads += removed.count(b"\n") + added.count(b"\n")
+
+    def _note(self, there: bool, lines: bytes) -> None:
+        if not lines:
+            return
+        if self._runs and self._runs[-1][0] is there:
+            self._runs[-1][1].append(lines)
+        else:
+            self._runs.append((there, [lines]))
+
+    def change(self) -> ChangeSet:
+        """One change that leaves every quad and graph as the last of these that names it does.
+
+        Raises CorruptionError.
+        """
+        quads: dict[Quad, bool] = {}
+        for there, lines in self._runs:
+            quads.update(dict.fromkeys(decode_lines(b"".join(lines)), there))
+        return ChangeSet(
+            tuple(quad for quad, there in quads.items() if not there),
+            tuple(quad for quad, there in quads.items() if there),
+            tuple(graph for graph, there in self._graphs.items() if not there),
+            tuple(graph for graph, there in self._graphs.items() if there),
+        )
 
 
 class Replayer:
@@ -130,11 +166,10 @@ class Replayer:
         self._apply_merged(merged)
 
     def _apply_merged(self, merged: "_Merged") -> None:
-        if not merged.changes:
+        if not merged.requests:
             return
-        self._apply((last_words(merged.changes),))
-        for request_id, index, affected_triples in merged.requests:
-            self.requests.remember(request_id, index, affected_triples)
+        self._apply((merged.change(),))
+        self.requests.remember_all(merged.requests)
         self.requests.pass_over(merged.last_index)
         self.quad_entries += len(merged.requests)
         self._advance(merged.last_index)
@@ -143,9 +178,10 @@ class Replayer:
         """The entries from first_index on, all CHANGES, are applied to the store: their request ids and
         affected triples. Those before them that were not fed do not concern quads.
         """
-        index = self.requests.remember_all(first_index, requests)
-        self.quad_entries += index + 1 - first_index
-        self._advance(index)
+        noted = [(request_id, index, told) for index, (request_id, told) in enumerate(requests, first_index)]
+        self.requests.remember_all(noted)
+        self.quad_entries += len(noted)
+        self._advance(first_index + len(noted) - 1)
 
     @property
     def has_open_parts(self) -> bool:
@@ -306,20 +342,3 @@ def _read_parts(parts: _OpenParts, first: int, affected: list[int]) -> Iterator[
         change = decode_changes(payload)
         affected.append(told_affected(payload, change))
         yield change
-
-
-def last_words(changes: Iterable[ChangeSet]) -> ChangeSet:
-    """One change that leaves every quad and graph as the last of these changes that names it does."""
-    quads: dict[Quad, bool] = {}
-    graphs: dict[NamedGraph, bool] = {}
-    for change in changes:
-        quads.update(dict.fromkeys(change.removed, False))
-        quads.update(dict.fromkeys(change.added, True))
-        graphs.update(dict.fromkeys(change.dropped_graphs, False))
-        graphs.update(dict.fromkeys(change.created_graphs, True))
-    return ChangeSet(
-        tuple(quad for quad, there in quads.items() if not there),
-        tuple(quad for quad, there in quads.items() if there),
-        tuple(graph for graph, there in graphs.items() if not there),
-        tuple(graph for graph, there in graphs.items() if there),
-    )

@@ -38,7 +38,15 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import HEADER_BYTES, MARK, Record, decode_entry, encode_entry, entry_bytes
+from graphdb.log.codec import (
+    HEADER_BYTES,
+    MARK,
+    Record,
+    decode_entries,
+    decode_entry,
+    encode_entry,
+    entry_bytes,
+)
 from graphdb.log.file_system import File, FileSystem
 from graphdb.model import LogEntry
 
@@ -47,7 +55,9 @@ __all__ = [
     "TEMPORARY_SUFFIX",
     "Segment",
     "TailUnknown",
+    "archived_path",
     "parse_segment_name",
+    "segment_begins_log",
     "segment_path",
 ]
 
@@ -174,9 +184,9 @@ class Segment:
     def _damage(self, what: str) -> CorruptionError:
         return CorruptionError(what, self.path)
 
-    def append(self, entries: Sequence[LogEntry], reserve: int) -> None:
-        """Write entries and sync. They follow last_index without a gap. `reserve` bytes are allocated at a
-        time.
+    def append(self, entries: Sequence[LogEntry], reserve: int) -> list[bytes]:
+        """Write entries and sync; each as it was written. They follow last_index without a gap. `reserve`
+        bytes are allocated at a time.
 
         Raises OSError where the segment is as it was before, TailUnknown where it may hold anything after
         `end`, and must not be written again.
@@ -191,6 +201,7 @@ class Segment:
         self._write(b"".join(chunks))
         self._starts.extend(starts)
         self._end = end
+        return chunks
 
     def _reserve(self, end: int, reserve: int) -> None:
         if end > self._reserved:
@@ -232,14 +243,12 @@ class Segment:
             behind = bisect_right(self._starts, start + max_bytes, first) - 1
             stop = self._starts[behind] if behind > first else self._entry_end(first)
         data = self._file.read(stop - start, start)
-        entries: list[LogEntry] = []
-        offset = 0
-        while offset < len(data):
-            record = decode_entry(data, offset)
-            if record is None or record.entry.log_index != from_index + len(entries):
-                raise self._damage(f"the entry {from_index + len(entries)} is damaged")
-            entries.append(record.entry)
-            offset = record.end
+        entries = decode_entries(data)
+        for index, entry in enumerate(entries or (), from_index):
+            if entry.log_index != index:
+                raise self._damage(f"the entry {index} is damaged")
+        if entries is None:
+            raise self._damage(f"one of the entries from {from_index} on is damaged")
         return entries
 
     def _entry_end(self, position: int) -> int:
@@ -284,6 +293,17 @@ def parse_segment_name(name: str) -> tuple[int, int] | None:
     if not (name.endswith(_SUFFIX) and dash and sequence.isdecimal() and first_index.isdecimal()):
         return None
     return int(sequence), int(first_index)
+
+
+def archived_path(directory: str, first_index: int, last_index: int) -> str:
+    """Of a segment in the history: the entries that count in it, for the file may hold others after them."""
+    return os.path.join(directory, f"{first_index:020}-{last_index:020}{_SUFFIX}")
+
+
+def segment_begins_log(path: str | os.PathLike[str]) -> bool:
+    """What the header of a segment says. Raises CorruptionError, OSError."""
+    with open(path, "rb") as file:
+        return _decode_header(file.read(SEGMENT_HEADER_BYTES), str(path))[2]
 
 
 def _encode_header(sequence: int, first_index: int, begins_log: bool) -> bytes:

@@ -10,13 +10,13 @@ from operator import attrgetter, le
 from typing import TYPE_CHECKING
 
 from graphdb.bounded_cache import BoundedCache
-from graphdb.errors import HostNotAllowed, LimitExceeded, QuerySyntaxError
+from graphdb.errors import HostNotAllowed, InvalidParameter, LimitExceeded, QuerySyntaxError
 from graphdb.geo.function_calls import check_calls
 from graphdb.planning.complexity import Complexity, measure
 from graphdb.sparql.lexer import IRIREF, STRINGS, Token, braces_of_data_block
 from graphdb.sparql.parser import LARGE_BLOCK_CHARS, parse_query, parse_update
 from graphdb.sparql.plain_data import plain_update
-from graphdb.sparql.syntax import DeleteData, InsertData, Query, Update, Variable
+from graphdb.sparql.syntax import DeleteData, InsertData, Modify, Query, Update, Variable
 
 if TYPE_CHECKING:  # the column view's process has the figures without the library of the settings
     from graphdb.config.limits import GateLimits
@@ -25,6 +25,7 @@ __all__ = [
     "BYTE_ORDER_MARK",
     "SHORT_TEXT_CHARACTERS",
     "check",
+    "check_present",
     "check_services",
     "read_plain_update",
     "read_query",
@@ -92,6 +93,8 @@ def check(request: Query | Update, limits: "GateLimits") -> None:
     if complexity is None:
         complexity = measure(request)
         check_calls(request)
+        if isinstance(request, Update):
+            _check_using(request)
         _measured.put(request.text, None, complexity)
     figures, allowed = _figures_of(complexity), _limits_of(limits)
     if all(map(le, figures, allowed)):
@@ -99,6 +102,18 @@ def check(request: Query | Update, limits: "GateLimits") -> None:
     for name, figure, most in zip(_FIGURES, figures, allowed, strict=True):
         if figure > most:
             raise _exceeded(name, figure, most)
+
+
+def check_present(query: Query) -> None:
+    """Raise InvalidParameter for a query that asks for a state of the past, where only the present is."""
+    if any(clause.names_state for clause in query.dataset):
+        raise InvalidParameter("FROM", "a state of the past is not read here")
+
+
+def _check_using(update: Update) -> None:
+    for each in update.operations:
+        if isinstance(each, Modify) and any(clause.names_state for clause in each.using):
+            raise InvalidParameter("USING", "an update reads the present, and no state of the past")
 
 
 def check_services(request: Query | Update, service_allowed: Callable[[str], bool]) -> None:

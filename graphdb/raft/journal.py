@@ -7,9 +7,10 @@ falls: first term, vote and members; then what is taken back; then what is added
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, takewhile
 
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import entries_bytes, entry_bytes
+from graphdb.log.codec import encode_entry, entries_bytes, entry_bytes
 from graphdb.log.file_log import FileLog, FileLogConfig
 from graphdb.log.file_system import FileSystem, storage_error
 from graphdb.log.log_end import LogEnd
@@ -26,7 +27,8 @@ class JournalConfig:
     """How the journal lies on disk and in memory."""
 
     log: FileLogConfig = field(default_factory=FileLogConfig)
-    recent_bytes_max: int = 16 << 20  # newest entries kept in memory for followers; others are read from disk
+    # newest entries kept in memory, twice: for followers, and encoded for views; others are read from disk
+    recent_bytes_max: int = 8 << 20
     keep_bytes: int = 64 << 20  # of the newest entries in a snapshot, for peers that lag a little
 
 
@@ -82,6 +84,7 @@ class Journal:
         self._state = self._saved
         self._connect()
         self._recent: list[LogEntry] = []
+        self._encoded: list[bytes] = []  # those of _recent that are on disk, as they were written
         self._recent_first = self._log.last_index + 1
         self._recent_bytes = 0
         self.end = LogEnd.of_opened(self._log.last_index)
@@ -215,8 +218,7 @@ class Journal:
 
         Fewer may come than fit. Raises CorruptionError where from_index is not after base, LogUnavailable.
         """
-        if from_index <= self.base.log_index:
-            raise CorruptionError(f"entry {from_index} is in the snapshot", self._directory)
+        self._check_kept(from_index)
         if from_index < self._recent_first:
             stored = self._log.read(from_index, bytes_max)
             return stored[: self._recent_first - from_index]
@@ -228,6 +230,26 @@ class Journal:
                 break
             stop += 1
         return self._recent[start:stop]
+
+    def read_encoded(self, from_index: int, last_index: int, bytes_max: int) -> bytes:
+        """Entries from from_index to last_index, which are on disk, as `encode_entry` gives them: as many as
+        fit bytes_max, at least one.
+
+        Fewer may come than fit. Raises as `read`.
+        """
+        self._check_kept(from_index)
+        if from_index < self._recent_first:
+            return b"".join(
+                map(encode_entry, self.read(from_index, bytes_max)[: last_index + 1 - from_index])
+            )
+        encoded = self._encoded[from_index - self._recent_first : last_index + 1 - self._recent_first]
+        ends = accumulate(map(len, encoded))
+        fitting = sum(1 for _ in takewhile(bytes_max.__ge__, ends))
+        return b"".join(encoded[: max(fitting, 1)])
+
+    def _check_kept(self, index: int) -> None:
+        if index <= self.base.log_index:
+            raise CorruptionError(f"entry {index} is in the snapshot", self._directory)
 
     def set_term(self, term: int, vote: PeerId | None) -> None:
         """Enter a term, or vote in this one."""
@@ -261,10 +283,12 @@ class Journal:
         assert self.base.log_index <= index <= self.last_index
         if index < self._recent_first:
             self._recent, self._recent_first, self._recent_bytes = [], index + 1, 0
+            self._encoded = []
         else:
             dropped = self._recent[index + 1 - self._recent_first :]
             self._recent_bytes -= entries_bytes(dropped)
             del self._recent[index + 1 - self._recent_first :]
+            del self._encoded[index + 1 - self._recent_first :]
         self._kept = min(self._kept, index)
         self.end = self.end.cut(index)
         while self._runs and self._runs[-1][0] > index:
@@ -283,7 +307,7 @@ class Journal:
         if self._kept < self._log.last_index:
             self._log.truncate_after(self._kept)
         if self._kept < self.last_index:
-            self._log.append(self._recent[self._kept + 1 - self._recent_first :])
+            self._encoded += self._log.append(self._recent[self._kept + 1 - self._recent_first :])
             self._kept = self.last_index
         self._forget_recent()
 
@@ -293,7 +317,7 @@ class Journal:
         while self._recent_bytes > self._config.recent_bytes_max and count < len(self._recent):
             self._recent_bytes -= entry_bytes(len(self._recent[count].payload))
             count += 1
-        del self._recent[:count]
+        del self._recent[:count], self._encoded[:count]
         self._recent_first += count
 
     def roll_back(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import decode_entry, encode_entry
+from graphdb.log.codec import decode_entries, encode_entry
 from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.membership import (
     ADDRESS_BYTES_MAX,
@@ -303,22 +303,18 @@ def _decode_append(reader: WireReader) -> Body:
 
 def _decode_entries(data: bytes, prev_index: int, prev_term: int) -> tuple[LogEntry, ...]:
     """Entries that follow each other without gaps, their terms never falling."""
-    entries: list[LogEntry] = []
-    offset = 0
-    while offset < len(data):
-        try:
-            record = decode_entry(data, offset)
-        except CorruptionError as error:
-            raise Malformed(str(error)) from error
-        if record is None:
-            raise Malformed("an entry was damaged on its way")
-        entry, offset = record.entry, record.end
+    try:
+        entries = decode_entries(data)
+    except CorruptionError as error:
+        raise Malformed(str(error)) from error
+    if entries is None:
+        raise Malformed("an entry was damaged on its way")
+    for entry in entries:
         if entry.log_index != prev_index + 1 or entry.raft_term < prev_term:
             raise Malformed(f"entry {entry.log_index} follows {prev_index}")
         if entry.kind is EntryKind.MEMBERS:
             decode_members(entry.payload)  # raises here, so that no peer receives one that cannot be read
         prev_index, prev_term = entry.log_index, entry.raft_term
-        entries.append(entry)
     return tuple(entries)
 
 

@@ -275,13 +275,16 @@ class RaftNode:
         """The last entry that is committed and on this disk: what may be applied."""
         return min(self._replica.commit_index, self._journal.synced_index)
 
-    def read_committed(self, from_index: int, bytes_max: int = 4 << 20) -> list[LogEntry]:
-        """Entries that may be applied, from from_index on; none where there are none yet.
+    def read_committed(self, from_index: int, bytes_max: int = 4 << 20) -> bytes:
+        """Entries that may be applied, from from_index on, encoded (`graphdb.log.codec`); empty where there
+        are none yet.
 
         Raises CorruptionError where from_index is in the snapshot, LogUnavailable.
         """
-        count = self.committed_index - from_index + 1
-        return self._journal.read(from_index, bytes_max)[:count] if count > 0 else []
+        last_index = self.committed_index
+        return (
+            self._journal.read_encoded(from_index, last_index, bytes_max) if from_index <= last_index else b""
+        )
 
     def take_reads(self) -> list[ReadOutcome]:
         """The reads that have been answered."""

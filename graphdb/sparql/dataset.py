@@ -30,8 +30,9 @@ class Dataset:
 
 
 def own_dataset(query: Query | AbstractQuery) -> Dataset:
-    """The FROM and FROM NAMED clauses of a query as a dataset."""
+    """The FROM and FROM NAMED clauses of a query that name graphs, as a dataset."""
+    clauses = query.graph_clauses if isinstance(query, Query) else query.dataset
     return Dataset(
-        tuple(NamedNode(clause.graph.value) for clause in query.dataset if not clause.named),
-        tuple(NamedNode(clause.graph.value) for clause in query.dataset if clause.named),
+        tuple(NamedNode(clause.graph.value) for clause in clauses if not clause.named),
+        tuple(NamedNode(clause.graph.value) for clause in clauses if clause.named),
     )

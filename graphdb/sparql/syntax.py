@@ -29,6 +29,7 @@ from graphdb.sparql.terms import (
 )
 
 __all__ = [
+    "AS_OF_SCHEME",
     "AddGraph",
     "BlankNodeLabel",
     "ClearGraph",
@@ -55,6 +56,8 @@ __all__ = [
     "Update",
     "Variable",
 ]
+
+AS_OF_SCHEME = "as-of:"  # FROM <as-of:INDEX or TIME> names a state (`graphdb.history.moments`), and no graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,11 @@ class DatasetClause:
 
     graph: Iri
     named: bool
+
+    @property
+    def names_state(self) -> bool:
+        """Whether it is about a state of the past, and not about a graph."""
+        return self.graph.value.startswith(AS_OF_SCHEME)
 
 
 class _Translated:
@@ -116,6 +124,11 @@ class Query(_Translated):
     template: tuple[TriplePattern, ...] | None = None
     described: tuple[Iri | Variable, ...] | None = None
     base_iri: str | None = None  # as it was passed to the parser
+
+    @property
+    def graph_clauses(self) -> tuple[DatasetClause, ...]:
+        """The clauses of dataset that name graphs."""
+        return tuple(clause for clause in self.dataset if not clause.names_state)
 
 
 @dataclass(frozen=True, slots=True)

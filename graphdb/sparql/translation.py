@@ -102,7 +102,7 @@ def _translated(query: Query) -> AbstractQuery:
     return AbstractQuery(
         query.form,
         _Translator(query).query(query),
-        query.dataset,
+        query.graph_clauses,
         query.template or (),
         described,
         query.prologue.base if _RESOLVES.search(query.text) else None,

@@ -1,12 +1,14 @@
 """A whole RDF document as lines (`graphdb.rdf.quad_lines`), and what putting it into a store would change.
 
-The engine does all of it in native code: it parses, gives blank nodes labels of their own, forgets quads that
-come twice, and writes all in its own form. `staging` does the same a quad at a time, and says what is wrong
-with a document; here whatever is out of the ordinary is refused.
+N-Triples and N-Quads are rewritten a block at a time (`line_rewriting`). With another document the engine
+does everything in native code: it parses, gives blank nodes labels of their own, forgets quads that come
+twice, and writes all in its own form. `staging` does the same a quad at a time, and says what is wrong with a
+document; here whatever is out of the ordinary is refused.
 """
 
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,15 +17,14 @@ from pyoxigraph import DefaultGraph, RdfFormat, Store
 from graphdb.model import NamedGraph, node_of_text
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.quad_lines import line_blocks, parse_lines
-from graphdb.rdf.reading import TRIPLE_TERM_DEPTH_MAX, check_guards
+from graphdb.rdf.reading import check_guards
+from graphdb.store.distinct_lines import DistinctLines
+from graphdb.store.line_rewriting import Labels, Unusual, check_depth, is_of_lines, rewritten_block
 
-__all__ = ["DocumentLines", "Unusual", "difference", "document_lines", "graph_of_text"]
+__all__ = ["DocumentLines", "difference", "document_lines", "graph_of_text"]
 
 Target = NamedGraph | None  # None: the default graph
-
-
-class Unusual(Exception):
-    """The document has to be read a quad at a time."""
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,45 @@ class DocumentLines:
 
 
 def document_lines(
-    document: Path, syntax: RdfSyntax, lines: Path, store: Store, *, base_iri: str | None, graph: Target
+    document: Path,
+    syntax: RdfSyntax,
+    lines: Path,
+    store: Store,
+    *,
+    base_iri: str | None,
+    graph: Target,
+    labels: Labels | None,
 ) -> DocumentLines:
     """Write the lines of a document, whose own default graph is graph.
 
-    store is an empty one. Raises Unusual, and whatever the engine raises; it may also end this process, for
-    the guards that would prevent that run beside it.
+    store is an empty one. labels give blank nodes theirs; with None they keep them, as only documents of
+    lines can. Raises Unusual, and whatever the engine raises; it may also end this process, for the guards
+    that would prevent that run beside it.
     """
+    if is_of_lines(syntax):
+        with suppress(Unusual):
+            return _rewritten(document, syntax, lines, graph, labels)
+    if labels is None:
+        raise Unusual("blank nodes keep their labels")
+    return _by_the_engine(document, syntax, lines, store, base_iri, graph)
+
+
+def _rewritten(
+    document: Path, syntax: RdfSyntax, lines: Path, graph: Target, labels: Labels | None
+) -> DocumentLines:
+    graphs: dict[Target, None] = {}
+    with document.open("rb") as file, DistinctLines(lines) as distinct:
+        for block in line_blocks(file, _BLOCK_BYTES):
+            rewritten = rewritten_block(block, syntax, graph=graph, labels=labels)
+            distinct.add(rewritten.lines)
+            graphs.update(dict.fromkeys(rewritten.graphs))
+        distinct.finish()
+    return DocumentLines(distinct.count, tuple(graphs))
+
+
+def _by_the_engine(
+    document: Path, syntax: RdfSyntax, lines: Path, store: Store, base_iri: str | None, graph: Target
+) -> DocumentLines:
     with ThreadPoolExecutor(1) as beside:
         guarding = beside.submit(_guard, document, syntax)
         store.bulk_load(path=document, format=syntax.rdf_format, base_iri=base_iri, to_graph=graph)
@@ -52,19 +85,13 @@ def document_lines(
     with lines.open("rb") as file:
         for block in line_blocks(file):
             count += block.count(b"\n")
-            _check_depth(block)
+            check_depth(block)
     return DocumentLines(count, (*((None,) if next(default, None) else ()), *store.named_graphs()))
 
 
 def _guard(document: Path, syntax: RdfSyntax) -> None:
     with document.open("rb") as source:
         check_guards(source, syntax)
-
-
-def _check_depth(block: bytes) -> None:
-    """Triple terms may look deeper than they are, never less deep."""
-    if b"<<(" in block and any(line.count(b"<<(") > TRIPLE_TERM_DEPTH_MAX for line in block.split(b"\n")):
-        raise Unusual("deeply nested triple terms")
 
 
 def difference(

@@ -8,14 +8,14 @@ from pyoxigraph import NamedNode, Store
 
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import ByteSource, GuardedBytes
-from graphdb.store.document_lines import Unusual
+from graphdb.store.line_rewriting import Unusual, is_of_lines
 
 __all__ = ["add_document", "is_line_document"]
 
 
 def is_line_document(syntax: RdfSyntax, graph: NamedNode | None) -> bool:
     """Whether add_document takes such documents, whose own default graph is graph, if one is given."""
-    return not syntax.takes_base and not (syntax.carries_graphs and graph)
+    return is_of_lines(syntax) and not (syntax.carries_graphs and graph)
 
 
 def add_document(

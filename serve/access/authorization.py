@@ -72,6 +72,8 @@ def _table(*rows: tuple[Permission, str, str]) -> PermissionTable:
 
 GRAPH_PERMISSIONS = _table(
     (READ, "GET", "/ /changes /graphql/schema /graphql/playground/{name} /cluster /health /metrics"),
+    (READ, "GET", "/history /diff"),
+    (WRITE, "POST", "/revert"),
     (READ, "GET", "/openapi.json /docs /docs/{name} /whoami"),
     (PUBLIC, "GET", "/workbench/config.json /workbench/assets/{name}"),
     (PUBLIC, "GET", "/workbench/frames/docs /workbench/frames/docs/{name}"),

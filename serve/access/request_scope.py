@@ -16,12 +16,15 @@ from graphdb.access.lockout import TrustedProxies
 from graphdb.access.principal import EVERYONE, Principal
 from graphdb.access.visibility import Visibility
 from graphdb.errors import NotAuthenticated
+from graphdb.model import Author, Interface
 
 __all__ = [
+    "INTERFACE",
     "PRINCIPAL",
     "PRINCIPAL_HEADER",
     "InternalApplication",
     "address_of",
+    "author_of",
     "internal_principal",
     "is_internal",
     "principal_of",
@@ -31,6 +34,7 @@ __all__ = [
 ]
 
 PRINCIPAL = "graphdb.principal"
+INTERFACE = "graphdb.interface"  # by which a request within the application came
 
 _FORWARDED = b"x-forwarded-for"
 
@@ -43,6 +47,13 @@ def principal_of(scope: Scope) -> Principal:
     """The principal of a request; `EVERYONE` if authentication is off."""
     principal: Principal = scope.get(PRINCIPAL, EVERYONE)
     return principal
+
+
+def author_of(scope: Scope, interface: Interface) -> Author:
+    """What the log says of who has written, by this interface if the request was not made within another."""
+    principal = principal_of(scope)
+    name = "" if principal is EVERYONE else principal.qualified_name
+    return Author(name, scope.get(INTERFACE, interface))
 
 
 def visibility_of(scope: Scope) -> Visibility:

@@ -1,7 +1,7 @@
 """The service as the commands see it: HTTP calls whose failures are one line for a person."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeAlias
 from urllib.parse import urlsplit
@@ -10,10 +10,11 @@ import httpx
 import typer
 
 from graphdb.config.section import is_loopback
+from graphdb.rdf.formats import RdfSyntax
 from serve.cli.console import CommandError, UsageError
 from serve.cli.credentials import find_target
 
-__all__ = ["BodyRefused", "Client", "Endpoint", "Refused"]
+__all__ = ["AsOf", "BodyRefused", "Client", "Endpoint", "Refused", "past_params"]
 
 Endpoint: TypeAlias = Annotated[
     str | None,
@@ -21,6 +22,20 @@ Endpoint: TypeAlias = Annotated[
         "--endpoint", help="Address of the service; else the profile's, or GRAPHDB_ENDPOINT.", metavar="URL"
     ),
 ]
+
+AsOf: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        help="The graph as it was: at a log index, or at a time such as 2026-11-27T08:00:00Z.",
+        metavar="MOMENT",
+    ),
+]
+
+
+def past_params(as_of: str | None) -> dict[str, str]:
+    """The parameters of a request about a state of the past; None: the present."""
+    return {} if as_of is None else {"as_of": as_of}
 
 
 class Refused(CommandError):
@@ -66,7 +81,7 @@ class Client:
         *,
         accept: str = "application/json",
         content_type: str | None = None,
-        content: bytes | str | None = None,
+        content: bytes | str | Iterable[bytes] | None = None,
         params: dict[str, str] | None = None,
     ) -> Iterator[httpx.Response]:
         """Send one request and hand out its answer, the body not read yet. Raises CommandError unless 2xx."""
@@ -98,6 +113,10 @@ class Client:
         """Add an RDF document to a graph; None: the default graph, and the graphs that the body names."""
         return self._record("POST", "/data", body, media_type, {"graph": graph} if graph else None)
 
+    def load(self, lines: Iterable[bytes]) -> dict[str, Any]:
+        """Add N-Quads as one change, while they are made; blank nodes keep their labels."""
+        return self._record("POST", "/data", lines, RdfSyntax.N_QUADS.media_type, {"bulk": "true"})
+
     def cluster(self, method: str, below: str = "", fields: dict[str, Any] | None = None) -> dict[str, Any]:
         """Ask for the cluster's report, or for a change with these fields below it, which answers with it."""
         if fields is None:
@@ -108,7 +127,7 @@ class Client:
         self,
         method: str,
         path: str,
-        body: bytes | None = None,
+        body: bytes | Iterable[bytes] | None = None,
         content_type: str | None = None,
         params: dict[str, str] | None = None,
     ) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What the commands share in speaking to a person: the two outputs, progress, and how a failure is said."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
@@ -26,6 +26,7 @@ __all__ = [
     "print_table",
     "progress",
     "say",
+    "title_of",
     "write_bytes",
 ]
 
@@ -92,6 +93,11 @@ class LoadProgress:
         elapsed = self._bar.tasks[0].elapsed or 0
         rate = f"{self.quads:,} quads  {self.quads / elapsed:,.0f}/s" if self.quads and elapsed else ""
         self._bar.update(self._task, completed=self.bytes_read, rate=rate)
+
+
+def title_of(documents: Sequence[object]) -> str:
+    """What the progress of loading documents is called."""
+    return str(documents[0]) if len(documents) == 1 else f"{len(documents):,} files"
 
 
 @contextmanager

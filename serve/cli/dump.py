@@ -11,7 +11,7 @@ from backports import zstd
 
 from graphdb.errors import InvalidParameter
 from graphdb.rdf.formats import RdfSyntax
-from serve.cli.client import Client, Endpoint
+from serve.cli.client import AsOf, Client, Endpoint, past_params
 from serve.cli.console import CommandError, UsageError, progress, say, write_bytes
 from serve.cli.credentials import ProfileName
 from serve.cli.sources import named_syntax
@@ -35,14 +35,16 @@ def dump(
     graph: Annotated[
         str | None, typer.Option(help='Only this graph; "default" is the default graph.', metavar="IRI")
     ] = None,
+    as_of: AsOf = None,
     endpoint: Endpoint = None,
     profile: ProfileName = None,
 ) -> None:
     """Write every quad of one consistent state."""
     chosen = _choose_syntax(output, syntax, graph)
+    params = _target(graph) | past_params(as_of)
     with (
         Client(endpoint, profile) as client,
-        client.stream("GET", "/data", accept=chosen.media_type, params=_target(graph)) as response,
+        client.stream("GET", "/data", accept=chosen.media_type, params=params) as response,
         _open_output(output) as write,
         progress("dump", None) as shown,
     ):

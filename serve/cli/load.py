@@ -13,7 +13,7 @@ from pyoxigraph import RdfFormat, serialize
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
 from serve.cli.client import BodyRefused, Client, Endpoint, Refused
-from serve.cli.console import CommandError, LoadProgress, out, progress
+from serve.cli.console import CommandError, LoadProgress, UsageError, out, progress, title_of
 from serve.cli.credentials import ProfileName
 from serve.cli.sources import Source, find_sources
 
@@ -170,25 +170,39 @@ def load(
         Path | None,
         typer.Option(help="Load offline into this directory; the service must not run.", metavar="DIR"),
     ] = None,
+    distributed: Annotated[
+        bool,
+        typer.Option(
+            "--distributed", help="Parse on all nodes of the Ray cluster at RAY_ADDRESS, else here."
+        ),
+    ] = False,
     endpoint: Endpoint = None,
     profile: ProfileName = None,
 ) -> None:
     """Load RDF documents, compressed by gzip or Zstandard or not."""
-    sources = find_sources(files, syntax)
     started = perf_counter()
-    with progress(_title(sources), _total_bytes(sources)) as shown:
-        if data_dir is None:
-            load_online(endpoint, profile, sources, graph, shown)
-        else:
-            # Opens stores, which the other commands have no need of.
-            from serve.cli.offline_load import load_offline
+    if distributed:
+        if data_dir is not None:
+            raise UsageError("--distributed loads into a running service, and --data-dir into a stopped one")
+        from serve.cli.distributed_load import load_distributed  # Ray, of which other commands know nothing
 
-            load_offline(data_dir, sources, graph, shown)
+        quads, files_read = load_distributed(endpoint, profile, files, syntax, graph)
+    else:
+        sources = find_sources(files, syntax)
+        with progress(title_of(sources), _total_bytes(sources)) as shown:
+            if data_dir is None:
+                load_online(endpoint, profile, sources, graph, shown)
+            else:
+                # Opens stores, which the other commands have no need of.
+                from serve.cli.offline_load import load_offline
+
+                load_offline(data_dir, sources, graph, shown)
+        quads, files_read = shown.quads, len(sources)
     seconds = perf_counter() - started
     done = "read" if data_dir else "added"
     out.print(
-        f"{_count(shown.quads, 'quad')} {done} from {_count(len(sources), 'file')} in {seconds:.1f} s "
-        f"({shown.quads / seconds:,.0f} quads/s)"
+        f"{_count(quads, 'quad')} {done} from {_count(files_read, 'file')} in {seconds:.1f} s "
+        f"({quads / seconds:,.0f} quads/s)"
     )
 
 
@@ -206,10 +220,6 @@ def load_online(
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _title(sources: list[Source]) -> str:
-    return str(sources[0]) if len(sources) == 1 else f"{len(sources):,} files"
 
 
 def _total_bytes(sources: list[Source]) -> int | None:

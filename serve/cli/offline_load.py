@@ -7,8 +7,8 @@ from pathlib import Path
 from pyoxigraph import DefaultGraph, NamedNode, Quad, Store
 
 from graphdb.rdf.reading import read_quads
-from graphdb.store.document_lines import Unusual
 from graphdb.store.line_documents import add_document, is_line_document
+from graphdb.store.line_rewriting import Unusual
 from serve.cli.console import CommandError, LoadProgress, UsageError
 from serve.cli.node import fill_in_bulk
 from serve.cli.sources import Source

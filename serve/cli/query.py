@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from serve.cli.client import Client, Endpoint
+from serve.cli.client import AsOf, Client, Endpoint, past_params
 from serve.cli.console import CommandError, UsageError, out, print_table, say, write_bytes
 from serve.cli.credentials import ProfileName
 from serve.cli.results import find_prefixes, print_explanation, results_table
@@ -96,11 +96,13 @@ def query(
     explain: Annotated[
         bool, typer.Option("--explain", help="Evaluate it, but print how that went and why so.")
     ] = False,
+    as_of: AsOf = None,
     endpoint: Endpoint = None,
     profile: ProfileName = None,
 ) -> None:
     """Ask a SPARQL query and print its answer."""
     request = read_text(text, file)
+    params = {"explain": "true"} if explain else {}
     with (
         Client(endpoint, profile) as client,
         client.stream(
@@ -109,7 +111,7 @@ def query(
             accept=ACCEPT[output],
             content_type="application/sparql-query",
             content=request.encode(),
-            params={"explain": "true"} if explain else None,
+            params=params | past_params(as_of),
         ) as response,
     ):
         if output is not QueryFormat.TABLE:  # an explanation too is printed as it is then

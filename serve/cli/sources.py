@@ -1,26 +1,19 @@
 """What `load` is given: files, folders and standard input, found, named and decompressed."""
 
-import gzip
 import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
-from zlib import error as ZlibError
+from typing import IO
 
-from backports import zstd
-
+from graphdb.content_coding import DAMAGES, CountedReads, decompressed
 from graphdb.errors import InvalidParameter, RdfSyntaxError, RequestError
 from graphdb.rdf.formats import RdfSyntax
 from serve.cli.console import CommandError, UsageError
 
 __all__ = ["Source", "find_sources", "named_syntax"]
-
-GZIP_MAGIC = b"\x1f\x8b"
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +39,8 @@ class Source:
         """
         try:
             with self._open_raw() as raw:
-                yield _decompressed(_Counted(raw, report))
-        except (EOFError, gzip.BadGzipFile, ZlibError, zstd.ZstdError) as error:
+                yield decompressed(CountedReads(raw, report))
+        except DAMAGES as error:
             raise CommandError(f"{self}: damaged compressed file: {error}") from None
         except RdfSyntaxError as error:
             raise CommandError(f"{self}: {error}") from None
@@ -107,30 +100,3 @@ def named_syntax(name: str) -> RdfSyntax:
     except RequestError:
         endings = ", ".join(ending for syntax in RdfSyntax for ending in syntax.file_extensions)
         raise UsageError(f"--format {name}: give a media type or one of {endings}") from None
-
-
-class _Counted(io.RawIOBase):
-    """A raw stream that counts the bytes read from it."""
-
-    def __init__(self, raw: IO[bytes], report: Callable[[int], None]) -> None:
-        self._raw, self._report = raw, report
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # a buffer is a memoryview here
-        chunk = self._raw.read(len(buffer))
-        buffer[: len(chunk)] = chunk
-        self._report(len(chunk))
-        return len(chunk)
-
-
-def _decompressed(raw: io.RawIOBase) -> IO[bytes]:
-    """Detect gzip and Zstandard by the first bytes, not by the name."""
-    buffered = io.BufferedReader(raw, READ_BYTES)
-    start = buffered.peek(4)[:4]
-    if start.startswith(GZIP_MAGIC):
-        return cast(IO[bytes], gzip.GzipFile(fileobj=buffered))
-    if start.startswith(ZSTD_MAGIC):
-        return cast(IO[bytes], zstd.ZstdFile(buffered))
-    return buffered

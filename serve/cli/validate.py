@@ -13,7 +13,7 @@ from rich.text import Text
 
 from graphdb.errors import InvalidParameter
 from graphdb.rdf.formats import RdfSyntax
-from serve.cli.client import Client, Endpoint
+from serve.cli.client import AsOf, Client, Endpoint
 from serve.cli.console import CommandError, UsageError, out, print_table, write_bytes
 from serve.cli.credentials import ProfileName
 from serve.cli.results import find_prefixes, show_term
@@ -64,6 +64,7 @@ def validate(
     output: Annotated[
         ReportFormat, typer.Option("--format", help="How the report is printed.")
     ] = ReportFormat.TABLE,
+    as_of: AsOf = None,
     endpoint: Endpoint = None,
     profile: ProfileName = None,
 ) -> None:
@@ -72,7 +73,7 @@ def validate(
         raise UsageError("give a file with shapes, or --shapes-graph")
     document, content_type = _read_shapes(shapes) if shapes is not None else (None, None)
     format_name = "json" if output is ReportFormat.TABLE else output.value
-    parameters = {"format": format_name, "graph": graph, "shapes_graph": shapes_graph}
+    parameters = {"format": format_name, "graph": graph, "shapes_graph": shapes_graph, "as_of": as_of}
     with (
         Client(endpoint, profile) as client,
         client.stream(

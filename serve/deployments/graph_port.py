@@ -42,13 +42,15 @@ class GraphPort(PortActor):
     def _prepare_stop(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
         return self._graph.prepare_close if self._graph is not None else None
 
-    async def answer(self, text: str, form: str) -> bytes:
+    async def answer(self, text: str, form: str, as_of: str | None = None) -> bytes:
         """See `HostedGraph.answer`."""
-        return await self._on_port(self._hosted().answer(text, form))
+        return await self._on_port(self._hosted().answer(text, form, as_of))
 
-    async def report(self, shapes: str | None, shapes_graph: str | None, data_graph: str) -> bytes:
+    async def report(
+        self, shapes: str | None, shapes_graph: str | None, data_graph: str, as_of: str | None = None
+    ) -> bytes:
         """See `HostedGraph.report`."""
-        return await self._on_port(self._hosted().report(shapes, shapes_graph, data_graph))
+        return await self._on_port(self._hosted().report(shapes, shapes_graph, data_graph, as_of))
 
     async def update(self, text: str) -> Confirmation:
         """See `HostedGraph.update`."""

@@ -15,10 +15,12 @@ from actors.raft.raft_log_client import RaftLogClient
 from actors.readers.client import ReaderClient
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
-from graphdb.model import Confirmation
+from graphdb.history.moments import read_moment
+from graphdb.model import Author, Confirmation, Interface
 from graphdb.node import NodeStatus
 from graphdb.planning.gate import read_update
 from graphdb.sparql.dataset import Dataset
+from serve.backend import GraphReads
 from serve.deployments.port_access import access_backend
 from serve.deployments.port_actor import search_socket, start_patiently
 from serve.deployments.search_note import search_word
@@ -75,19 +77,25 @@ class HostedGraph:
     async def close(self) -> None:
         await self.graph.close()
 
-    async def answer(self, text: str, form: str) -> bytes:
-        """See `serve.graph.notebook_answers.answer`."""
-        reads = await self.graph.queries.reads(FULL_VISIBILITY)
+    async def answer(self, text: str, form: str, as_of: str | None = None) -> bytes:
+        """See `serve.graph.notebook_answers.answer`. as_of: see `graphdb.history.moments.read_moment`."""
+        reads = await self._reads(as_of)
         return await answer(reads, text, form, self._limits, self._query_timeout_s)
 
-    async def report(self, shapes: str | None, shapes_graph: str | None, data_graph: str) -> bytes:
-        """See `serve.graph.notebook_answers.report`."""
-        reads = await self.graph.queries.reads(FULL_VISIBILITY)
+    async def report(
+        self, shapes: str | None, shapes_graph: str | None, data_graph: str, as_of: str | None = None
+    ) -> bytes:
+        """See `serve.graph.notebook_answers.report`, and answer() for as_of."""
+        reads = await self._reads(as_of)
         return await report(reads, shapes, shapes_graph, data_graph, self._query_timeout_s)
+
+    async def _reads(self, as_of: str | None) -> GraphReads:
+        moment = None if as_of is None else read_moment(as_of)
+        return await self.graph.queries.reads(FULL_VISIBILITY, moment, self._query_timeout_s)
 
     async def update(self, text: str) -> Confirmation:
         """Evaluate an update, as POST /update does."""
-        writes = self.graph.writing.writes(FULL_VISIBILITY)
+        writes = self.graph.writing.writes(FULL_VISIBILITY, Author(interface=Interface.NOTEBOOK))
         return await writes.update(read_update(text, None, self._limits), Dataset())
 
     async def backup(self, directory: Path) -> int:

@@ -53,7 +53,11 @@ class HealthEndpoint:
 
     async def get(self, _request: Request) -> Response:
         status = node_health(self._admin.status(), self._search_word)
-        record = {**asdict(status), "embedded_store": asdict(self._changes.embedded_store())}
+        record = {
+            **asdict(status),
+            "embedded_store": asdict(self._changes.embedded_store()),
+            "views": {view.name: view.state for view in self._admin.view_statuses()},
+        }
         if status.reason is None:
             del record["reason"]
         code = 200 if status.status in ("healthy", "degraded") else 503

@@ -21,6 +21,7 @@ __all__ = [
     "GraphQLRequest",
     "GraphQLResult",
     "HealthRecord",
+    "HistoryRecord",
     "Holon",
     "HolonList",
     "HolonicHealth",
@@ -33,6 +34,7 @@ __all__ = [
     "SchemaRefreshed",
     "ServiceIndex",
     "ShownAlert",
+    "StateDifference",
     "Success",
     "ValidationReport",
     "WhoAmI",
@@ -131,9 +133,12 @@ class GraphConfirmed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthRecord(NodeStatus):
-    """How the node is."""
+    """How the node is. views: the state of each that follows the log, by name: following, waiting (to try
+    again), restarting (is made anew), starting or failed.
+    """
 
     embedded_store: EmbeddedStore
+    views: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,43 @@ class QueryList:
     """The running queries, the oldest first."""
 
     queries: list[RunningQuery]
+
+
+@dataclass(frozen=True, slots=True)
+class PastEntry:
+    """What one entry of the log changed. more: the rest of it is on the next page."""
+
+    index: int
+    timestamp: str
+    author: str | None
+    interface: str | None
+    removed: list[str]
+    added: list[str]
+    dropped_graphs: list[str]
+    created_graphs: list[str]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRecord:
+    """A page of past changes, the newest first. cursor: where the next page begins, null at the end."""
+
+    entries: list[PastEntry]
+    oldest_index: int
+    snapshot_index: int
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StateDifference:
+    """What leads from one state to another; statements are N-Quads."""
+
+    from_index: int
+    to_index: int
+    removed: list[str]
+    added: list[str]
+    dropped_graphs: list[str]
+    created_graphs: list[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from graphdb.access.principal import EVERYONE
 from graphdb.access.visibility import Visibility
 from graphdb.bounded_cache import BoundedCache
 from graphdb.config.limits import GateLimits
-from graphdb.errors import QuerySyntaxError
+from graphdb.errors import InvalidParameter, QuerySyntaxError
 from graphdb.geo.entailment import Entailment, asked_text
 from graphdb.geo.function_calls import calls_functions, load
+from graphdb.history.moments import Moment, moment_of_query
 from graphdb.node import Consistency, Evaluated, OwnNames, QueryRequest
 from graphdb.planning import gate
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_query
@@ -154,6 +155,7 @@ class AskedQuery:
     explain: bool  # see `explanation`
     query_id: str | None
     account: Account
+    as_of: Moment | None = None  # the state of the past that it is asked of; None: the present
 
     @property
     def plan(self) -> QueryPlan:
@@ -219,7 +221,8 @@ class AskedQuery:
 
     def key(self, view_key: str | None) -> CacheKey:
         """The key of the answer in the result cache."""
-        return CacheKey(self.plan.text, self.base_iri, self.dataset, self.format, view_key)
+        is_past = self.as_of is not None
+        return CacheKey(self.plan.text, self.base_iri, self.dataset, self.format, view_key, is_past)
 
 
 Mend: TypeAlias = Callable[[Request, QuerySyntaxError], Awaitable[QuerySyntaxError]]
@@ -278,6 +281,7 @@ class QueryReader:
         note = note_of(request.scope)
         note.syntax = plan.like  # names the same graphs
         note.add_graphs(graph.value for graph in parameters.dataset.graphs)
+        as_of = _one_moment(parameters.as_of, moment_of_query(plan.like))
         timeout_s = self._timeout_s
         if parameters.timeout_s is not None and parameters.timeout_s < timeout_s:
             timeout_s = parameters.timeout_s
@@ -293,6 +297,7 @@ class QueryReader:
             parameters.explain,
             parameters.query_id,
             account,
+            as_of,
         )
 
     def known(self, text: str, base_iri: str, entailment: Entailment) -> Understood | None:
@@ -362,6 +367,8 @@ class QueryReader:
             return text
         query = read_query(text, base_iri, self._limits)
         gate.check(query, self._limits)
+        if moment_of_query(query) is not None:
+            raise InvalidParameter("entailment", "asks for a state by the parameter as_of, not by FROM")
         return asked_text(query, entailment)
 
     async def _understand(self, text: str, base_iri: str, entailment: Entailment) -> Understood:
@@ -390,6 +397,13 @@ class QueryReader:
         query = read_query(text, base_iri, self._limits)
         gate.check(query, self._limits)  # here too: a 304 never comes to the backend
         return plan_of(query, self._limits, is_long=len(text) > SHORT_TEXT_CHARACTERS)
+
+
+def _one_moment(parameter: Moment | None, clause: Moment | None) -> Moment | None:
+    """Raises InvalidParameter."""
+    if parameter is not None and clause is not None and parameter != clause:
+        raise InvalidParameter("as_of", f"is {parameter}, and FROM in the query says {clause}")
+    return clause if parameter is None else parameter
 
 
 def _name_of(request: Request) -> str | None:

@@ -36,10 +36,12 @@ class CacheKey:
     dataset: Dataset
     format: ResultFormat
     view: str | None = None  # key of the visible part of the data; None is everything
+    is_past: bool = False  # view is of one state of the past, which stays as it is
 
 
 class ResultCache:
-    """Whole answers as pieces of bytes, all of one log index: an answer of a later index empties it.
+    """Whole answers as pieces of bytes: of states of the past, and all others of one log index, which go with
+    the first answer of a later index.
 
     Bounded in bytes; the least recently used answer goes first. Used on one thread.
     """
@@ -56,7 +58,7 @@ class ResultCache:
 
     def get(self, key: CacheKey, index: int) -> tuple[bytes, ...] | None:
         """The answer at exactly this log index, if it is cached."""
-        answer = self._answers.get(key) if index == self._index else None
+        answer = self._answers.get(key) if key.is_past or index == self._index else None
         if answer is not None:
             self._answers.move_to_end(key)
         return answer
@@ -64,17 +66,25 @@ class ResultCache:
     def put(self, key: CacheKey, index: int, answer: Sequence[bytes]) -> None:
         """Keep a whole answer of exactly this index, unless the cache is of a later one."""
         size = _size(key, answer)
-        if index < self._index or size > self.answer_bytes_max:
+        if size > self.answer_bytes_max:
             return
-        if index > self._index:
-            self._answers.clear()
-            self._index, self.size = index, 0
+        if not key.is_past:
+            if index < self._index:
+                return
+            if index > self._index:
+                self._index = index
+                self._drop_present()
         if key in self._answers:
             return
         self._answers[key] = tuple(answer)
         self.size += size
         while self.size > self._bytes_max:
             self.size -= _size(*self._answers.popitem(last=False))
+
+    def _drop_present(self) -> None:
+        past = {key: answer for key, answer in self._answers.items() if key.is_past}
+        self._answers = OrderedDict(past)
+        self.size = sum(_size(key, answer) for key, answer in past.items())
 
 
 def _size(key: CacheKey, answer: Sequence[bytes]) -> int:

@@ -16,7 +16,8 @@ from pyoxigraph import NamedNode, Quad
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graphdb.errors import InvalidParameter, LimitExceeded, NotAcceptable, UnknownGraph
+from graphdb.errors import InvalidParameter, LimitExceeded, NotAcceptable, UnknownGraph, UnsupportedMediaType
+from graphdb.model import Interface
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import PATCH_TYPE, ROWS_MAX, QuadPatch, read_patch
@@ -28,10 +29,16 @@ from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import GraphReads, Progress, Queries, Writing
 from serve.bodies import body_chunks, media_type_name, read_body
 from serve.graph.caching import EntityTags
-from serve.graph.query_parameters import consistency_of, read_consistency, read_min_index
-from serve.graph.writes import confirm, read_request_id
+from serve.graph.query_parameters import (
+    consistency_of,
+    read_as_of,
+    read_consistency,
+    read_min_index,
+    refuse_as_of,
+)
+from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.negotiation import MediaType, Offer, choose
-from serve.parameters import Parameters, read_graph_iri, request_iri
+from serve.parameters import Parameters, read_flag, read_graph_iri, request_iri
 from serve.routing import without_body
 from serve.spooled_bodies import as_lines
 
@@ -81,7 +88,9 @@ class GraphStoreEndpoint:
         workers: Workers,
         tags: EntityTags,
         body_bytes_max: int,
+        load_bytes_max: int,
     ) -> None:
+        """load_bytes_max: of the body of a bulk load."""
         self._queries, self._progress, self._writing, self._workers, self._tags = (
             queries,
             progress,
@@ -89,7 +98,7 @@ class GraphStoreEndpoint:
             workers,
             tags,
         )
-        self._body_bytes_max = body_bytes_max
+        self._body_bytes_max, self._load_bytes_max = body_bytes_max, load_bytes_max
 
     async def get(self, request: Request) -> Response:
         """The graph in the syntax that the client prefers. HEAD checks the same and reads nothing."""
@@ -103,8 +112,10 @@ class GraphStoreEndpoint:
 
     async def _get(self, request: Request, parameters: Parameters, target: _Target) -> Response:
         syntax = _choose_syntax(request, parameters.one("format"), target)
-        await self._catch_up(request, parameters)
-        reads = await self._queries.reads(visibility_of(request.scope))
+        ends = monotonic() + self._workers.time_limit_s
+        await self._catch_up(request, parameters, ends)
+        as_of, left_s = read_as_of(parameters), max(0.0, ends - monotonic())
+        reads = await self._queries.reads(visibility_of(request.scope), as_of, left_s)
         if target.graph is not None and not reads.graph_exists(target.graph):
             raise UnknownGraph(target.graph.value)
         index = reads.exact_index()
@@ -126,9 +137,10 @@ class GraphStoreEndpoint:
 
         return WorkerAnswer(self._workers, produce)
 
-    async def _catch_up(self, request: Request, parameters: Parameters) -> None:
-        """Wait until readers on this node see a state that is as recent as the request requires."""
-        ends = monotonic() + self._workers.time_limit_s
+    async def _catch_up(self, request: Request, parameters: Parameters, ends: float) -> None:
+        """Wait until readers on this node see a state that is as recent as the request requires; until ends
+        at most, a time of monotonic().
+        """
         consistency = consistency_of(request, read_consistency(parameters))
         min_index = read_min_index(parameters)
         if consistency is not Consistency.LOCAL:
@@ -150,8 +162,11 @@ class GraphStoreEndpoint:
 
     async def post(self, request: Request) -> Response:
         """Merge the body into the graph; or into the graphs that it names, if the request names none. An RDF
-        Patch is applied to the dataset.
+        Patch is applied to the dataset. With bulk the body is a bulk load.
         """
+        parameters = Parameters(request.scope["query_string"])
+        if read_flag(parameters, "bulk"):
+            return await self._load(request, _target(request, parameters))
         if media_type_name(request) == PATCH_TYPE:
             return await self._apply_patch(request)
         return await self._write(request, replace=False)
@@ -182,8 +197,18 @@ class GraphStoreEndpoint:
         return await self._patch(request, patch, PATCH_TYPE)
 
     async def _patch(self, request: Request, patch: QuadPatch, distinguished_by: str) -> Response:
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.GRAPH_STORE)
         return confirm(await writes.patch(patch, read_request_id(request, (distinguished_by,))))
+
+    async def _load(self, request: Request, target: _Target) -> Response:
+        """Add N-Quads, however many, as one change. Blank nodes keep their labels: they are the client's."""
+        if target.is_named:
+            raise InvalidParameter("bulk", "the lines name their graphs themselves")
+        syntax = _syntax_of(request)
+        if syntax is not RdfSyntax.N_QUADS:
+            raise UnsupportedMediaType(syntax.media_type, (RdfSyntax.N_QUADS.media_type,))
+        body = body_chunks(request, self._load_bytes_max)
+        return await self._store(request, target, body, syntax, replace=False, keep_blank_nodes=True)
 
     async def _write(self, request: Request, *, replace: bool) -> Response:
         target = _writable_target(request)
@@ -201,14 +226,16 @@ class GraphStoreEndpoint:
         syntax: RdfSyntax,
         *,
         replace: bool,
+        keep_blank_nodes: bool = False,
     ) -> Response:
-        confirmation = await self._writing.writes(visibility_of(request.scope)).write_graph(
+        confirmation = await writes_of(self._writing, request, Interface.GRAPH_STORE).write_graph(
             body,
             syntax,
             graph=target.graph,
             whole_dataset=syntax.carries_graphs and not target.is_named,
             replace=replace,
             base_iri=_base_iri(request, syntax, target.graph),
+            keep_blank_nodes=keep_blank_nodes,
             # The body is streamed, so another body with the same key counts as the same request.
             request_id=read_request_id(request, (syntax.name,)),
         )
@@ -217,7 +244,7 @@ class GraphStoreEndpoint:
     async def delete(self, request: Request) -> Response:
         """Delete the named graph, or empty the default graph."""
         graph = _writable_target(request).graph
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.GRAPH_STORE)
         return confirm(await writes.delete_graph(graph, read_request_id(request, ())))
 
 
@@ -256,7 +283,9 @@ def _base_iri(request: Request, syntax: RdfSyntax, graph: NamedNode | None) -> s
 
 
 def _writable_target(request: Request) -> _Target:
-    target = _target(request, Parameters(request.scope["query_string"]))
+    parameters = Parameters(request.scope["query_string"])
+    refuse_as_of(parameters, "the past cannot be changed")
+    target = _target(request, parameters)
     if target.is_dataset:
         raise InvalidParameter(
             "dataset", "can only be read as a whole; a PUT without it replaces what its body names"

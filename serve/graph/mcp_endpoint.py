@@ -14,7 +14,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graphdb.errors import Forbidden, Overloaded, UnavailableError
-from serve.access.request_scope import principal_of, refused_origin
+from graphdb.model import Interface
+from serve.access.request_scope import INTERFACE, principal_of, refused_origin
 from serve.graph.local_search import LocalSearch
 from serve.inner_requests import ask_within
 from serve.mcp.graph_calls import ANSWER_BYTES_MAX, Reply, ToolFailure
@@ -153,6 +154,7 @@ class InnerCalls:
             "raw_path": path.encode(),
             "query_string": b"",
             "headers": headers,
+            INTERFACE: Interface.MCP,
         }
         answer = await ask_within(self._application, scope, body, bytes_max)
         kept_headers = {name.decode(): value.decode("latin-1") for name, value in answer.headers}

@@ -30,6 +30,7 @@ from serve.graph.answer_shapes import (
     GraphQLRequest,
     GraphQLResult,
     HealthRecord,
+    HistoryRecord,
     Holon,
     HolonicHealth,
     HolonList,
@@ -41,6 +42,7 @@ from serve.graph.answer_shapes import (
     SchemaRefreshed,
     ServiceIndex,
     ShownAlert,
+    StateDifference,
     Success,
     ValidationReport,
     WhoAmI,
@@ -48,6 +50,7 @@ from serve.graph.answer_shapes import (
 from serve.graph.changes import EVENTS, NDJSON
 from serve.graph.geospatial import CallBody
 from serve.graph.graphql.http_messages import ResultMedia
+from serve.graph.history import DIFF_TYPE, HISTORY_SYNTAXES
 from serve.graph.holonic.holonic_service import HolonBody, LayerBody, PortalBody, RunBody
 from serve.graph.rdf4j.operations import RDF4J_OPERATIONS
 from serve.graph.saved_queries import SavedQueryBody
@@ -62,6 +65,7 @@ ROOMS = {
     "graphs": "Whole graphs, by the SPARQL 1.1 Graph Store HTTP Protocol.",
     "GraphQL": "GraphQL over HTTP, and the schema.",
     "changes": "The changes of every write.",
+    "history": "What changed in the past.",
     "SHACL": "Graphs against shapes.",
     "GeoSPARQL": "Functions of GeoSPARQL.",
     "alerts": "Queries on an interval that call webhooks.",
@@ -102,8 +106,21 @@ def _form(required: str, says: str, parameters: Iterable[Parameter]) -> dict[str
     return {FORM_TYPE: {"type": "object", "required": [required], "properties": fields}}
 
 
+_PAST = (
+    Parameter("resource", "statements that have this IRI anywhere; an IRI, or a term of N-Triples"),
+    Parameter("subject", "of the statements; an IRI, or a term of N-Triples"),
+    Parameter("predicate", "of the statements"),
+    Parameter("object", "of the statements"),
+    Parameter("graph", "of the statements"),
+    Parameter("default", "only the default graph; takes no value"),
+    Parameter("from", "the state behind which changes count: a log index, or a time of RFC 3339"),
+    Parameter("to", "the state up to which they count; the present one without it"),
+)
 _TIMEOUT = Parameter("timeout", "time limit, in seconds or with a unit: `2.5`, `2.5s` or `2500ms`")
 _MIN_INDEX = Parameter("min_index", "read a state at this log index or later", _INDEX)
+_AS_OF = Parameter(
+    "as_of", "read the state of the past at this log index, or at this time (RFC 3339)", {"type": "string"}
+)
 _CONSISTENCY = Parameter(
     "consistency",
     "in a cluster: how recent the answer must be",
@@ -116,7 +133,8 @@ _LEVEL = Parameter(
     "X-Consistency", "the same as `consistency`", _one_of(level.value for level in Consistency), "header"
 )
 _TAG = Parameter("If-None-Match", "an ETag: 304 while the data are unchanged", place="header")
-_FRESH = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY, _LEVEL)
+_PRESENT = (_TIMEOUT, _MIN_INDEX, _CONSISTENCY, _LEVEL)
+_FRESH = (*_PRESENT, _AS_OF)
 
 _QUERY_PARAMETERS = (
     Parameter("default-graph-uri", "a graph of the query's default graph; may be repeated", _IRIS),
@@ -203,11 +221,14 @@ _GRAPH = Parameter("graph", "IRI of the graph; without it, the default graph", _
 _DEFAULT = Parameter("default", "the default graph; takes no value")
 _SYNTAX = Parameter("format", "a media type or the name of a syntax; takes precedence over Accept")
 _DATASET = Parameter("dataset", "everything, as N-Quads, TriG or JSON-LD", _one_of(["all"]))
+_BULK = Parameter(
+    "bulk", "true: N-Quads, as many as `server.max_load_bytes` and the disk allow, become one change", _FLAG
+)
 _READ_GRAPH = Operation(
     "graphs",
     "Read a graph",
     answer_types=_RDF,
-    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _LEVEL, _TAG),
+    parameters=(_GRAPH, _DEFAULT, _DATASET, _SYNTAX, _MIN_INDEX, _CONSISTENCY, _LEVEL, _AS_OF, _TAG),
     fails=(*_READ_FAILS, 404),
 )
 _PUT_GRAPH = Operation(
@@ -222,6 +243,7 @@ _PUT_GRAPH = Operation(
 _POST_GRAPH = replace(
     _PUT_GRAPH,
     summary="Merge into a graph",
+    parameters=(_GRAPH, _DEFAULT, _BULK, _KEY),
     body_types={**_RDF_BODIES, PATCH_TYPE: TEXT},
     says="TriG and N-Quads without `graph` merge into the graphs that the body names. A patch is applied.",
 )
@@ -244,7 +266,7 @@ _DELETE_GRAPH = Operation(
 
 def _by_path(operation: Operation) -> Operation:
     """The same for a graph that the path names."""
-    others = [one for one in operation.parameters if one not in (_GRAPH, _DEFAULT, _DATASET)]
+    others = [one for one in operation.parameters if one not in (_GRAPH, _DEFAULT, _DATASET, _BULK)]
     return replace(
         operation, summary=f"{operation.summary} named by the path", parameters=(_PATH_GRAPH, *others)
     )
@@ -387,6 +409,40 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         ),
         fails=(*_READ_FAILS, 410),
     ),
+    ("/history", "GET"): Operation(
+        "history",
+        "What changed, by whom and when",
+        HistoryRecord,
+        answer_types={syntax.media_type: TEXT for syntax in HISTORY_SYNTAXES},
+        parameters=(
+            *_PAST,
+            Parameter("limit", "entries on a page: 1 to 1000; 100 without it", _INDEX),
+            Parameter("cursor", "where the page begins: `cursor` of the one before"),
+        ),
+        fails=(*_READ_FAILS, 410),
+        says="The newest change first. As RDF it is PROV-O: an activity for each entry.",
+    ),
+    ("/diff", "GET"): Operation(
+        "history",
+        "The net change from one state to another",
+        StateDifference,
+        answer_types={PATCH_TYPE: TEXT, DIFF_TYPE: TEXT},
+        parameters=_PAST,
+        fails=(*_READ_FAILS, 410),
+    ),
+    ("/revert", "POST"): Operation(
+        "history",
+        "Back to an earlier state",
+        Confirmed,
+        parameters=(
+            *_PAST[:-2],
+            Parameter("to", "the state: a log index, or a time", is_required=True),
+            _KEY,
+        ),
+        fails=(*_WRITE_FAILS, 410),
+        says="One new change undoes all others since that state, of what the parameters choose. A change "
+        "that comes meanwhile is a conflict (409).",
+    ),
     ("/mcp", "POST"): Operation(
         "agents", "A message of the Model Context Protocol", dict[str, Any], fails=(403, 503)
     ),
@@ -494,7 +550,7 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         "Validate the interior against the boundary",
         answer=MembraneReport,
         answer_types=_REPORT_RDF,
-        parameters=(_HOLON, _TENANT, _REPORT_FORMAT, *_FRESH),
+        parameters=(_HOLON, _TENANT, _REPORT_FORMAT, *_PRESENT),
         fails=(*_READ_FAILS, 404),
     ),
     ("/holonic/portals", "GET"): Operation(
@@ -603,7 +659,7 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
     ),
 }
 
-_OF_THE_LOG = frozenset({"SPARQL", "graphs", "GraphQL", "changes", "SHACL", "holons", "RDF4J"})
+_OF_THE_LOG = frozenset({"SPARQL", "graphs", "GraphQL", "changes", "history", "SHACL", "holons", "RDF4J"})
 
 OPERATIONS: Mapping[tuple[str, str], Operation] = {
     key: replace(one, has_index=one.room in _OF_THE_LOG and not one.is_public)

@@ -10,8 +10,9 @@ from graphdb.node import Consistency, Evaluated
 from graphdb.rdf.pieces import CHUNK_BYTES
 from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.sparql.text_tables import TextTable
-from serve.backend import AnswerStream, GraphReads, Progress, Queries
+from serve.backend import AnswerOrigin, AnswerStream, GraphReads, Progress, Queries
 from serve.graph.asked_query import AskedQuery
+from serve.graph.begun_answers import BegunAnswer
 from serve.graph.caching import EntityTags, ResultCache
 from serve.graph.explanation import Explainer, Explanation, explanation_head
 from serve.graph.metrics import Metrics, Outcome
@@ -28,6 +29,7 @@ from serve.graph.responses import (
     answer_head,
     not_modified_head,
 )
+from serve.routing import Responding
 
 __all__ = ["QueryAnswers", "answer_here"]
 
@@ -53,7 +55,8 @@ class QueryAnswers:
         self._explainer, self._metrics, self._accounts = explainer, metrics, accounts
 
     async def answer(self, asked: AskedQuery, given: GraphReads | None = None) -> Response:
-        """The answer. Long work is done while it is sent. given: read this, and not what is visible now.
+        """The answer. Long work is done while it is sent. given: read this, and not what is visible now;
+        it is of the state that is asked for.
 
         Raises what the backend raises.
         """
@@ -62,7 +65,7 @@ class QueryAnswers:
                 await self._progress.reach(asked.consistency, asked.left_s)
             if asked.min_index:
                 await self._progress.wait_for_index(asked.min_index, asked.left_s)
-            reads = given or await self._queries.reads(asked.visibility)
+            reads = given or await self._queries.reads(asked.visibility, asked.as_of, asked.left_s)
             if asked.explain:
                 return self._explanation(asked, reads)
             answer = self._answer_at_once(asked, reads)
@@ -74,6 +77,29 @@ class QueryAnswers:
     def cheap_answer(self, asked: AskedQuery, reads: GraphReads) -> WholeAnswer | None:
         """The answer to a cheap query if it can be made at once; then its account is closed."""
         return self._answer_here(asked, reads, *self._exact_index_and_tag(asked, reads))
+
+    def quick_answer(
+        self, asked: AskedQuery, reads: GraphReads, responding: Responding
+    ) -> WholeAnswer | BegunAnswer | None:
+        """The answer to a query without a task for its request: of a cheap query, from the result cache, or
+        begun (`GraphReads.begin_query`); None where it needs one. responding: see `BegunAnswer`.
+
+        Raises what the backend raises.
+        """
+        answer = self.cheap_answer(asked, reads)
+        if answer is not None:
+            return answer
+        kept = self._kept_answer(asked, reads)
+        if kept is not None:
+            return kept if isinstance(kept, WholeAnswer) else None
+        begun = BegunAnswer(
+            asked.request, *self._delivery(asked, reads, keeps=self._keeps(asked)), responding
+        )
+        end = reads.begin_query(asked.for_reader(), begun)
+        if end is None:
+            return None
+        begun.has_begun(end)
+        return begun
 
     def _answer_at_once(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
         """A 304, the answer to HEAD, or the answer to a cheap query; None if a reader is needed."""
@@ -162,20 +188,29 @@ class QueryAnswers:
         start: Callable[[], Awaitable[AnswerStream]],
         length: int | None = None,
     ) -> Response:
-        keeps = length is None and self._is_kept(asked) and not asked.is_secret and not asked.explain
+        keeps = length is None and self._keeps(asked)
+        return StreamedAnswer(start, *self._delivery(asked, reads, keeps=keeps), length)
+
+    def _keeps(self, asked: AskedQuery) -> bool:
+        return self._is_kept(asked) and not asked.is_secret and not asked.explain
+
+    def _delivery(
+        self, asked: AskedQuery, reads: GraphReads, *, keeps: bool
+    ) -> tuple[Callable[[AnswerOrigin], Head], Limits, Callable[[Delivery, BaseException | None], None]]:
+        """How an answer is delivered: its head, its limits, and what is to be told its outcome."""
         limits = Limits(
             asked.timeout_s,
             deadline=asyncio.get_running_loop().time() + asked.left_s,
             keep_bytes_max=self._cache.answer_bytes_max if keeps else 0,
         )
 
-        def head(stream: AnswerStream) -> Head:
-            return self._head(asked, reads, stream.snapshot_index, stream.where, stream.is_exact)
+        def head(origin: AnswerOrigin) -> Head:
+            return self._head(asked, reads, origin.snapshot_index, origin.where, origin.is_exact)
 
         def ended(delivery: Delivery, failure: BaseException | None) -> None:
             self._close(asked, reads, delivery, failure)
 
-        return StreamedAnswer(start, head, limits, ended, length)
+        return head, limits, ended
 
     def _head(self, asked: AskedQuery, reads: GraphReads, index: int, where: str, is_exact: bool) -> Head:
         if asked.explain:

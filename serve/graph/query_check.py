@@ -83,6 +83,6 @@ class QueryCheckEndpoint:
         found = QueryCheck(True, asked.query.form)
         if wants_plan:
             with suppress(UnavailableError):  # then the text is valid all the same
-                reads = await self._queries.reads(asked.visibility)
+                reads = await self._queries.reads(asked.visibility, asked.as_of, asked.left_s)
                 found.plan = await self._explainer.plan(asked, reads)
         return found

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from graphdb.errors import InvalidParameter, NotAcceptable
 from graphdb.geo.entailment import Entailment
+from graphdb.history.moments import Moment, read_moment
 from graphdb.node import Consistency
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat, formats_for
@@ -19,10 +20,12 @@ __all__ = [
     "QueryParameters",
     "choose_format",
     "consistency_of",
+    "read_as_of",
     "read_consistency",
     "read_min_index",
     "read_query_parameters",
     "read_timeout",
+    "refuse_as_of",
 ]
 
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(s|ms)?", re.ASCII)
@@ -58,6 +61,7 @@ class QueryParameters:
     explain: bool  # answer with how the query is evaluated
     entailment: Entailment
     query_id: str | None = None  # the name that the client gives the query for `/queries`
+    as_of: Moment | None = None  # the state of the past that is read; None: the present
 
     def required_query(self) -> str:
         """The query. Raises InvalidParameter without one."""
@@ -81,6 +85,7 @@ def read_query_parameters(*encoded: bytes) -> QueryParameters:
         read_flag(parameters, "explain") is True,
         _read_entailment(parameters),
         _read_query_id(parameters),
+        read_as_of(parameters),
     )
 
 
@@ -92,6 +97,18 @@ def read_min_index(parameters: Parameters) -> int:
     if not _INDEX.fullmatch(text):
         raise InvalidParameter("min_index", f"{text!r} is not a log index: 0, 1, 2 and so on")
     return int(text)
+
+
+def read_as_of(parameters: Parameters) -> Moment | None:
+    """The state of the past that a request asks for; None without one. Raises InvalidParameter."""
+    text = parameters.one("as_of")
+    return None if text is None else read_moment(text)
+
+
+def refuse_as_of(parameters: Parameters, why: str) -> None:
+    """Raises InvalidParameter for a request that would have to be about the past, and cannot."""
+    if "as_of" in parameters:
+        raise InvalidParameter("as_of", why)
 
 
 def read_timeout(parameters: Parameters) -> float | None:

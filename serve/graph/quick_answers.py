@@ -1,4 +1,5 @@
-"""`QuickAnswers`: requests for cheap queries, answered within the call that receives them.
+"""`QuickAnswers`: requests for queries, without a task: cheap ones are answered within the call that receives
+them, others begun (`BegunAnswer`).
 
 A task, its ASGI messages and the router cost such a request as much as the engine does. Only requests without
 a special header are answered here, on a port without authentication, audit log and CORS, and only queries
@@ -24,6 +25,8 @@ from serve.graph.query_answers import QueryAnswers
 from serve.graph.responses import WholeAnswer
 from serve.graph.sparql import FORM_TYPE, QUERY_TYPE
 from serve.parameters import request_iri
+from serve.port.application import LaterAnswer
+from serve.routing import Responding
 
 __all__ = ["QUERY_PATH", "Head", "QuickAnswers", "read_head"]
 
@@ -50,8 +53,12 @@ class Head:
 class QuickAnswers:
     """Owned by the application. Used on the port's event loop."""
 
-    def __init__(self, queries: Queries, reader: QueryReader, answers: QueryAnswers) -> None:
+    def __init__(
+        self, queries: Queries, reader: QueryReader, answers: QueryAnswers, responding: Responding
+    ) -> None:
+        """responding: see `BegunAnswer`."""
         self._queries, self._reader, self._answers = queries, reader, answers
+        self._responding = responding
         self._head = lru_cache(maxsize=256)(lambda *head: read_head(QUERY_PATH, _TYPES, *head))
 
     @staticmethod
@@ -63,7 +70,7 @@ class QuickAnswers:
 
     def understood(
         self, method: bytes, target: bytes, scheme: str, headers: list[tuple[bytes, bytes]]
-    ) -> Callable[[bytes], WholeAnswer | None] | None:
+    ) -> Callable[[bytes], WholeAnswer | LaterAnswer | None] | None:
         """What answers requests with a head of which `may_answer` holds; None if they have to go the usual
         way.
         """
@@ -71,7 +78,7 @@ class QuickAnswers:
         head = self._head(method, scheme, kept)
         return None if head is None else partial(self.answer, head, target.partition(b"?")[2])
 
-    def answer(self, head: Head, query_string: bytes, body: bytes) -> WholeAnswer | None:
+    def answer(self, head: Head, query_string: bytes, body: bytes) -> WholeAnswer | LaterAnswer | None:
         """The answer to a request; None if it has to go the usual way."""
         began = perf_counter()
         try:
@@ -81,7 +88,9 @@ class QuickAnswers:
         except BaseException:  # noqa: BLE001 also a panic of the engine; the application says what is wrong
             return None
 
-    def _answer(self, head: Head, query_string: bytes, body: bytes, began: float) -> WholeAnswer | None:
+    def _answer(
+        self, head: Head, query_string: bytes, body: bytes, began: float
+    ) -> WholeAnswer | LaterAnswer | None:
         reader = self._reader
         if head.media_type == QUERY_TYPE:
             parameters = reader.parameters(query_string)
@@ -99,9 +108,9 @@ class QuickAnswers:
             return None
         account = Account(text, understood.plan.like.form, began)
         asked = reader.asked(head.request, parameters, understood, account)
-        if asked.consistency is not Consistency.LOCAL:
+        if asked.consistency is not Consistency.LOCAL or asked.as_of is not None:
             return None
-        return self._answers.cheap_answer(asked, self._queries.whole_reads())
+        return self._answers.quick_answer(asked, self._queries.whole_reads(), self._responding)
 
 
 def read_head(

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError
-from graphdb.model import Confirmation
+from graphdb.model import Author, Confirmation, Interface
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_plain_update
 from serve.backend import Writing
 from serve.errors import error_response, failure_response
@@ -27,6 +27,7 @@ __all__ = ["UPDATE_PATH", "QuickUpdates"]
 
 UPDATE_PATH = b"/update"
 _TYPES = (UPDATE_TYPE, FORM_TYPE)
+_AUTHOR = Author(interface=Interface.SPARQL_UPDATE)  # authentication is off where requests are answered here
 log = logging.getLogger(__name__)
 
 
@@ -79,7 +80,7 @@ class QuickUpdates:
         if update is None:
             return None
         answer = _UpdateAnswer(self, text, began)
-        return answer if self._writing.begin_update(update, answer) else None
+        return answer if self._writing.begin_update(update, answer, _AUTHOR) else None
 
     def close(self, text: str, began: float, outcome: Outcome, snapshot_index: int | None = None) -> None:
         """Record the outcome of an update."""

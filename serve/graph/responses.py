@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from graphdb.errors import QueryTimeout
 from graphdb.sparql.results import ResultFormat
 from serve.answers import AnswerBroken, client_gone
-from serve.backend import AnswerStream
+from serve.backend import AnswerOrigin, AnswerStream
 
 __all__ = [
     "BACKSTOP_S",
@@ -86,7 +86,7 @@ class Limits:
 class Delivery:
     """The progress of an answer."""
 
-    stream: AnswerStream | None = None  # None while the query waits for a reader
+    stream: AnswerOrigin | None = None  # None while the query waits for a reader
     head_sent: bool = False
     is_whole: bool = False
     size: int = 0  # bytes handed to the server

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from graphdb.access.visibility import Visibility
 from graphdb.errors import BodyTooLarge, InvalidParameter, RequestError, UnsupportedMediaType
+from graphdb.history.moments import Moment
 from graphdb.node import Consistency, MergedGraphs, ShapesDocument, ValidationRequest
 from graphdb.rdf.formats import RdfSyntax
 from serve.access.request_scope import visibility_of
@@ -19,7 +20,14 @@ from serve.backend import AnswerStream, Progress, Queries
 from serve.bodies import JSON_TYPE, JsonBody, media_type_name, parse_json, read_body
 from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
-from serve.graph.query_parameters import consistency_of, read_consistency, read_min_index, read_timeout
+from serve.graph.query_parameters import (
+    consistency_of,
+    read_as_of,
+    read_consistency,
+    read_min_index,
+    read_timeout,
+    refuse_as_of,
+)
 from serve.graph.responses import Delivery, Head, Limits, StreamedAnswer
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_graph_iri
@@ -57,6 +65,7 @@ class AskedValidation:
     min_index: int
     consistency: Consistency
     visibility: Visibility  # what of the graph is validated
+    as_of: Moment | None  # the state of the past that is validated; None: the present
     account: Account
 
     @property
@@ -79,9 +88,9 @@ class ValidationBody(JsonBody):
     shapes_graph: str | None = None
 
 
-_Details: TypeAlias = tuple[RdfSyntax | None, float, int, Consistency, Visibility]
+_Details: TypeAlias = tuple[RdfSyntax | None, float, int, Consistency, Visibility, Moment | None]
 
-"""Of an `AskedValidation`: report_syntax, timeout_s, min_index, consistency, visibility."""
+"""Of an `AskedValidation`: report_syntax, timeout_s, min_index, consistency, visibility, as_of."""
 
 
 class ValidationReader:
@@ -113,7 +122,9 @@ class ValidationReader:
     def ask_about(self, request: Request, shapes: MergedGraphs, data: MergedGraphs) -> AskedValidation:
         """The same for a request without a body, whose path determines the graphs."""
         began = perf_counter()
-        details = self._details(request, Parameters(request.scope["query_string"]))
+        parameters = Parameters(request.scope["query_string"])
+        refuse_as_of(parameters, "which graphs belong together is known of the present")
+        details = self._details(request, parameters)
         return _asked(began, shapes, data, details)
 
     def _details(self, request: Request, parameters: Parameters) -> _Details:
@@ -123,6 +134,7 @@ class ValidationReader:
             read_min_index(parameters),
             consistency_of(request, read_consistency(parameters)),
             visibility_of(request.scope),
+            read_as_of(parameters),
         )
 
     async def _read_body(self, request: Request) -> tuple[ValidationBody, ShapesDocument | None]:
@@ -235,7 +247,7 @@ class ShaclEndpoint:
 
     def _streamed(self, asked: AskedValidation, wrap: Callable[[AnswerStream], AnswerStream]) -> Response:
         async def start() -> AnswerStream:
-            reads = await self._queries.reads(asked.visibility)
+            reads = await self._queries.reads(asked.visibility, asked.as_of, asked.left_s)
             return wrap(await reads.start_validation(asked.for_reader()))
 
         def head(stream: AnswerStream) -> Head:

@@ -25,7 +25,7 @@ from graphdb.errors import (
     UnavailableError,
     UnsupportedMediaType,
 )
-from graphdb.model import Confirmation
+from graphdb.model import Confirmation, Interface
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_update
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.prefixes import WELL_KNOWN
@@ -33,13 +33,13 @@ from graphdb.rdf.writing import write_quads
 from graphdb.sparql.syntax import Update
 from serve.access.audit import note_of
 from serve.access.authorization import require
-from serve.access.request_scope import visibility_of
 from serve.backend import Namespaces, Writing
 from serve.bodies import content_type, read_body, read_text
 from serve.graph.asked_query import AskedQuery, Mend, QueryReader
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.graph.query_answers import QueryAnswers
-from serve.graph.writes import confirm, read_request_id
+from serve.graph.query_parameters import refuse_as_of
+from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.negotiation import MediaType, Offer, choose
 from serve.parameters import Parameters, read_dataset, request_iri
 
@@ -213,6 +213,7 @@ class UpdateEndpoint:
         self, request: Request, parameters: Parameters, text: str, base_iri: str | None = None
     ) -> Confirmation:
         """Apply the update of a request; base_iri: None for the address of the request."""
+        refuse_as_of(parameters, "the past cannot be changed")
         account = Account(text, "UPDATE", perf_counter())
         using = read_dataset(parameters, _USING, _USING_NAMED)
         named = ((name, value) for name in (_USING, _USING_NAMED) for value in parameters.many(name))
@@ -222,9 +223,8 @@ class UpdateEndpoint:
         note.syntax = update
         note.add_graphs(graph.value for graph in using.graphs)
         try:
-            confirmation = await self._writing.writes(visibility_of(request.scope)).update(
-                update, using, request_id
-            )
+            writes = writes_of(self._writing, request, Interface.SPARQL_UPDATE)
+            confirmation = await writes.update(update, using, request_id)
         except GraphDBError as error:
             self._accounts.close_update(account, outcome_of(error))
             raise

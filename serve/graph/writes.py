@@ -15,16 +15,22 @@ from starlette.responses import Response
 from graphdb.access.principal import EVERYONE
 from graphdb.errors import InvalidParameter
 from graphdb.log import request_ids
-from graphdb.model import Confirmation
-from serve.access.request_scope import principal_of
+from graphdb.model import Confirmation, Interface
+from serve.access.request_scope import author_of, principal_of, visibility_of
+from serve.backend import GraphWrites, Writing
 from serve.graph.responses import WholeAnswer
 
-__all__ = ["confirm", "read_request_id"]
+__all__ = ["confirm", "read_request_id", "writes_of"]
 
 _NAME = "Idempotency-Key"
 _CHARACTERS_MAX = 255
 _QUOTED = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"')
 _BARE = re.compile(r"[!#-~][ -~]*")
+
+
+def writes_of(writing: Writing, request: Request, interface: Interface) -> GraphWrites:
+    """Writing as the principal of a request, which came by this interface."""
+    return writing.writes(visibility_of(request.scope), author_of(request.scope, interface))
 
 
 def read_request_id(request: Request, distinguished_by: Iterable[str]) -> bytes | None:

@@ -69,6 +69,14 @@ class QueryArguments(Arguments):
         bool, Field(description="return how the query is evaluated and how many triples each pattern matches")
     ] = False
     timeout_seconds: Annotated[float, Field(gt=0, le=300)] = 20
+    as_of: Annotated[
+        str | None,
+        Field(description="the graph as it was at a time such as 2026-11-27T08:00:00Z, or at a log index"),
+    ] = None
+
+    @property
+    def moment(self) -> dict[str, str]:
+        return {} if self.as_of is None else {"as_of": self.as_of}
 
 
 class DescribeArguments(Arguments):
@@ -151,7 +159,7 @@ async def _find(calls: GraphCalls, arguments: FindArguments) -> str:
 
 
 async def _query(calls: GraphCalls, arguments: QueryArguments) -> str:
-    form = {"query": arguments.query, "timeout": str(arguments.timeout_seconds)}
+    form = {"query": arguments.query, "timeout": str(arguments.timeout_seconds)} | arguments.moment
     if arguments.explain:
         found = (await calls.graph(_SPARQL, form | {"explain": "true"})).json()
         kept = {
@@ -175,7 +183,7 @@ async def _query(calls: GraphCalls, arguments: QueryArguments) -> str:
 
 async def _unmatched(calls: GraphCalls, arguments: QueryArguments) -> str:
     """Why a query may have no rows: patterns that match nothing, and known terms that are near theirs."""
-    form = {"query": arguments.query, "explain": "true", "timeout": "5"}
+    form = {"query": arguments.query, "explain": "true", "timeout": "5"} | arguments.moment
     reply = await calls.graph(_SPARQL, form)
     if reply.status != 200 or not reply.is_complete:
         return ""

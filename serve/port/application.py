@@ -22,6 +22,8 @@ class Connection(Protocol):
 
     def write_later(self, request: "LaterAnswer", answer: Response) -> None: ...
 
+    def deliver_later(self, request: "LaterAnswer", scope: Scope, app: ASGIApp) -> None: ...
+
 
 class LaterAnswer:
     """Stands for the answer to one request, which is made after the call that received the request.
@@ -45,12 +47,19 @@ class LaterAnswer:
         return self
 
     def set(self) -> None:
-        """See `message_event`."""
+        """See `message_event`: the client has gone, if `disconnected` says so."""
 
     def reply(self, answer: Response) -> None:
         """Answer, once, on the event loop."""
         assert self.connection is not None, "not within the call that receives the request"
         self.connection.write_later(self, answer)
+
+    def deliver(self, scope: Scope, app: ASGIApp) -> None:
+        """In place of `reply`: have an application answer the request, whose body it will not read. scope is
+        the request's.
+        """
+        assert self.connection is not None, "not within the call that receives the request"
+        self.connection.deliver_later(self, scope, app)
 
 
 Answering: TypeAlias = Callable[[bytes], Response | LaterAnswer | None]

@@ -1,9 +1,12 @@
 """`PortProtocol`: one connection of a port: requests answered without a task, and upgrades to WebSockets."""
 
-from typing import Any
+import asyncio
+from typing import Any, cast
 
 from starlette.responses import Response
+from starlette.types import ASGIApp, Scope
 from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from serve.port.application import Answering, LaterAnswer, QuickAnswers
@@ -154,6 +157,29 @@ class PortProtocol(BoundedProtocol):
         if not request.keep_alive:
             self.end()
         self.on_response_complete()
+
+    def deliver_later(self, request: LaterAnswer, scope: Scope, app: ASGIApp) -> None:
+        """See `LaterAnswer.deliver`."""
+        request.response_started = request.response_complete = True
+        if request.disconnected or self._raw.is_closing():
+            return
+        cycle = RequestResponseCycle(
+            cast(Any, scope),
+            self.transport,
+            self.flow,
+            self.logger,
+            self.access_logger,
+            False,  # as for answers without a task
+            self.server_state.default_headers,
+            asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=request.keep_alive,
+            on_response=self.on_response_complete,
+        )
+        cycle.more_body = False
+        if cast(Any, self.cycle) is request:  # else the client has sent another meanwhile
+            self.cycle = cycle
+        self._start_asgi_task(cycle, app)
 
     def _hand_over(self) -> None:
         """Give a request that waited to be answered here to the application, with what has come of it."""

@@ -15,15 +15,17 @@ _GRAPH = """
     namespaces transactions
 """
 # documents; the log and what orders it; the columns
-_BESIDE = "log raft search text columns"
+_BESIDE = "log history raft search text columns"
 
 _MEANS = """
     futures freed_memory process_bounds bounded_process disk_room service_files wire
     loop_thread worker_thread processes ray_at_rest ray_private ray_environment fork_request fork_server
     gathering python_values
 """
-_STATE = "access egress alerts log raft shard readers columns views live node clustering search"
-_WHOLE = "query_keeper cluster shard_actors divided_columns connection offline"
+_STATE = (
+    "access egress alerts log raft loading shard readers columns views history live node clustering search"
+)
+_WHOLE = "query_keeper cluster shard_actors divided_columns distributed_load connection offline"
 
 _PARTS = """
     errors parameters negotiation answers inner_requests routing access backend bodies spooled_bodies

@@ -13,6 +13,7 @@ CLASSES = [item for item in vars(errors).values() if inspect.isclass(item) and i
 EXAMPLES: dict[str, Any] = {
     "since": 3,
     "first_index": 7,
+    "oldest_index": 7,
     "line": 3,
     "column": 7,
     "value": 11,

@@ -96,6 +96,28 @@ def test_the_columns_answer_and_explain_says_so(counting: Service) -> None:
     assert (refused["path"], refused["reason"]) == ("reader", "DESCRIBE")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        COUNTED,
+        "SELECT (COUNT(*) AS ?n) { ?s <urn:c:kind> ?kind ; <urn:c:value> ?value }",  # from arrays
+        "SELECT ?s ?value { ?s <urn:c:kind> <urn:c:k1> ; <urn:c:value> ?value } ORDER BY ?value",  # long
+        "DESCRIBE ?s { ?s <urn:c:kind> <urn:c:k1> ; <urn:c:value> 1 }",  # by a reader
+    ],
+)
+def test_an_answer_without_a_task_is_the_same(counting: Service, query: str) -> None:
+    """A header that is not known gives a request a task (`columns.begun_at_once`)."""
+    url, form = f"{counting.url}/sparql", {"Content-Type": "application/sparql-query"}
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        answers = [
+            client.post(url, content=query.replace("?s", f"?s{number % 2}"), headers=form | other)
+            for number, other in enumerate([{}, {}, {}, {"X-Other": "y"} | NOT_CACHED])
+        ]
+    rows = [sorted(answer.content.replace(b"s1", b"s0").split(b"}")) for answer in answers]
+    assert all(answer.status_code == 200 for answer in answers)
+    assert all(each == rows[0] for each in rows)
+
+
 def test_the_next_query_sees_an_update(counting: Service) -> None:
     for number in range(10):
         text = f"INSERT DATA {{ <urn:c:new{number}> <urn:c:kind> <urn:c:new> ; <urn:c:value> {number} }}"

@@ -31,6 +31,7 @@ def failure(call, *arguments):
 
 with graphdb.connect(sys.argv[1]) as service:
     confirmation = service.update('INSERT DATA { <urn:k:a> <urn:k:p> 1, 2.5, 1e0, true, "x"@en, _:b }')
+    before = confirmation.snapshot_index - 1
     rows = service.query("SELECT ?o WHERE { <urn:k:a> <urn:k:p> ?o FILTER(!isBlank(?o)) }")
     empty = service.query("SELECT ?x ?y WHERE { <urn:k:none> ?x ?y }")
     print(json.dumps({
@@ -46,6 +47,7 @@ with graphdb.connect(sys.argv[1]) as service:
         "syntax": failure(service.query, "SELECT WHERE"),
         "form": failure(service.query, "ASK {}"),
         "update": failure(service.update, "DROP GRAPH <urn:k:none>"),
+        "past": [service.ask("ASK { <urn:k:a> ?p 1 }", as_of=index) for index in (before, before + 1)],
     }))
 """
 
@@ -87,6 +89,10 @@ def test_a_validation(report: dict[str, Any]) -> None:
     [result] = report["shacl"]
     assert (result["focusNode"], result["message"]) == ("urn:k:a", "too many")
     assert report["shapes"][0] == "RdfSyntaxError"
+
+
+def test_the_past(report: dict[str, Any]) -> None:
+    assert report["past"] == [False, True]
 
 
 def test_errors_are_the_service_s_own(report: dict[str, Any]) -> None:

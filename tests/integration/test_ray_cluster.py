@@ -1,9 +1,9 @@
 """A cluster whose nodes run on the nodes of one Ray cluster: who runs where, and a Ray node that dies."""
 
 import json
+import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.cluster_description import PROJECT, described_cluster, filled_by_ray
 from tests.support.ray_cluster import RayCluster
 from tests.support.service import Service, free_port
 from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.long]
 
-PROJECT = Path(__file__).resolve().parents[2]
 NAMES = ("one", "two", "three")  # of Ray nodes, and of what runs on each; the first is Ray's head
 
 
@@ -117,23 +117,24 @@ def _replace_port(cluster: RayCluster, service: Service) -> None:
 
 
 def _bare_machines() -> dict[str, Any]:
-    config: dict[str, Any] = yaml.safe_load((PROJECT / "cluster.yaml").read_text())
-    return config
-
-
-def _in_a_cloud() -> dict[str, Any]:
-    """cluster.yaml with what docs/ray.md puts in place of its provider."""
+    """cluster.yaml with what docs/ray.md puts in place of its machines."""
     (fragment,) = re.findall(r"```yaml\n(.*?)```", (PROJECT / "docs" / "ray.md").read_text(), re.DOTALL)
-    config: dict[str, Any] = _bare_machines() | yaml.safe_load(fragment)
+    of_a_cloud = ("provider", "max_workers", "idle_timeout_minutes", "head_node_type", "available_node_types")
+    kept = {name: value for name, value in described_cluster().items() if name not in of_a_cloud}
+    config: dict[str, Any] = kept | yaml.safe_load(fragment)
     return config
 
 
-@pytest.mark.parametrize("config", [_bare_machines(), _in_a_cloud()], ids=["bare machines", "in a cloud"])
+@pytest.mark.parametrize(
+    "config", [described_cluster(), _bare_machines()], ids=["cluster.yaml", "bare machines"]
+)
 def test_the_cluster_launcher_takes_our_description(config: dict[str, Any]) -> None:
-    filled = _filled_by_ray(config)
+    filled = filled_by_ray(config)
     node_types = filled["available_node_types"].values()
     # the autoscaler takes a node for idle on which only actors without cores run
-    assert sum(node_type["min_workers"] for node_type in node_types) == filled["max_workers"] == 2
+    databases = [one for one in node_types if "graphdb_shard" not in one["resources"]]
+    assert sum(node_type["min_workers"] for node_type in databases) == 2, "and the head"
+    assert sum(node_type["max_workers"] for node_type in node_types) == filled["max_workers"]
     for commands in (filled["head_start_ray_commands"], filled["worker_start_ray_commands"]):
         read_by_bash = subprocess.run(["bash", "-n"], input="\n".join(commands), text=True, check=False)
         assert read_by_bash.returncode == 0
@@ -142,17 +143,22 @@ def test_the_cluster_launcher_takes_our_description(config: dict[str, Any]) -> N
         assert all("RAY_AUTH_MODE=token" in line for line in starts)
 
 
-def _filled_by_ray(config: dict[str, Any]) -> dict[str, Any]:
-    """What the launcher makes of a valid description; in its own process, for Ray warns at import."""
-    script = """
-import json, sys
-from ray.autoscaler._private.util import prepare_config, validate_config
-config = prepare_config(json.load(sys.stdin))
-validate_config(config)
-print(json.dumps(config))
-"""
-    command = [sys.executable, "-c", script]
-    checked = subprocess.run(command, input=json.dumps(config), capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stderr
-    filled: dict[str, Any] = json.loads(checked.stdout)
-    return filled
+@pytest.mark.parametrize(("node_type", "starts"), [("node-2", True), ("shards", False)])
+def test_machines_for_shards_have_no_database_node(node_type: str, starts: bool, tmp_path: Path) -> None:
+    """The last command of a worker, with a sudo that only says what it is to run."""
+    (tmp_path / "sudo").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "sudo").chmod(0o755)
+    config = described_cluster()
+    resources = json.dumps(config["available_node_types"][node_type]["resources"])
+    done = subprocess.run(
+        ["bash", "-c", config["worker_start_ray_commands"][-1]],
+        env={
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "HOME": "/home",
+            "RAY_OVERRIDE_RESOURCES": resources,
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ("graphdb serve" in done.stdout) is starts

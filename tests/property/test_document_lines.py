@@ -17,7 +17,8 @@ from graphdb.rdf.canonical import canonical_lines
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.quad_lines import AddedLines, ClearedLines, LineChange
 from graphdb.rdf.reading import TRIPLE_TERM_DEPTH_MAX, read_quads
-from graphdb.store.document_lines import Unusual, difference, document_lines
+from graphdb.store.document_lines import difference, document_lines
+from graphdb.store.line_rewriting import Unusual, salted_labels
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.staging import StagedBody
 from tests.property.strategies import GRAPHS, PREDICATES, datasets
@@ -53,7 +54,13 @@ def assert_same_document(
     with directory() as place:
         (place / "document").write_bytes(body)
         found = document_lines(
-            place / "document", syntax, place / "lines", Store(), base_iri=None, graph=graph
+            place / "document",
+            syntax,
+            place / "lines",
+            Store(),
+            base_iri=None,
+            graph=graph,
+            labels=salted_labels(bytes(16)),
         )
         lines = lines_in(place / "lines")
         with StagedBody(
@@ -176,6 +183,7 @@ def test_deep_triple_terms_are_unusual(tmp_path: Path) -> None:
             Store(),
             base_iri=None,
             graph=None,
+            labels=salted_labels(bytes(16)),
         )
 
 

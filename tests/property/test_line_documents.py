@@ -11,8 +11,8 @@ from graphdb.errors import RdfSyntaxError
 from graphdb.rdf.canonical import canonical_lines
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.reading import read_quads
-from graphdb.store.document_lines import Unusual
 from graphdb.store.line_documents import add_document, is_line_document
+from graphdb.store.line_rewriting import Unusual
 from tests.property.strategies import GRAPHS, datasets
 
 TARGETS = st.sampled_from([None, *GRAPHS])

@@ -4,17 +4,22 @@ A failing seed is named in the test's own output; `run_lives(seed)` replays it.
 """
 
 import errno
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from graphdb.errors import OutcomeUnknown, UnavailableError
+from graphdb.history.archive import parse_archive_name
+from graphdb.log.codec import decode_entry
 from graphdb.log.file_log import FileLog, FileLogConfig
+from graphdb.log.segment import SEGMENT_HEADER_BYTES
 from graphdb.model import EntryKind, LogEntry
 from tests.simulation.lossy_file_system import Crash, LossyFileSystem
 
 DIRECTORY = "log"
 CONFIG = FileLogConfig(segment_bytes=3000, reserve_bytes=700)
+HISTORY = "history"
 
 
 class Twin:
@@ -29,6 +34,7 @@ class Twin:
         ] = []  # appends with an unknown outcome; at most one of them is there
         self.cut_after: int | None = None  # a truncate_after whose outcome is unknown
         self.restart_at: int | None = None  # likewise a restart_at
+        self.begun_at = 1  # the first entry since it began anew
 
     def check(self, log: FileLog) -> None:
         """Compare a log that has just been opened, and take over what it says."""
@@ -55,10 +61,25 @@ class Twin:
         self.last_index = log.last_index
         self.in_flight, self.cut_after, self.restart_at = [], None, None
 
+    def check_history(self, file_system: LossyFileSystem, log: FileLog) -> None:
+        """What compaction has dropped is there."""
+        found: dict[int, bytes] = {}
+        for name in file_system.list(HISTORY):
+            kept = parse_archive_name(name)
+            assert kept is not None
+            content, offset = file_system.content(f"{HISTORY}/{name}"), SEGMENT_HEADER_BYTES
+            for index in range(kept.first_index, kept.last_index + 1):
+                record = decode_entry(content, offset)
+                assert record is not None, f"entry {index} in the history"
+                found[index], offset = record.entry.payload, record.end
+        for index in range(self.begun_at, log.first_index):
+            assert found[index] == self.acknowledged[index], f"entry {index} in the history"
+
     def restarted(self) -> None:
         assert self.restart_at is not None
         self.acknowledged.clear()
         self.dropped_before, self.last_index = self.restart_at, self.restart_at - 1
+        self.begun_at = self.restart_at
         self.in_flight, self.cut_after, self.restart_at = [], None, None
 
     def acknowledge(self, payloads: list[bytes]) -> None:
@@ -77,7 +98,7 @@ def read_all(log: FileLog) -> dict[int, bytes]:
     return found
 
 
-FALLIBLE = ["create", "allocate", "write", "truncate", "sync", "rename", "unlink", "sync_directory"]
+FALLIBLE = ["create", "allocate", "write", "truncate", "sync", "rename", "link", "unlink", "sync_directory"]
 
 
 class Faults:
@@ -102,17 +123,21 @@ def run_lives(seed: int, lives: int = 5) -> None:
     random = Random(seed)
     file_system = LossyFileSystem(random)
     twin = Twin()
+    config = replace(CONFIG, history=HISTORY if seed % 2 else None)
     for _ in range(lives):
         faults = Faults(random)
         file_system.fault = faults
         try:
-            live(FileLog(file_system, DIRECTORY, CONFIG), twin, random, faults)
+            log = FileLog(file_system, DIRECTORY, config)
+            live(log, twin, random, faults)
         except Crash:
             random.choice([file_system.crash, file_system.kill])()
     file_system.fault = lambda operation: None
     file_system.crash()
-    log = FileLog(file_system, DIRECTORY, CONFIG)
+    log = FileLog(file_system, DIRECTORY, config)
     twin.check(log)
+    if config.history is not None:
+        twin.check_history(file_system, log)
     log.append([entry(log.last_index + 1, b"works")])
     log.validate_state()
 
@@ -121,7 +146,7 @@ def live(log: FileLog, twin: Twin, random: Random, faults: Faults) -> None:
     """Use a log until the crash."""
     twin.check(log)
     while True:
-        faults.failing = random.sample(FALLIBLE, random.choice([0, 0, 0, 1, 1, 2, 8]))
+        faults.failing = random.sample(FALLIBLE, random.choice([0, 0, 0, 1, 1, 2, 9]))
         match random.randrange(14):
             case 0:
                 compact(log, twin, random)

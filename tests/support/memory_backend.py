@@ -27,8 +27,10 @@ from graphdb.alerts.commands import Command
 from graphdb.config import Live, Settings
 from graphdb.config.limits import GateLimits
 from graphdb.errors import (
+    HistoryForgotten,
     HostNotAllowed,
     IndexNotReached,
+    InvalidParameter,
     KeyReused,
     NotFound,
     Overloaded,
@@ -38,11 +40,20 @@ from graphdb.geometry.evaluate import evaluation_json
 from graphdb.graphql.editing import EditCheck, EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits
 from graphdb.graphql.schema_triples import SchemaWatch
+from graphdb.history.moments import Moment
 from graphdb.live.matcher import LiveQuery
 from graphdb.log.replay import Book
 from graphdb.log.request_ids import key_part
 from graphdb.log.views import ViewStatus
-from graphdb.model import ChangeSet, Confirmation, GraphName, NamedGraph, Outcome
+from graphdb.model import (
+    UNKNOWN_AUTHOR,
+    Author,
+    ChangeSet,
+    Confirmation,
+    GraphName,
+    NamedGraph,
+    Outcome,
+)
 from graphdb.namespaces import NamespaceBook, NamespaceCommand
 from graphdb.node import (
     ClusterReport,
@@ -93,6 +104,7 @@ from serve.backend import (
     FunctionCall,
     LiveSink,
     NodeStatus,
+    QueryOutcome,
     QueryRequest,
     RunningQuery,
     Transaction,
@@ -100,6 +112,7 @@ from serve.backend import (
 from tests.support.memory_changes import MemoryChanges, MemoryChangeStream
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_evaluation import MemoryEvaluation
+from tests.support.memory_history import MemoryHistory
 from tests.support.memory_reader import MemoryReaders, MemoryStream, Write
 
 __all__ = ["MemoryBackend"]
@@ -153,7 +166,7 @@ class MemoryBackend:
         self._writing = threading.Lock()
         self._begun: set[asyncio.Task[None]] = set()
 
-    view_key = None
+    view_key: str | None = None
 
     @property
     def queries(self) -> Self:
@@ -162,17 +175,41 @@ class MemoryBackend:
 
     functions = running = progress = writing = changes = admin = queries
 
-    async def reads(self, visibility: Visibility) -> Self:
+    async def reads(
+        self, visibility: Visibility, as_of: Moment | None = None, timeout_s: float = 0.0
+    ) -> Self:
         """Memory has no views: only those who see everything are served."""
         assert visibility.has_all_graphs
-        return self
+        return self if as_of is None else await self._past(as_of, timeout_s)
+
+    async def _past(self, moment: Moment, timeout_s: float) -> Self:
+        """By a log index alone, for entries have no times here."""
+        assert moment.log_index is not None
+        try:
+            await self.wait_for_index(moment.log_index, timeout_s)
+        except IndexNotReached as error:
+            raise InvalidParameter("as_of", str(error)) from None
+        if moment.log_index + 1 < self.logged.first_index:
+            raise HistoryForgotten(str(moment), self.logged.first_index - 1)
+        past = copy.copy(self)
+        past.store = QuadStore((await self._copy_state()).quads._store)
+        for logged in reversed(self.logged.changes):
+            if logged.index > moment.log_index:
+                past.store.apply(logged.change.inverse)
+        past._index, past._is_changing, past._schema = moment.log_index, False, SchemaWatch()
+        past.view_key = f"as of {moment.log_index}"
+        return past
 
     def whole_reads(self) -> Self:
         return self
 
-    def writes(self, visibility: Visibility) -> Self:
+    def writes(self, visibility: Visibility, author: Author = UNKNOWN_AUTHOR) -> Self:
         assert visibility.has_all_graphs
         return self
+
+    @property
+    def history(self) -> MemoryHistory:
+        return MemoryHistory(self.logged.changes, self.snapshot_index, lambda: self.logged.first_index)
 
     def live(self, visibility: Visibility) -> Self:
         assert visibility.has_all_graphs
@@ -184,11 +221,16 @@ class MemoryBackend:
         return other
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
-        self.check_query(query)
+        self._check(query)
         return Evaluated(self.store.query(query, dataset), self._index)
 
     def query_text(self, text: str, base_iri: str | None) -> Evaluated:
         return Evaluated(self.store.query_text(text, Dataset(), base_iri=base_iri), self._index)
+
+    def _check(self, query: Query) -> None:
+        if self.view_key is None:
+            gate.check_present(query)
+        self.check_query(query)
 
     def check_query(self, query: Query) -> None:
         gate.check(query, self._limits)
@@ -198,9 +240,12 @@ class MemoryBackend:
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         return {"path": "reader", "reason": "there is no column view", "plan": None, "ways": []}
 
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        return None
+
     async def start_query(self, request: QueryRequest) -> AnswerStream:
         request = request.with_own_names()
-        self.check_query(request.query)
+        self._check(request.query)
 
         def begin(stream: MemoryStream) -> Write:
             with self._writing:  # so that the index is exactly that of what the query sees
@@ -297,7 +342,7 @@ class MemoryBackend:
 
         return await asyncio.to_thread(self._once, request_id, change)
 
-    def begin_update(self, update: Update, outcome: Outcome) -> bool:
+    def begin_update(self, update: Update, outcome: Outcome, author: Author = UNKNOWN_AUTHOR) -> bool:
         async def report() -> None:
             try:
                 outcome.set_result(await self.update(update, Dataset()))

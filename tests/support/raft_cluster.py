@@ -12,6 +12,7 @@ from pathlib import Path
 
 import uvloop
 
+from actors.log.protocol import decode_entries
 from actors.loop_thread import LoopThread
 from actors.raft.credentials import ClusterCredentials
 from actors.raft.incoming_links import Forwarded
@@ -69,7 +70,7 @@ class ListMachine:
         self._incoming = b""
 
     def advance(self, committed_index: int) -> None:
-        while entries := self.node.read_committed(self.applied_index + 1):
+        while entries := decode_entries(self.node.read_committed(self.applied_index + 1)):
             self._apply(entries)
         assert self.applied_index == committed_index
 

@@ -18,6 +18,7 @@ from graphdb.config import Settings
 from graphdb.errors import UnavailableError
 from graphdb.live.matcher import LiveQuery
 from graphdb.log.file_log import FileLogConfig
+from graphdb.model import UNKNOWN_AUTHOR, Author
 from graphdb.node import RunningQuery
 from serve.backend import GraphLive, GraphWrites, LiveSink
 from tests.support.readers import answering
@@ -46,8 +47,8 @@ class Shard:
         """See `clustered_node`."""
         return cls(clustered_node(*arguments, **options))
 
-    def writes(self, visibility: Visibility) -> GraphWrites:
-        writes: GraphWrites = self.node.writing.writes(visibility)
+    def writes(self, visibility: Visibility, author: Author = UNKNOWN_AUTHOR) -> GraphWrites:
+        writes: GraphWrites = self.node.writing.writes(visibility, author)
         return writes
 
     @property

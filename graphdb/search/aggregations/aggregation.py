@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ __all__ = [
     "keyed_buckets",
     "measure_below",
     "members_of",
+    "over_shards",
+    "own_cells",
     "run",
 ]
 
@@ -110,7 +112,7 @@ class Cells:
         return self.picked(np.lexsort((*reversed(keys), self.owners)))
 
 
-def cells_of(rows: Rows, members: Longs, keys: Longs) -> Cells:
+def own_cells(rows: Rows, members: Longs, keys: Longs) -> Cells:
     """Group: the document at place members[i] of the rows has key keys[i], not negative.
 
     A document counts once for a key, given that equal keys of one document stand together.
@@ -137,12 +139,15 @@ def cells_of(rows: Rows, members: Longs, keys: Longs) -> Cells:
 
 MAX_BUCKETS = 65_536  # `search.max_buckets`
 
+Piece = TypeVar("Piece")
+
 TopHits = Callable[[Mapping[str, Any], Rows, "Scope"], Sequence[dict[str, Any]]]
 
 
 def columns_of(searcher: Searcher) -> Columns:
     """The columns of a searcher; made once, as their merged dictionaries are dear."""
-    return searcher.keep("columns", lambda: Columns(searcher.leaves, _indexes(searcher)))
+    own = searcher.own
+    return own.keep("columns", lambda: Columns(own.leaves, _indexes(own)))
 
 
 def _indexes(searcher: Searcher) -> list[Searcher]:
@@ -163,6 +168,17 @@ class Scope:
     buckets: int = 0
     visible: Query | None = None  # what the aliases show of the indexes, None: all
     _masks: dict[int, tuple[Query, Bools]] = field(default_factory=dict)
+
+    def gathered(self, place: str, piece: Piece) -> list[Piece]:
+        """What each shard that is searched has at this place, by number; all of them come by it."""
+        peers = self.searcher.peers
+        return [piece] if peers is None else peers.gather(place, piece)
+
+    def total(self, counts: Longs) -> Longs:
+        """Counts of the documents of these leaves as counts of those of all shards."""
+        if self.searcher.peers is None:
+            return counts
+        return np.asarray(np.sum(self.gathered("counts", counts), axis=0))
 
     def matching(self, query: Query) -> Bools:
         """Which of all documents, nested ones too, a query matches."""
@@ -199,6 +215,25 @@ class Scope:
             400,
             {"max_buckets": self.max_buckets},
         )
+
+
+def cells_of(scope: Scope, rows: Rows, members: Longs, keys: Longs) -> Cells:
+    """`own_cells`, with the cells of all shards. Keys mean the same in each."""
+    return over_shards(scope, own_cells(rows, members, keys))
+
+
+def over_shards(scope: Scope, cells: Cells) -> Cells:
+    """The cells of all shards and their counts, with the documents of this one. They ascend as before."""
+    if scope.searcher.peers is None:
+        return cells
+    parts = scope.gathered("cells", (cells.owners, cells.keys, cells.counts))
+    owners, keys, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    width = int(keys.max(initial=0)) + 1
+    present, inverse = np.unique(owners * width + keys, return_inverse=True)
+    totals = np.zeros(len(present), np.int64)
+    np.add.at(totals, inverse, counts)
+    number = np.searchsorted(present, cells.owners * width + cells.keys)
+    return Cells(present // width, present % width, totals, cells.docs, number[cells.members])
 
 
 # What an aggregation is: it answers for all the buckets that it stands in at once.
@@ -268,15 +303,16 @@ class SingleBucket(Aggregation):
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         scope.count_buckets(rows.count)
         inner = self.narrowed(scope, rows)
+        sizes = scope.total(inner.sizes()).tolist()
         below = answers_below(scope, self.common, inner)
-        return [{"doc_count": size, **sub} for size, sub in zip(inner.sizes().tolist(), below, strict=True)]
+        return [{"doc_count": size, **sub} for size, sub in zip(sizes, below, strict=True)]
 
     def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
         inner = self.narrowed(scope, rows)
         if not path:
             if metric not in ("", "doc_count", "_count"):
                 return super().measure(scope, rows, path, metric)
-            return inner.sizes().astype(float)
+            return scope.total(inner.sizes()).astype(float)
         return measure_below(scope, self.common, inner, path, metric)
 
 
@@ -354,7 +390,7 @@ def members_of(masks: list[Bools]) -> tuple[Longs, Longs]:
 def all_cells(scope: Scope, rows: Rows, masks: list[Bools]) -> Cells:
     """A cell for each owner and each mask, empty ones too; a mask says which rows are in its bucket."""
     scope.count_buckets(rows.count * len(masks))
-    cells = cells_of(rows, *members_of(masks))
+    cells = cells_of(scope, rows, *members_of(masks))
     owners = np.repeat(np.arange(rows.count), len(masks))
     return cells.filled(owners, np.tile(np.arange(len(masks)), rows.count))
 

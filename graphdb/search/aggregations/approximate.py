@@ -41,7 +41,7 @@ class Cardinality(Aggregation):
         if path or metric not in ("", "value"):
             return super().measure(scope, rows, path, metric)
         members, numbers, _ = self.source.keyed(scope, rows.docs)
-        found = cells_of(rows, members, numbers)
+        found = cells_of(scope, rows, members, numbers)
         return np.bincount(found.owners, minlength=rows.count).astype(np.float64)
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
@@ -82,7 +82,10 @@ class Sorted:
     starts: Longs
 
     @staticmethod
-    def of(values: Doubles, owners: Longs, count: int) -> "Sorted":
+    def of(scope: Scope, values: Doubles, owners: Longs, count: int) -> "Sorted":
+        """Of all shards."""
+        if scope.searcher.peers is not None:
+            values, owners = _over_shards(scope, values, owners)
         order = np.lexsort((values, owners))
         return Sorted(values[order], np.searchsorted(owners[order], np.arange(count + 1)))
 
@@ -105,6 +108,19 @@ class Sorted:
         sums = np.concatenate([[0.0], np.cumsum(weights)])
         with np.errstate(invalid="ignore"):
             return 100.0 * np.diff(sums[self.starts]) / np.diff(self.starts)
+
+
+def _over_shards(scope: Scope, values: Doubles, owners: Longs) -> tuple[Doubles, Longs]:
+    """The values of all shards. What each gives is its distinct values, and how often they occur."""
+    order = np.lexsort((values, owners))
+    values, owners = values[order], owners[order]
+    starts = np.flatnonzero(
+        np.r_[True, (values[1:] != values[:-1]) | (owners[1:] != owners[:-1])][: len(values)]
+    )
+    counts = np.diff(starts, append=len(values))
+    parts = scope.gathered("values", (values[starts], owners[starts], counts))
+    every, of_each, often = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return np.repeat(every, often), np.repeat(of_each, often)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +199,7 @@ class Quantiles(Aggregation):
 
     def _sorted(self, scope: Scope, rows: Rows) -> Sorted | Bucketed:
         places, data = self.source.numbers(scope, rows.docs)
-        values = Sorted.of(data.astype(np.float64), rows.owners[places], rows.count)
+        values = Sorted.of(scope, data.astype(np.float64), rows.owners[places], rows.count)
         return values if self.digits is None else Bucketed.of(values, self.digits)
 
     def _column(self, values: Sorted | Bucketed, point: float) -> Doubles:
@@ -269,8 +285,8 @@ class MedianDeviation(Aggregation):
             return super().measure(scope, rows, path, metric)
         places, data = self.source.numbers(scope, rows.docs)
         owners, values = rows.owners[places], data.astype(np.float64)
-        medians = Sorted.of(values, owners, rows.count).percentile(50.0)
-        return Sorted.of(np.abs(values - medians[owners]), owners, rows.count).percentile(50.0)
+        medians = Sorted.of(scope, values, owners, rows.count).percentile(50.0)
+        return Sorted.of(scope, np.abs(values - medians[owners]), owners, rows.count).percentile(50.0)
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         found = self.measure(scope, rows, (), "").tolist()

@@ -26,31 +26,32 @@ from graphdb.search.leaf_reader import (
 )
 from graphdb.search.query import Searcher
 
-__all__ = ["Columns", "GlobalTerms", "Numbers", "OneTerm", "Points", "Values", "spread"]
+__all__ = ["Columns", "GlobalTerms", "ListedTerms", "Numbers", "Points", "Values", "spread"]
 
 # One order for the terms of a field over all segments, as Elasticsearch's global ordinals.
 
 
 @dataclass(frozen=True, slots=True)
-class OneTerm:
-    """A `TermDictionary` of one term."""
+class ListedTerms:
+    """A `TermDictionary` of some terms, ascending."""
 
-    only: str
+    listed: Sequence[str]
 
     def __len__(self) -> int:
-        return 1
+        return len(self.listed)
 
     def find(self, term: str) -> int:
-        return 0 if term == self.only else -1
+        number = self.lower_bound(term)
+        return number if number < len(self.listed) and self.listed[number] == term else -1
 
     def lower_bound(self, term: str) -> int:
-        return int(self.only < term)
+        return bisect_left(self.listed, term)
 
     def term(self, number: int) -> str:
-        return self.only
+        return self.listed[number]
 
     def terms(self, start: int, stop: int) -> Iterator[str]:
-        return iter([self.only][start:stop])
+        return iter(self.listed[start:stop])
 
 
 class GlobalTerms:
@@ -238,7 +239,7 @@ class Columns:
     def _dictionaries(self, spec: FieldSpec) -> Iterator[TermDictionary | None]:
         for number, leaf in enumerate(self.leaves):
             if spec.type == "_index":
-                yield OneTerm(self._indexes[number].index_name)
+                yield ListedTerms((self._indexes[number].index_name,))
                 continue
             path = self._path(spec, number)
             index = None if path is None else _term_index(leaf.segment, path, spec)

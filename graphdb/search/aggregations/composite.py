@@ -1,7 +1,7 @@
 """The `composite` aggregation and its sources."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,13 @@ import numpy as np
 from graphdb.search.aggregations.aggregation import (
     Aggregation,
     Answer,
+    Cells,
     Definition,
     Rows,
     Scope,
     bucket_lists,
-    cells_of,
+    over_shards,
+    own_cells,
 )
 from graphdb.search.aggregations.columns import spread
 from graphdb.search.aggregations.geo_grids import tile_name, tile_number, tile_zoom, tiles_of
@@ -82,16 +84,16 @@ class CompositeSource:
         rows, values = self.source.numbers(scope, docs)
         whole = self.source.spec is None or not isinstance(self.steps, Steps)
         intervals = self.steps.number(values.astype(np.int64) if whole else values)
-        vocabulary = NumberVocabulary.of(intervals)
+        vocabulary = NumberVocabulary.of(scope, intervals)
         return rows, vocabulary.find(intervals), vocabulary
 
     def _tiles(self, scope: Scope, docs: Longs, zoom: int) -> tuple[Longs, Longs, Vocabulary]:
         none = np.empty(0, np.int64)
         if self.source.spec is None:
-            return none, none, NumberVocabulary.of(none)
+            return none, none, NumberVocabulary(none)
         points = scope.columns.points(self.source.spec, docs)
         tiles = tiles_of(points.latitudes, points.longitudes, zoom)
-        vocabulary = NumberVocabulary.of(tiles)
+        vocabulary = NumberVocabulary.of(scope, tiles)
         return points.rows, vocabulary.find(tiles), vocabulary
 
     def _place(self, numbers: Longs) -> Longs:
@@ -253,18 +255,23 @@ class Composite(Aggregation):
         if self.after is not None and len(found.places):
             kept = self._after(keys, found.places)[numbers]
             members, numbers = members[kept], numbers[kept]
-        cells = cells_of(rows, members, numbers)
-        cells = cells.picked(np.flatnonzero(cells.ranks() < self.size))
+        cells = self._first(own_cells(rows, members, numbers))
+        cells, combinations = _over_shards(scope, cells, found.places)
+        cells = self._first(cells)
         scope.count_buckets(len(cells))
 
         def head(number: int) -> Answer:
-            places = zip(self.sources, keys, found.places[number].tolist(), strict=True)
+            places = zip(self.sources, keys, combinations[number].tolist(), strict=True)
             return {
                 "key": {source.name: source.value(place, key.vocabulary) for source, key, place in places}
             }
 
         lists = bucket_lists(scope, self.common, cells, rows.count, head)
         return [{**({"after_key": page[-1]["key"]} if page else {}), "buckets": page} for page in lists]
+
+    def _first(self, cells: Cells) -> Cells:
+        """Those of the page. (Those of all shards are among the first of each.)"""
+        return cells.picked(np.flatnonzero(cells.ranks() < self.size))
 
     def _after(self, keys: list[Keys], places: Longs) -> Bools:
         """Which combinations come after the keys of `after`."""
@@ -276,6 +283,19 @@ class Composite(Aggregation):
             later |= equal & (places[:, number] > place)
             equal &= places[:, number] == place
         return later
+
+
+def _over_shards(scope: Scope, cells: Cells, places: Longs) -> tuple[Cells, Longs]:
+    """(cells, places by combination) of all shards: their keys number the combinations of all."""
+    peers = scope.searcher.peers
+    if peers is None:
+        return cells, places
+    used = np.unique(cells.keys)
+    parts = scope.gathered("combinations", places[used])
+    every, numbers = np.unique(np.concatenate(parts), axis=0, return_inverse=True)
+    first = sum(map(len, parts[: peers.number]))
+    known = numbers.reshape(-1)[first : first + len(used)]
+    return over_shards(scope, replace(cells, keys=known[np.searchsorted(used, cells.keys)])), every
 
 
 def _combined(keys: list[Keys], count: int) -> _Combinations:

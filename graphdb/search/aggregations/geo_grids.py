@@ -14,7 +14,7 @@ from graphdb.search.aggregations.aggregation import (
     cells_of,
 )
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.aggregations.value_sources import Source
+from graphdb.search.aggregations.value_sources import NumberVocabulary, Source
 from graphdb.search.errors import illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Doubles, Longs
@@ -61,15 +61,17 @@ class GeoGrid(Aggregation):
             kept = _inside(self.bounds, latitudes, longitudes)
             members, latitudes, longitudes = members[kept], latitudes[kept], longitudes[kept]
         cell = tiles_of if self.tiles else _hashes
-        distinct, numbers = np.unique(cell(latitudes, longitudes, self.precision), return_inverse=True)
+        codes = cell(latitudes, longitudes, self.precision)
+        distinct = NumberVocabulary.of(scope, codes)
+        numbers = distinct.find(codes)
         order = np.lexsort((numbers, members))
-        cells = cells_of(rows, members[order], numbers[order])
+        cells = cells_of(scope, rows, members[order], numbers[order])
         cells = cells.ordered(-cells.counts, cells.keys)
         chosen = cells.picked(np.flatnonzero(cells.ranks() < self.size))
         scope.count_buckets(len(chosen))
 
         def head(number: int) -> Answer:
-            code = int(distinct[number])
+            code = distinct.value(number)
             return {
                 "key": tile_name(code, self.precision) if self.tiles else _hash_name(code, self.precision)
             }

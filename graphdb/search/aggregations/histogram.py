@@ -110,8 +110,9 @@ class Histogram(Aggregation):
             kept &= (numbers >= low) if low is not None else True
             kept &= (numbers <= high) if high is not None else True
             members, numbers = members[kept], numbers[kept]
-        base = int(numbers.min()) if len(numbers) else 0
-        return cells_of(rows, members, numbers - base), base
+        least = scope.gathered("least", int(numbers.min()) if len(numbers) else None)
+        base = min((number for number in least if number is not None), default=0)
+        return cells_of(scope, rows, members, numbers - base), base
 
     def _filled(self, scope: Scope, cells: Cells, count: int, base: int) -> Cells:
         """With the empty intervals in between, and those up to the extended bounds."""
@@ -306,8 +307,11 @@ class AutoDateHistogram(Aggregation):
         members, values = self.source.numbers(scope, rows.docs)
         owners = rows.owners[members]
         answers = []
+        instants = [values[owners == owner].astype(np.int64) for owner in range(rows.count)]
+        ends = [np.array([own.min(), own.max()]) if len(own) else own for own in instants]
+        every = [np.concatenate(own) for own in zip(*scope.gathered("ends", ends), strict=True)]
         for owner in range(rows.count):
-            name, steps = self._chosen(values[owners == owner].astype(np.int64))
+            name, steps = self._chosen(every[owner])
             histogram = Histogram(self.common, self.source, True, steps, 0, (ByKey(False),), False)
             own = rows.owners == owner
             (answer,) = histogram.answers(scope, Rows(rows.docs[own], np.zeros(int(own.sum()), np.int64), 1))

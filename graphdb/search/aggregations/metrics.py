@@ -31,10 +31,16 @@ __all__ = [
 # Sums that lose nothing to rounding, by bucket.
 
 
-def grouped_sums(values: Doubles, owners: Longs, count: int) -> Doubles:
-    """The sum of the values of each of count owners, compensated as Elasticsearch's (Kahan), 0.0 for none."""
+def grouped_sums(scope: Scope, values: Doubles, owners: Longs, count: int) -> Doubles:
+    """The sum of the values of each of count owners in all shards, compensated as Elasticsearch's (Kahan),
+    0.0 for none.
+    """
     totals, lost = np.zeros(count), np.zeros(count)
     _add(values, owners, totals, lost)
+    if scope.searcher.peers is not None:
+        parts = [part for pair in scope.gathered("sums", (totals, lost)) for part in pair]
+        totals, lost = np.zeros(count), np.zeros(count)
+        _add(np.concatenate(parts), np.tile(np.arange(count), len(parts)), totals, lost)
     return np.where(np.isfinite(totals), totals + lost, totals)
 
 
@@ -76,6 +82,10 @@ class GeoBounds(_GeoMetric):
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         owners, latitudes, longitudes = self.points(scope, rows)
+        if scope.searcher.peers is not None:
+            own = _outermost(owners, latitudes, longitudes)
+            parts = scope.gathered("outermost points", (owners[own], latitudes[own], longitudes[own]))
+            owners, latitudes, longitudes = (np.concatenate(column) for column in zip(*parts, strict=True))
         return [
             self._bounds(latitudes[owners == owner], longitudes[owners == owner])
             for owner in range(rows.count)
@@ -98,6 +108,18 @@ class GeoBounds(_GeoMetric):
         }
 
 
+def _outermost(owners: Longs, latitudes: Doubles, longitudes: Doubles) -> Longs:
+    """Which points suffice to tell the bounds of each bucket: the first and last by latitude and, east and
+    west of the prime meridian, by longitude.
+    """
+    chosen = [np.zeros(0, np.int64)]
+    for groups, values in ((owners, latitudes), (2 * owners + (longitudes >= 0), longitudes)):
+        order = np.lexsort((values, groups))
+        ends = np.diff(groups[order]) != 0
+        chosen += [order[np.append(True, ends)[: len(order)]], order[np.append(ends, True)[: len(order)]]]
+    return np.unique(np.concatenate(chosen))
+
+
 @dataclass(frozen=True)
 class GeoCentroid(_GeoMetric):
     """The mean of the degrees."""
@@ -108,8 +130,8 @@ class GeoCentroid(_GeoMetric):
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         owners, latitudes, longitudes = self.points(scope, rows)
-        counts = np.bincount(owners, minlength=rows.count)
-        sums = grouped_sums(latitudes, owners, rows.count), grouped_sums(longitudes, owners, rows.count)
+        counts = scope.total(np.bincount(owners, minlength=rows.count))
+        sums = [grouped_sums(scope, degrees, owners, rows.count) for degrees in (latitudes, longitudes)]
         return [
             {"location": {"lat": lat / count, "lon": lon / count}, "count": count} if count else {"count": 0}
             for count, lat, lon in zip(counts.tolist(), sums[0].tolist(), sums[1].tolist(), strict=True)
@@ -143,16 +165,22 @@ class Moments:
     squares: Doubles
 
     @staticmethod
-    def of(values: Doubles, owners: Longs, count: int) -> "Moments":
+    def of(scope: Scope, values: Doubles, owners: Longs, count: int) -> "Moments":
+        """Of all shards."""
         least, greatest = np.full(count, np.inf), np.full(count, -np.inf)
         np.minimum.at(least, owners, values)
         np.maximum.at(greatest, owners, values)
+        if scope.searcher.peers is not None:
+            parts = zip(*scope.gathered("extremes", (least, greatest)), strict=True)
+            least, greatest = (
+                np.asarray(choose(part, axis=0)) for choose, part in zip((np.min, np.max), parts, strict=True)
+            )
         return Moments(
-            np.bincount(owners, minlength=count),
-            grouped_sums(values, owners, count),
+            scope.total(np.bincount(owners, minlength=count)),
+            grouped_sums(scope, values, owners, count),
             least,
             greatest,
-            grouped_sums(values * values, owners, count),
+            grouped_sums(scope, values * values, owners, count),
         )
 
     def variance(self, lost: int) -> Doubles:
@@ -212,7 +240,7 @@ class NumberMetric(Aggregation):
 
     def _moments(self, scope: Scope, rows: Rows) -> Moments:
         places, data = self.source.countable(scope, rows.docs)
-        return Moments.of(data.astype(np.float64), rows.owners[places], rows.count)
+        return Moments.of(scope, data.astype(np.float64), rows.owners[places], rows.count)
 
     def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
         names = _SHOWN[self.kind]
@@ -303,9 +331,9 @@ class WeightedAvg(Aggregation):
         factors = by_row[places]
         known = ~np.isnan(factors)
         owners = rows.owners[places[known]]
-        total = grouped_sums(data[known] * factors[known], owners, rows.count)
+        total = grouped_sums(scope, data[known] * factors[known], owners, rows.count)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return total / grouped_sums(factors[known], owners, rows.count)
+            return total / grouped_sums(scope, factors[known], owners, rows.count)
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         means = self.measure(scope, rows, (), "value").tolist()

@@ -214,7 +214,7 @@ class IpRanges(Aggregation):
         return "ip_range"
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
-        members, numbers, ordinals = self.source.keyed(scope, rows.docs)
+        members, numbers, ordinals = self.source.own_terms(scope, rows.docs)
         used, inverse = np.unique(numbers, return_inverse=True)
         addresses = [_number(ordinals.value(number)) for number in used.tolist()]
         masks = []

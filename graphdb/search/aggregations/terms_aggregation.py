@@ -233,10 +233,11 @@ class Terms(Aggregation):
         if allowed is not None:
             kept = allowed[numbers]
             members, numbers = members[kept], numbers[kept]
-        cells = cells_of(rows, members, numbers)
+        cells = cells_of(scope, rows, members, numbers)
         if whole:
             # not those that only deleted documents have, or hidden ones
-            every = np.unique(self.source.keyed(scope, np.flatnonzero(scope.live()), whole)[1])
+            own = np.unique(self.source.keyed(scope, np.flatnonzero(scope.live()), whole)[1])
+            every = np.unique(np.concatenate(scope.gathered("every value", own)))
             if allowed is not None:
                 every = every[allowed[every]]
             if len(every) * rows.count > scope.max_buckets * 16:

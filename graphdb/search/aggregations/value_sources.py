@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from graphdb.search.aggregations.aggregation import Definition, Scope
-from graphdb.search.aggregations.columns import GlobalTerms, Numbers
+from graphdb.search.aggregations.columns import GlobalTerms, ListedTerms, Numbers
 from graphdb.search.aggregations.options import required
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
@@ -57,8 +57,12 @@ class NumberVocabulary:
     values: Numbers
 
     @staticmethod
-    def of(data: Numbers) -> "NumberVocabulary":
-        return NumberVocabulary(np.unique(data))
+    def of(scope: Scope, data: Numbers) -> "NumberVocabulary":
+        """Of these data of all shards."""
+        own = np.unique(data)
+        if scope.searcher.peers is None:
+            return NumberVocabulary(own)
+        return NumberVocabulary(np.unique(np.concatenate(scope.gathered("numbers", own))))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -101,6 +105,14 @@ class TermVocabulary:
         if self.terms is not None and self.missing is not None:
             places[numbers >= self._held] = self.terms.lower_bound(self.missing) - 0.5
         return places
+
+    def shared(self, scope: Scope, used: Longs, numbers: Longs) -> tuple[Longs, "TermVocabulary"]:
+        """(numbers, vocabulary) with the used terms of all shards and no others; numbers are of used ones."""
+        used = np.unique(used)
+        own = [self.value(number) for number in used.tolist()]
+        terms = ListedTerms(sorted(set().union(*scope.gathered("terms", own))))
+        known = np.array([terms.find(term) for term in own], np.int64)
+        return known[np.searchsorted(used, numbers)], TermVocabulary(GlobalTerms([terms]), None)
 
 
 # The values of a field.
@@ -265,7 +277,7 @@ class Source:
             both = points.latitudes * 1000.0 + points.longitudes
             return points.rows, both
         if self.textual:
-            rows, data, _ = self.keyed(scope, docs)
+            rows, data, _ = self.own_terms(scope, docs)
             return rows, data
         return self._numbers(scope, docs)
 
@@ -277,8 +289,18 @@ class Source:
         if not self.textual:
             rows, data = self._numbers(scope, docs)
             every = self._numbers(scope, np.flatnonzero(scope.live()))[1] if whole else data
-            numbers = NumberVocabulary.of(np.concatenate([every, data]) if whole else data)
+            numbers = NumberVocabulary.of(scope, np.concatenate([every, data]) if whole else data)
             return rows, numbers.find(data), numbers
+        rows, data, terms = self.own_terms(scope, docs)
+        if scope.searcher.peers is not None:
+            used = data
+            if whole:
+                used = np.append(data, self.own_terms(scope, np.flatnonzero(scope.live()))[1])
+            data, terms = terms.shared(scope, used, data)
+        return rows, data, terms
+
+    def own_terms(self, scope: Scope, docs: Longs) -> tuple[Longs, Longs, TermVocabulary]:
+        """`keyed` of a textual source, with numbers that mean something in this shard only."""
         if self.spec is None:
             terms = TermVocabulary(None, self.missing)
             rows, data = self._placed(np.empty(0, np.int64), np.empty(0, np.int64), docs, 0)

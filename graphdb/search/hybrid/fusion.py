@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphdb.search.leaf_reader import Bools, Doubles, Leaf, Longs
-from graphdb.search.query import Query, Searcher, collect
+from graphdb.search.query import Query, Searcher
 from graphdb.search.query.explanation import Explanation, explained, no_match
-from graphdb.search.query.ranked import RankedQuery, Ranking
+from graphdb.search.query.ranked import RankedQuery, Ranking, best_of
 from graphdb.search.query.tree import SCORE_MAX, Matches
 
 __all__ = [
@@ -180,8 +180,9 @@ class FusedQuery(RankedQuery):
         whole = super().explain(leaf, doc, searcher, boost)
         if "no_match" in whole:
             return no_match("not in the fused list")
+        number = searcher.first.number + leaf.base + doc
         details = [
-            _explained(ranking, self.scorer, place, len(self.queries), leaf.base + doc)
+            _explained(ranking, self.scorer, place, len(self.queries), number)
             | {"details": [query.explain(leaf, doc, searcher)]}
             for place, (query, ranking) in enumerate(zip(self.queries, self.lists(searcher), strict=True))
         ]
@@ -202,10 +203,10 @@ def fused(lists: Sequence[Ranking], scorer: Scorer) -> tuple[Longs, Doubles]:
 
 def _list_of(query: Query, searcher: Searcher, window: int) -> Ranking:
     if isinstance(query, RankedQuery):
-        found = query.ranking(searcher).best(window)
+        found = query.rank(searcher) if searcher.peers else query.ranking(searcher)
+        found = found.best(window)
         return replace(found, scores=found.scores * np.float32(query.boost))
-    best = collect(query, searcher, window, 0)
-    return Ranking(best.docs, best.scores)
+    return best_of(query, searcher, window)
 
 
 def _explained(ranking: Ranking, scorer: Scorer, place: int, lists: int, doc: int) -> Explanation:

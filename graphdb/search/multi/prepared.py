@@ -24,6 +24,7 @@ from graphdb.search.results.search import SearchOptions, answered, find, plain_a
 from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
 
 __all__ = [
+    "DEFAULT_OPTIONS",
     "SHARDS_MAX",
     "AllFailed",
     "Failure",

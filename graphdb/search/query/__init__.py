@@ -9,7 +9,7 @@ from graphdb.search.query.hit_explanation import (
     rewritten_text,
 )
 from graphdb.search.query.parse import parse_query
-from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.searcher import Searcher, ShardSearcher
 from graphdb.search.query.top_hits import TopHits, collect, top_hits
 from graphdb.search.query.tree import Matches, Query
 
@@ -18,6 +18,7 @@ __all__ = [
     "Query",
     "QueryContext",
     "Searcher",
+    "ShardSearcher",
     "TopHits",
     "collect",
     "explain",

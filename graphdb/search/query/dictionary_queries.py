@@ -246,9 +246,9 @@ class FuzzyQuery(RewrittenQuery):
     def _expanded(self, searcher: Searcher) -> Query:
         likeness: dict[str, float] = {}
         is_text = False
-        for leaf, dictionary in searcher.dictionaries(self.path):
-            likeness.update(self._near(leaf, dictionary, searcher))
-            is_text |= leaf.segment.text(self.path) is not None
+        for near, is_of_text in searcher.ask(_Near(self)):
+            likeness.update(near)
+            is_text |= is_of_text
         best = sorted(likeness, key=lambda term: (-likeness[term], term))[: self.max_expansions]
         if not best:
             return MatchNoneQuery(reason=f"no term like {self.term}")
@@ -256,6 +256,15 @@ class FuzzyQuery(RewrittenQuery):
         kind = TermQuery if is_text else KeywordQuery
         terms = [kind(path=self.path, term=term, doc_freq=doc_freq, boost=likeness[term]) for term in best]
         return BoolQuery(should=tuple(terms)) if len(terms) > 1 else terms[0]
+
+    def near(self, searcher: Searcher) -> tuple[dict[str, float], bool]:
+        """(likeness by term, whether the field is a text) in these leaves."""
+        likeness: dict[str, float] = {}
+        is_text = False
+        for leaf, dictionary in searcher.dictionaries(self.path):
+            likeness.update(self._near(leaf, dictionary, searcher))
+            is_text |= leaf.segment.text(self.path) is not None
+        return likeness, is_text
 
     def _near(self, leaf: Leaf, dictionary: TermDictionary, searcher: Searcher) -> dict[str, float]:
         """The likeness of each of a dictionary's terms that is near enough, above 0 and at most 1."""
@@ -275,3 +284,13 @@ class FuzzyQuery(RewrittenQuery):
 
     def text(self) -> str:
         return f"{self.path}:{self.term}~{self.edits}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """The terms of a shard that a fuzzy query may stand for."""
+
+    query: FuzzyQuery
+
+    def answered(self, searcher: Searcher) -> tuple[dict[str, float], bool]:
+        return self.query.near(searcher)

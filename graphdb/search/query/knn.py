@@ -14,7 +14,7 @@ from graphdb.search.mapping.vectors import from_hex, vector_of
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.explanation import Explanation
-from graphdb.search.query.ranked import RankedQuery, Ranking, merged
+from graphdb.search.query.ranked import Part, RankedQuery, Ranking, merged
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import (
     BooleanQuery,
@@ -137,6 +137,11 @@ class KnnQuery(RankedQuery):
         return self.boost == 1.0 and self.sought.metric.similarity != "max_inner_product"
 
     def rank(self, searcher: Searcher) -> Ranking:
+        parts = searcher.ask(_Nearest(self))
+        return merged(parts, self.gives_likelihoods).best(self.sought.k, self.score_min)
+
+    def nearest(self, searcher: Searcher) -> Part:
+        """The k nearest of these leaves, by the documents' numbers among those of all shards."""
         parts = []
         for leaf in searcher.leaves:
             rows = VectorRows.of(leaf.segment, self.sought.path)
@@ -145,7 +150,8 @@ class KnnQuery(RankedQuery):
                 allowed = allowed_rows(leaf, self.sought.path, rows, self.filters, searcher)
                 docs, scores = nearest_in(leaf.segment, rows, self.sought, allowed)
                 parts.append((docs + leaf.base, scores))
-        return merged(parts, self.gives_likelihoods).best(self.sought.k, self.score_min)
+        found = merged(parts).best(self.sought.k)
+        return found.docs + searcher.first.number, found.scores
 
     def steps(self, searcher: Searcher) -> float:
         """How much is walked at most, as `is_short_query` counts it, without matching filters."""
@@ -175,6 +181,16 @@ class KnnQuery(RankedQuery):
     def text(self) -> str:
         first = ", ".join(str(value) for value in self.sought.vector[:_PREVIEW])
         return f"KnnFloatVectorQuery:{self.sought.path}[{first},...][{self.sought.k}]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Nearest:
+    """The nearest of a shard."""
+
+    query: KnnQuery
+
+    def answered(self, searcher: Searcher) -> Part:
+        return self.query.nearest(searcher)
 
 
 def _knn(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:

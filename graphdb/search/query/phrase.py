@@ -251,10 +251,7 @@ class PhrasePrefixQuery(RewrittenQuery):
         return searcher.keep(("phrase prefix", self), lambda: self._expanded(searcher))
 
     def _expanded(self, searcher: Searcher) -> Query:
-        terms: dict[str, None] = {}
-        for _, dictionary in searcher.dictionaries(self.path):
-            start, stop = prefix_range(dictionary, self.prefix)
-            terms.update(dict.fromkeys(dictionary.terms(start, min(stop, start + self.max_expansions))))
+        terms = {term for part in searcher.ask(_Prefixed(self)) for term in part}
         last = tuple(sorted(terms)[: self.max_expansions])
         if not last:
             return MatchNoneQuery(reason=f"No terms supplied for {self.path}:{self.prefix}*")
@@ -267,6 +264,24 @@ class PhrasePrefixQuery(RewrittenQuery):
             slop=self.slop,
         )
 
+    def prefixed(self, searcher: Searcher) -> set[str]:
+        """The first terms of these leaves that begin with the prefix."""
+        terms: set[str] = set()
+        for _, dictionary in searcher.dictionaries(self.path):
+            start, stop = prefix_range(dictionary, self.prefix)
+            terms.update(dictionary.terms(start, min(stop, start + self.max_expansions)))
+        return terms
+
     def text(self) -> str:
         shown = [terms[0] if len(terms) == 1 else f"({' '.join(terms)})" for terms in self.places]
         return f'{self.path}:"{" ".join([*shown, self.prefix])}*"' + (f"~{self.slop}" if self.slop else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefixed:
+    """The terms of a shard that the last place of a phrase may be."""
+
+    query: PhrasePrefixQuery
+
+    def answered(self, searcher: Searcher) -> set[str]:
+        return self.query.prefixed(searcher)

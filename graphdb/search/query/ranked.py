@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +13,16 @@ from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.top_hits import collect
 from graphdb.search.query.tree import Matches, Query
 
-__all__ = ["BestQuery", "RankedQuery", "Ranking", "merged"]
+__all__ = ["BestQuery", "Part", "RankedQuery", "Ranking", "best_of", "merged"]
+
+Part = tuple[Longs, Floats]
+"""Some documents, best first, ties by number, and their scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """docs are numbers in the whole searcher, best first, ties by number.
+    """docs are numbers in the whole searcher (or among the documents of all shards), best first, ties by
+    number.
 
     likelihoods: scores are between 0 and 1, from unlike to alike.
     """
@@ -35,7 +40,7 @@ class Ranking:
         return Ranking(docs, scores, self.likelihoods)
 
 
-def merged(parts: Sequence[tuple[Longs, Floats]], likelihoods: bool = False) -> Ranking:
+def merged(parts: Sequence[Part], likelihoods: bool = False) -> Ranking:
     """Of documents that are in one part only; each part best first, ties by number."""
     if len(parts) == 1:
         return Ranking(*parts[0], likelihoods)
@@ -51,14 +56,18 @@ class RankedQuery(Query):
 
     _known: dict[int, tuple[Searcher, Ranking]] = field(default_factory=dict, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What was found stays where the searchers are."""
+        return {**self.__dict__, "_known": {}}
+
     @abstractmethod
     def rank(self, searcher: Searcher) -> Ranking:
-        """Make the list."""
+        """Make the list: over all shards that are searched, with numbers among all their documents."""
 
     def ranking(self, searcher: Searcher) -> Ranking:
         """The list over all segments of a searcher."""
         if id(searcher) not in self._known:
-            found = self.rank(searcher)
+            found = _of_own(self.rank(searcher), searcher)
             self._share(searcher, found)
             # The searcher is kept with its answer, so that its identity is not given to another.
             self._known[id(searcher)] = searcher, found
@@ -106,8 +115,8 @@ class BestQuery(RankedQuery):
     likelihoods: bool = False
 
     def rank(self, searcher: Searcher) -> Ranking:
-        found = collect(self.query, searcher, self.count, 0)
-        return Ranking(found.docs, found.scores, self.likelihoods).best(self.count, self.score_min)
+        found = best_of(self.query, searcher, self.count)
+        return replace(found, likelihoods=self.likelihoods).best(self.count, self.score_min)
 
     def children(self) -> tuple[Query, ...]:
         return (self.query,)
@@ -117,6 +126,32 @@ class BestQuery(RankedQuery):
 
     def text(self) -> str:
         return self.query.text()
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The best documents of a query in a shard."""
+
+    query: Query
+    count: int
+
+    def answered(self, searcher: Searcher) -> Part:
+        found = collect(self.query, searcher, self.count, 0)
+        return found.docs + searcher.first.number, found.scores
+
+
+def best_of(query: Query, searcher: Searcher, count: int) -> Ranking:
+    """The best documents of a query in all shards that are searched, by their numbers among all."""
+    return merged(searcher.ask(_Best(query, count))).best(count)
+
+
+def _of_own(found: Ranking, searcher: Searcher) -> Ranking:
+    """What of a list over all shards is in the searcher's own leaves, by its numbers."""
+    if searcher.peers is None:
+        return found
+    docs = found.docs - searcher.first.number
+    own = (docs >= 0) & (docs < searcher.max_doc)
+    return Ranking(docs[own], found.scores[own], found.likelihoods)
 
 
 def _within(leaf: Leaf, found: Ranking) -> tuple[Longs, Floats]:

@@ -13,6 +13,7 @@ from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs, TermDictionar
 from graphdb.search.mapping import Mapping
 from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.query.kernels import edit_distances, glob_matches
+from graphdb.search.query.peers import Peers, Question
 from graphdb.search.similarity import STANDARD, Similarity
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "FieldStatistics",
     "PartialSearcher",
     "Searcher",
+    "ShardSearcher",
     "TermCodes",
     "code_points",
     "idf",
@@ -203,7 +205,22 @@ class Searcher:
         self.analyzers = analyzers
         self.memory = {} if memory is None else memory
         self.index_name = index_name
+        self.peers: Peers | None = None
         self._kept: dict[Hashable, Any] = {}
+
+    @property
+    def own(self) -> "Searcher":
+        """The searcher that keeps what depends on these leaves alone."""
+        return self
+
+    @property
+    def first(self) -> "Places":
+        """Where the documents stand among those of all shards that are searched."""
+        return _FIRST
+
+    def ask(self, question: Question[Value]) -> list[Value]:
+        """The answers of all shards that are searched."""
+        return [question.answered(self)]
 
     @property
     def max_doc(self) -> int:
@@ -312,6 +329,82 @@ class Searcher:
         bases = [leaf.base for leaf in self.leaves]
         leaf = self.leaves[int(np.searchsorted(bases, doc, side="right")) - 1]
         return leaf, doc - leaf.base
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How many documents are in the shards before, and how many of them count; or in one shard."""
+
+    number: int
+    shown: int
+
+
+_FIRST = Places(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """How many documents a shard has."""
+
+    def answered(self, searcher: Searcher) -> Places:
+        return Places(searcher.own.max_doc, searcher.own.doc_count)
+
+
+@dataclass(frozen=True, slots=True)
+class _FieldCounts:
+    """The statistics of a field in a shard."""
+
+    path: str
+
+    def answered(self, searcher: Searcher) -> tuple[int, int]:
+        found = searcher.own.statistics(self.path)
+        return found.doc_count, found.total_terms
+
+
+@dataclass(frozen=True, slots=True)
+class _DocFreq:
+    """How many documents of a shard hold a term."""
+
+    path: str
+    term: str
+
+    def answered(self, searcher: Searcher) -> int:
+        return searcher.own.doc_freq(self.path, self.term)
+
+
+class ShardSearcher(Searcher):
+    """The leaves of one shard, in a search of several; it scores by the statistics of all of them."""
+
+    def __init__(self, own: Searcher, peers: Peers) -> None:
+        super().__init__(own.leaves, own.mapping, own.analyzers, own.memory, own.index_name)
+        self._own, self.peers = own, peers
+        self._others = peers
+
+    @property
+    def own(self) -> Searcher:
+        return self._own
+
+    @property
+    def first(self) -> Places:
+        return self.keep("first", self._first)
+
+    def _first(self) -> Places:
+        before = self.ask(_Sizes())[: self._others.number]
+        return Places(sum(one.number for one in before), sum(one.shown for one in before))
+
+    def ask(self, question: Question[Value]) -> list[Value]:
+        return self._others.everywhere(question)
+
+    @property
+    def doc_count(self) -> int:
+        return self.keep("doc count", lambda: sum(one.shown for one in self.ask(_Sizes())))
+
+    def _statistics(self, path: str) -> FieldStatistics:
+        doc_counts, total_terms = zip(*self.ask(_FieldCounts(path)), strict=True)
+        return FieldStatistics(sum(doc_counts), sum(total_terms), self._similarity(path))
+
+    def _doc_freq(self, path: str, term: str) -> int:
+        return sum(self.ask(_DocFreq(path, term)))
 
 
 class PartialSearcher(Searcher):

@@ -158,6 +158,11 @@ class BooleanQuery(Query):
         return searcher.keep(("boolean", self.path, self.value), lambda: self._count(searcher))
 
     def _count(self, searcher: Searcher) -> tuple[int, FieldStatistics]:
+        n, other, either = map(sum, zip(*searcher.ask(_Booleans(self)), strict=True))
+        return n, FieldStatistics(either, n + other)
+
+    def counts(self, searcher: Searcher) -> tuple[int, int, int]:
+        """How many documents of these leaves have the value, the other one, and any."""
         n = other = either = 0
         for leaf in searcher.leaves:
             having = [self._having(leaf, value) for value in (self.value, not self.value)]
@@ -165,7 +170,7 @@ class BooleanQuery(Query):
                 having = [mask & leaf.counted for mask in having]
             n, other = n + int(having[0].sum()), other + int(having[1].sum())
             either += int((having[0] | having[1]).sum())
-        return n, FieldStatistics(either, n + other)
+        return n, other, either
 
     def _having(self, leaf: Leaf, value: bool) -> Bools:
         column = leaf.segment.ints(self.path)
@@ -184,6 +189,16 @@ class BooleanQuery(Query):
 
     def text(self) -> str:
         return f"{self.path}:{'T' if self.value else 'F'}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Booleans:
+    """How often the values of a boolean field are in a shard."""
+
+    query: BooleanQuery
+
+    def answered(self, searcher: Searcher) -> tuple[int, int, int]:
+        return self.query.counts(searcher)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Inner hits of nested documents and of collapsed groups."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,12 +19,12 @@ from graphdb.search.query.nested import NestedQuery
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.results.fetching import Fetching, parse_fetching
 from graphdb.search.results.hits import Fetcher, envelope
-from graphdb.search.results.matching import Found, Sorting
+from graphdb.search.results.matching import Found, Sorting, first_of, joined
 from graphdb.search.results.search_request import InnerHits, parse_inner_hits
 from graphdb.search.results.sort_keys import ByScore
 from graphdb.search.results.sort_parsing import parse_sort
 
-__all__ = ["Groups", "NestedHits", "page", "top_hits"]
+__all__ = ["Groups", "NestedHits", "chosen_of", "offer_of", "page", "pages", "top_hits"]
 
 # `collapse`: the best hit for each value of a field.
 
@@ -59,46 +59,144 @@ class Groups:
         _, first = np.unique(self.numbers[rows], return_index=True)
         return rows[np.sort(first)]
 
-    def members(self, row: int) -> Longs:
-        """All rows in the group of one."""
-        return np.flatnonzero(self.numbers == self.numbers[row])
-
-    def value(self, row: int) -> Any:
-        """The value of a row's group as `fields` shows it, None for the group without."""
+    def key(self, row: int) -> Any:
+        """What a row's group is of in every shard: its stored value, None for the group without."""
         number = int(self.numbers[row])
         if number == len(self._keys):
             return None
-        key = self._keys[number].item() + (2**63 if self._spec.type == "unsigned_long" else 0)
-        return shown(self._spec, key if self._dictionary is None else self._dictionary.term(key), None)
+        key = self._keys[number].item()
+        return key if self._dictionary is None else self._dictionary.term(key)
+
+    def members(self, key: Any) -> Longs:
+        """All rows in the group that is of this; none where it is not here."""
+        if key is None:
+            return np.flatnonzero(self.numbers == len(self._keys))
+        value = key if self._dictionary is None else self._dictionary.find(key)
+        number = int(np.searchsorted(self._keys, value))
+        if number == len(self._keys) or self._keys[number] != value:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.numbers == number)
+
+    def value(self, row: int) -> Any:
+        """The value of a row's group as `fields` shows it, None for the group without."""
+        key = self.key(row)
+        if key is None:
+            return None
+        return shown(self._spec, key + 2**63 if self._spec.type == "unsigned_long" else key, None)
+
+
+# The hits of a page, where each shard has some of the candidates.
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The first documents of one shard, in order: what each sort key needs of them, and their groups."""
+
+    columns: list[Any]
+    groups: list[Any] | None
+    size: int
+
+
+def offer_of(sorting: Sorting, rows: Longs, groups: Groups | None) -> Offer:
+    """Of rows in order."""
+    keys = None if groups is None else [groups.key(row) for row in rows.tolist()]
+    return Offer([column.piece(rows) for column in sorting.columns], keys, len(rows))
+
+
+def chosen_of(sorting: Sorting, offers: Sequence[Offer], start: int, size: int) -> Longs:
+    """The documents of the page, in order, by their places in the offers, one offer after the other.
+
+    Equal ones are ordered by shard.
+    """
+    orders = joined(sorting.columns, [offer.columns for offer in offers])
+    keys = [key for offer in offers for key in offer.groups or ()]
+    order = first_of(orders, len(orders[0]) if keys else start + size)
+    if keys:
+        firsts: dict[Any, int] = {}
+        for place in order.tolist():
+            firsts.setdefault(keys[place], place)
+        order = np.array(list(firsts.values()), np.int64)
+    return order[start : start + size]
 
 
 # Hits below hits: those of nested objects, of collapsed groups, and of `top_hits`.
+
+
+class _Page:
+    """The hits of some documents of these leaves that a page may have, sorted and collapsed as inner says."""
+
+    def __init__(self, scope: Scope, found: Found, inner: InnerHits) -> None:
+        self._found, self._inner = found, inner
+        self._sorting = Sorting(scope, found, inner.sort)
+        self._scored = not inner.sort or any(isinstance(key, ByScore) for key in inner.sort)
+        self._groups = None if inner.collapse is None else Groups(scope, inner.collapse, found.docs)
+        end = inner.start + inner.size
+        if self._groups is None:
+            self.rows = self._sorting.first(end)
+        else:
+            self.rows = self._groups.leaders(self._sorting, self._sorting.first(len(found.docs)))[:end]
+
+    @property
+    def best(self) -> float | None:
+        """The best score."""
+        scores = self._found.scores
+        return float(scores.max()) if self._scored and scores is not None and len(scores) else None
+
+    def hits(self, fetcher: Fetcher, rows: Longs, below: "NestedHits | None" = None) -> list[dict[str, Any]]:
+        """Some of the rows as hits."""
+        hits = []
+        for row, hit in zip(rows.tolist(), self._sorting.hits(rows, self._scored), strict=True):
+            written = fetcher.shown(hit, self._inner.fetching)
+            if below is not None and (found_below := below.of(hit.doc)):
+                written["inner_hits"] = found_below
+            if self._groups is not None:
+                written.setdefault("fields", {})[self._inner.collapse] = [self._groups.value(row)]
+            hits.append(written)
+        return hits
+
+    def offer(self, fetcher: Fetcher) -> "_PageOffer":
+        hits = self.hits(fetcher, self.rows)
+        return _PageOffer(
+            offer_of(self._sorting, self.rows, self._groups), hits, len(self._found.docs), self.best
+        )
+
+    def of_all(self, offers: "Sequence[_PageOffer]") -> dict[str, Any]:
+        """The page, of what all shards offer."""
+        offered = [hit for offer in offers for hit in offer.hits]
+        order = chosen_of(
+            self._sorting, [offer.rows for offer in offers], self._inner.start, self._inner.size
+        )
+        best = max((offer.best for offer in offers if offer.best is not None), default=None)
+        hits = [offered[place] for place in order.tolist()]
+        return envelope(hits, sum(offer.total for offer in offers), best if hits else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _PageOffer:
+    """The part of a page that one shard offers: all its hits that may be on it."""
+
+    rows: Offer
+    hits: list[dict[str, Any]]
+    total: int
+    best: float | None
 
 
 def page(
     scope: Scope, fetcher: Fetcher, found: Found, inner: InnerHits, below: "NestedHits | None" = None
 ) -> dict[str, Any]:
     """`hits` of some documents, sorted and cut as inner says. below: their own `inner_hits`."""
-    sorting = Sorting(scope, found, inner.sort)
-    scored = not inner.sort or any(isinstance(key, ByScore) for key in inner.sort)
-    groups = None if inner.collapse is None else Groups(scope, inner.collapse, found.docs)
-    end = inner.start + inner.size
-    if groups is None:
-        rows = sorting.first(end)[inner.start :]
-    else:
-        rows = groups.leaders(sorting, sorting.first(len(found.docs)))[inner.start : end]
-    chosen = sorting.hits(rows, scored)
-    hits = [fetcher.shown(hit, inner.fetching) for hit in chosen]
-    for one, written in zip(chosen, hits, strict=True):
-        if below is not None and (found_below := below.of(one.doc)):
-            written["inner_hits"] = found_below
-    if groups is not None:
-        for row, hit in zip(rows.tolist(), hits, strict=True):
-            hit.setdefault("fields", {})[inner.collapse] = [groups.value(row)]
-    best = None
-    if scored and len(rows) and found.scores is not None:
-        best = float(found.scores.max())
-    return envelope(hits, len(found.docs), best)
+    whole = _Page(scope, found, inner)
+    hits = whole.hits(fetcher, whole.rows[inner.start :], below)
+    return envelope(hits, len(found.docs), whole.best if hits else None)
+
+
+def pages(scope: Scope, fetcher: Fetcher, every: Sequence[Found], inner: InnerHits) -> list[dict[str, Any]]:
+    """A `page` for each of several sets of documents, which are in all shards that are searched."""
+    if scope.searcher.peers is None:
+        return [page(scope, fetcher, found, inner) for found in every]
+    own = [_Page(scope, found, inner) for found in every]
+    parts = scope.gathered("pages", [one.offer(fetcher) for one in own])
+    return [one.of_all(offers) for one, offers in zip(own, zip(*parts, strict=True), strict=True)]
 
 
 class NestedHits:
@@ -186,11 +284,12 @@ def top_hits(
     # The rows of a bucket, each list ascending: buckets keep the documents' order.
     order = np.argsort(rows.owners, kind="stable")
     ends = np.cumsum(rows.sizes())
-    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
-    return [
-        page(scope, fetcher, _found(rows.docs[order[low:high]], scope.scores), inner)
+    starts = ends - rows.sizes()
+    buckets = [
+        _found(rows.docs[order[low:high]], scope.scores)
         for low, high in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
+    return pages(scope, fetcher, buckets, inner)
 
 
 def _found(docs: Longs, scores: Floats | None) -> Found:

@@ -15,7 +15,7 @@ from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.results.search_request import Rescore
 from graphdb.search.results.sort_keys import ByScore, SortColumn, SortKey
 
-__all__ = ["Found", "Hit", "Rescored", "Sorting", "collected", "first_of", "matches_of", "rescored"]
+__all__ = ["Found", "Hit", "Rescored", "Sorting", "collected", "first_of", "joined", "matches_of", "rescored"]
 
 # Which documents come first: a page of some documents, sorted by keys and at last by document number.
 
@@ -78,6 +78,11 @@ class Sorting:
             )
             for row in rows.tolist()
         ]
+
+
+def joined(columns: Sequence[SortColumn], pieces: Sequence[Sequence[Any]]) -> list[Numbers]:
+    """The orders of documents of several shards, one shard after the other; pieces: by shard and column."""
+    return [column.joined(parts) for column, parts in zip(columns, zip(*pieces, strict=True), strict=True)]
 
 
 def first_of(orders: list[Numbers], count: int) -> Longs:
@@ -166,7 +171,8 @@ def rescored(
     done: list[Rescored] = []
     for rescore in rescores:
         order = first_of([-found.scores], max(rescore.window, wanted))
-        window = order[: rescore.window]
+        order = order[: _own_among(scope, found.scores[order], max(rescore.window, wanted))]
+        window = order[: _own_among(scope, found.scores[order], rescore.window)]
         second = np.concatenate(
             [np.zeros(0, np.float32), *(one.dense() for one in matches_of(scope, rescore.query))]
         )
@@ -174,18 +180,32 @@ def rescored(
         scores = found.scores.copy()
         scores[window] = _mixed(found.scores[window], second[found.docs[window]], hit, rescore)
         done.append(Rescored(rescore, frozenset(found.docs[window].tolist())))
-        found = _in_order(Found(found.docs, scores), window, order)
+        found = _in_order(scope, Found(found.docs, scores), window, order)
     return found, tuple(done)
 
 
+def _own_among(scope: Scope, scores: Floats, count: int) -> int:
+    """How many of these documents, best first, are among the first `count` of all shards."""
+    peers = scope.searcher.peers
+    if peers is None:
+        return count
+    parts = scope.gathered("scores", scores[:count])
+    shards = np.repeat(np.arange(len(parts)), list(map(len, parts)))
+    return int(np.sum(shards[first_of([-np.concatenate(parts)], count)] == peers.number))
+
+
 def _in_order(
-    found: Found, window: "np.typing.NDArray[np.int64]", order: "np.typing.NDArray[np.int64]"
+    scope: Scope,
+    found: Found,
+    window: "np.typing.NDArray[np.int64]",
+    order: "np.typing.NDArray[np.int64]",
 ) -> Found:
     """Scores of what is outside the window are pushed below those inside."""
     assert found.scores is not None
     rest = order[len(window) :]
-    if len(window) and len(rest):
-        lowest = found.scores[window].min()
+    own = found.scores[window].min() if len(window) else np.float32(np.inf)
+    lowest = min(scope.gathered("lowest score", own))
+    if len(rest):
         found.scores[rest] = np.minimum(found.scores[rest], lowest)
     kept = np.sort(order)
     return found.kept(kept)

@@ -10,10 +10,21 @@ import numpy as np
 from graphdb.search.aggregations import MAX_BUCKETS, Scope, run
 from graphdb.search.aggregations.aggregation import columns_of
 from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer
+from graphdb.search.leaf_reader import Longs
 from graphdb.search.query import Matches, QueryContext, Searcher, collect
+from graphdb.search.query.peers import Peers
 from graphdb.search.results.hits import Fetcher
-from graphdb.search.results.inner_hits import Groups, NestedHits, page, top_hits
-from graphdb.search.results.matching import Found, Hit, Rescored, Sorting, collected, matches_of, rescored
+from graphdb.search.results.inner_hits import Groups, NestedHits, chosen_of, offer_of, pages, top_hits
+from graphdb.search.results.matching import (
+    Found,
+    Hit,
+    Rescored,
+    Sorting,
+    collected,
+    first_of,
+    matches_of,
+    rescored,
+)
 from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
 from graphdb.search.results.sort_keys import ByScore, short_float
 
@@ -83,8 +94,11 @@ def answered(
     """The answer for the candidates: sorted, cut and shown, and aggregated."""
     answer: dict[str, Any] = {"timed_out": False}
     if request.terminate_after:
-        answer["terminated_early"] = len(found.docs) > request.terminate_after
-        found = found.kept(np.arange(min(len(found.docs), request.terminate_after)))
+        sizes = scope.gathered("candidates", len(found.docs))
+        answer["terminated_early"] = sum(sizes) > request.terminate_after
+        before = 0 if scope.searcher.peers is None else sum(sizes[: scope.searcher.peers.number])
+        kept = min(len(found.docs), max(0, request.terminate_after - before))
+        found = found.kept(np.arange(kept))
     answer["hits"] = _hits(request, scope, found, options)
     if request.aggregations is not None:
         answer["aggregations"] = _aggregations(request, scope, found)
@@ -93,11 +107,18 @@ def answered(
 
 def plain_answer(request: SearchRequest, scope: Scope, options: SearchOptions) -> dict[str, Any]:
     """For a plain request, the short way: only the best documents are ever gathered."""
-    best = collect(request.query, scope.searcher, request.start + request.size, request.track_total)
-    out = _total(best.total, request.track_total)
-    out["max_score"] = short_float(best.scores[0]) if len(best.docs) else None
-    pairs = zip(best.docs.tolist(), best.scores.tolist(), strict=True)
-    hits = [Hit(doc, score) for doc, score in pairs][request.start :]
+    end = request.start + request.size
+    best = collect(request.query, scope.searcher, end, request.track_total)
+    parts = scope.gathered("best", (best.total, best.scores))
+    scores = np.concatenate([scores for _, scores in parts])
+    out = _total(sum(total for total, _ in parts), request.track_total)
+    out["max_score"] = short_float(scores.max()) if len(scores) else None
+    rows = np.arange(request.start, len(best.docs))
+    if scope.searcher.peers is not None:
+        order = first_of([-scores], end)[request.start :]
+        rows, _ = _own_of(scope.searcher.peers, [len(own) for _, own in parts], order)
+    pairs = zip(best.docs[rows].tolist(), best.scores[rows].tolist(), strict=True)
+    hits = [Hit(doc, score) for doc, score in pairs]
     fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores)
     nested = NestedHits(scope, request.query)
     out["hits"] = [_with_inner(fetcher.shown(hit, request.fetching), nested.of(hit.doc)) for hit in hits]
@@ -120,7 +141,8 @@ def _aggregations(request: SearchRequest, scope: Scope, found: Found) -> dict[st
 def _hits(request: SearchRequest, scope: Scope, found: Found, options: SearchOptions) -> dict[str, Any]:
     if request.post_filter is not None:
         found = found.kept(scope.matching(request.post_filter)[found.docs])
-    out: dict[str, Any] = _total(len(found.docs), request.track_total)
+    counts = scope.gathered("hits", len(found.docs))
+    out: dict[str, Any] = _total(sum(counts), request.track_total)
     if isinstance(request.query, FusedQuery) and not request.sort:
         found = found.kept(request.query.ranked(scope.searcher)[found.docs])
     scored = not request.sort or request.track_scores or any(isinstance(key, ByScore) for key in request.sort)
@@ -128,8 +150,9 @@ def _hits(request: SearchRequest, scope: Scope, found: Found, options: SearchOpt
     done: tuple[Rescored, ...] = ()
     if request.rescore and request.size:
         found, done = rescored(scope, found, request.rescore, request.start + request.size)
-    if scored and request.size and len(found.docs) and found.scores is not None:
-        best = short_float(found.scores.max())
+    if scored and request.size and found.scores is not None:
+        tops = scope.gathered("best score", found.scores.max().item() if len(found.docs) else None)
+        best = max((short_float(score) for score in tops if score is not None), default=None)
     out["max_score"] = best
     out["hits"] = _page(request, scope, found, scored, options, done) if request.size else []
     return out
@@ -153,40 +176,75 @@ def _page(
 ) -> list[dict[str, Any]]:
     sorting = Sorting(scope, found, request.sort)
     among = None if request.after is None else np.flatnonzero(sorting.after(request.after))
-    count = request.start + request.size
-    groups = None
+    end, groups = request.start + request.size, None
     if request.collapse is None:
-        rows = sorting.first(count, among)
+        rows = sorting.first(end, among)
     else:
         groups = Groups(scope, request.collapse.path, found.docs)
-        rows = groups.leaders(sorting, sorting.first(len(found.docs), among))
-    rows = rows[request.start : count]
+        rows = groups.leaders(sorting, sorting.first(len(found.docs), among))[:end]
+    chosen = _chosen(request, scope, sorting, rows, groups)
     fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores, done)
     nested = NestedHits(scope, request.query)
+    below = {} if groups is None else _collapsed(request, scope, fetcher, found, groups, chosen)
     shown = []
-    for row, hit in zip(rows.tolist(), sorting.hits(rows, scored), strict=True):
+    for place, row, hit in zip(
+        chosen.places, chosen.rows.tolist(), sorting.hits(chosen.rows, scored), strict=True
+    ):
         one = fetcher.shown(hit, request.fetching)
         inner = nested.of(hit.doc)
         if groups is not None:
-            inner |= _collapsed(request, scope, fetcher, found, groups, row, one)
+            assert request.collapse is not None
+            one.setdefault("fields", {})[request.collapse.path] = [groups.value(row)]
+            inner |= {name: {"hits": of_group[place]} for name, of_group in below.items()}
         shown.append(_with_inner(one, inner))
     return shown
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The hits of these leaves that are on the page, in order, and their places on it.
+
+    keys: of the groups of all hits of the page, by place; empty where they are not collapsed.
+    """
+
+    rows: Longs
+    places: Sequence[int]
+    keys: list[Any]
+
+
+def _chosen(
+    request: SearchRequest, scope: Scope, sorting: Sorting, rows: Longs, groups: Groups | None
+) -> _Chosen:
+    """rows: the first, in order."""
+    peers = scope.searcher.peers
+    if peers is None:
+        rows = rows[request.start :]
+        keys = [] if groups is None else [groups.key(row) for row in rows.tolist()]
+        return _Chosen(rows, range(len(rows)), keys)
+    offers = peers.gather("first", offer_of(sorting, rows, groups))
+    order = chosen_of(sorting, offers, request.start, request.size)
+    own, places = _own_of(peers, [offer.size for offer in offers], order)
+    keys = [key for offer in offers for key in offer.groups or ()]
+    return _Chosen(rows[own], places, [keys[place] for place in order.tolist()] if keys else [])
+
+
+def _own_of(peers: Peers, sizes: Sequence[int], order: Longs) -> tuple[Longs, list[int]]:
+    """(which of this shard's documents are on the page, their places on it).
+
+    order: the documents of the page by their places among those of all shards, one shard after the other.
+    """
+    owners = np.repeat(np.arange(len(sizes)), sizes)[order]
+    peers.place(owners.tolist())
+    places = np.flatnonzero(owners == peers.number)
+    return order[places] - sum(sizes[: peers.number]), places.tolist()
+
+
 def _collapsed(
-    request: SearchRequest,
-    scope: Scope,
-    fetcher: Fetcher,
-    found: Found,
-    groups: Groups,
-    row: int,
-    shown: dict[str, Any],
-) -> dict[str, Any]:
-    """The hits of a group, by the names of `inner_hits`; the hit itself is given the group's value."""
+    request: SearchRequest, scope: Scope, fetcher: Fetcher, found: Found, groups: Groups, chosen: _Chosen
+) -> dict[str, list[dict[str, Any]]]:
+    """The hits of each group that is shown, by the names of `inner_hits`."""
     assert request.collapse is not None
-    value = groups.value(row)
-    shown.setdefault("fields", {})[request.collapse.path] = [value]
-    members = found.kept(groups.members(row))
-    return {
-        inner.name: {"hits": page(scope, fetcher, members, inner)} for inner in request.collapse.inner_hits
-    }
+    if not request.collapse.inner_hits:
+        return {}
+    members = [found.kept(groups.members(key)) for key in chosen.keys]
+    return {inner.name: pages(scope, fetcher, members, inner) for inner in request.collapse.inner_hits}

@@ -1,7 +1,7 @@
 """Sort keys of hits, and the modes that choose among several values."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +73,35 @@ class SortColumn:
     shown: Callable[[int], Any]
     place: Callable[[Any], float]
 
+    def piece(self, rows: Longs) -> Any:
+        """What other shards need to know of some documents, to sort theirs among them."""
+        return self.order[rows]
+
+    def joined(self, pieces: Sequence[Any]) -> Numbers:
+        """The order of documents of several shards, of their pieces."""
+        return np.concatenate(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class TermColumn(SortColumn):
+    """A column of terms, whose numbers other shards do not know.
+
+    term gives the term of document i, None where it has none; absent is the place of those.
+    """
+
+    term: Callable[[int], str | None]
+    descending: bool
+    absent: int
+
+    def piece(self, rows: Longs) -> list[str | None]:
+        return [self.term(row) for row in rows.tolist()]
+
+    def joined(self, pieces: Sequence[Any]) -> Numbers:
+        terms = [term for piece in pieces for term in piece]
+        listed = sorted({term for term in terms if term is not None})
+        places = {term: -place if self.descending else place for place, term in enumerate(listed)}
+        return np.array([self.absent if term is None else places[term] for term in terms], np.int64)
+
 
 class SortKey(ABC):
     """One entry of `sort`."""
@@ -128,7 +157,8 @@ class ByDoc(SortKey):
 
     def column(self, scope: Scope, docs: Longs, scores: Floats | None) -> SortColumn:
         sign = -1 if self.descending else 1
-        numbers = scope.searcher.shown_numbers(docs)
+        searcher = scope.searcher
+        numbers = searcher.shown_numbers(docs) + searcher.first.shown
         return SortColumn(
             numbers * sign, lambda row: int(numbers[row]), lambda value: _number(value, self.path) * sign
         )
@@ -261,7 +291,8 @@ class ByField(SortKey):
                 raise _unreadable(value, self.path)
             return _between(dictionary, str(value)) * sign
 
-        return SortColumn(order, shown, place)
+        last = _GREATEST if self.missing == "_last" else _LEAST
+        return TermColumn(order, shown, place, shown, self.descending, last)
 
 
 def _between(dictionary: GlobalTerms, term: str) -> int:

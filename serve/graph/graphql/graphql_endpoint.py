@@ -15,7 +15,6 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from graphdb.access.permissions import Permission
-from graphdb.access.visibility import Visibility
 from graphdb.config.limits import GateLimits
 from graphdb.config.service import GraphQL
 from graphdb.errors import (
@@ -33,7 +32,8 @@ from graphdb.graphql.failures import FORBIDDEN, VALIDATION_FAILED, Limits, Refus
 from graphdb.graphql.mutations import Mutation, read_mutation
 from graphdb.graphql.planning import Operation, Plan, plan, read_operation
 from graphdb.graphql.schema import Schema
-from graphdb.model import Confirmation
+from graphdb.history.moments import Moment, read_moment
+from graphdb.model import Confirmation, Interface
 from graphdb.planning.gate import check, read_query
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.results import ResultFormat
@@ -61,8 +61,14 @@ from serve.graph.graphql.http_messages import (
 from serve.graph.graphql.schema_keeper import SchemaKeepers
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.graph.query_answers import QueryAnswers
-from serve.graph.query_parameters import QueryParameters, read_consistency, read_min_index, read_timeout
-from serve.graph.writes import read_request_id
+from serve.graph.query_parameters import (
+    QueryParameters,
+    read_as_of,
+    read_consistency,
+    read_min_index,
+    read_timeout,
+)
+from serve.graph.writes import read_request_id, writes_of
 from serve.parameters import Parameters
 
 __all__ = ["GraphQLEndpoint", "Mutator", "RowReader", "limits_of", "read_bounds", "read_whole"]
@@ -70,6 +76,7 @@ __all__ = ["GraphQLEndpoint", "Mutator", "RowReader", "limits_of", "read_bounds"
 ANSWER_BYTES_MAX = 64 << 20
 _PASSED_ON = frozenset({b"cache-control", b"pragma", b"x-consistency", b"host"})
 
+_NO_PAST = "Only queries are asked of the past (as_of)."
 _ELSEWHERE = "Subscriptions are asked over a WebSocket: /graphql/ws."
 _SHORT_CHARACTERS = 1_000  # of a document that is read on the event loop
 _SHORT_ROWS_BYTES = 20_000  # of an answer that is shaped there
@@ -86,6 +93,7 @@ def read_bounds(parameters: Parameters) -> QueryParameters:
         consistency=read_consistency(parameters),
         explain=False,
         entailment=Entailment.GEOSPARQL,
+        as_of=read_as_of(parameters),
     )
 
 
@@ -181,7 +189,7 @@ class Mutator:
         request_id = read_request_id(request, distinguished_by)
         mutation = await asyncio.to_thread(self._read, operation, request_id or os.urandom(16))
         try:
-            confirmation = await self._store(mutation, asked, request_id, visibility_of(request.scope))
+            confirmation = await self._store(mutation, asked, request_id, request)
         except EditRefused as error:
             return not_stored(media, mutation.errors(error))
         except ShapesViolated as error:
@@ -203,13 +211,14 @@ class Mutator:
         return mutation
 
     async def _store(
-        self, mutation: Mutation, asked: AskedOperation, request_id: bytes | None, visibility: Visibility
+        self, mutation: Mutation, asked: AskedOperation, request_id: bytes | None, request: Request
     ) -> Confirmation:
         if not mutation.edits.edits:
             return Confirmation(self._progress.snapshot_index(), 0)
         account = Account(asked.text, "MUTATION", perf_counter())
         try:
-            confirmation = await self._writing.writes(visibility).edit(mutation.edits, request_id)
+            writes = writes_of(self._writing, request, Interface.GRAPHQL)
+            confirmation = await writes.edit(mutation.edits, request_id)
         except GraphDBError as error:
             self._accounts.close_update(account, outcome_of(error))
             raise
@@ -256,7 +265,6 @@ class GraphQLEndpoint:
 
     def __init__(
         self,
-        progress: Progress,
         keepers: SchemaKeepers,
         rows: RowReader,
         mutator: Mutator,
@@ -265,9 +273,13 @@ class GraphQLEndpoint:
         playground: StoredPage | None,
         body_bytes_max: int,
         text_bytes_max: int,
+        timeout_s: float,
     ) -> None:
-        """body_bytes_max: of any body. text_bytes_max: of the document in it."""
-        self._progress, self._keepers, self._rows, self._accounts = progress, keepers, rows, accounts
+        """body_bytes_max: of any body. text_bytes_max: of the document in it. timeout_s: that a state of the
+        past is waited for, unless the client sets a time limit.
+        """
+        self._timeout_s = timeout_s
+        self._keepers, self._rows, self._accounts = keepers, rows, accounts
         self._mutator = mutator
         self._limits, self._playground = limits, playground
         self._body_bytes_max, self._text_bytes_max = body_bytes_max, text_bytes_max
@@ -315,10 +327,16 @@ class GraphQLEndpoint:
         self, request: Request, media: ResultMedia, bounds: QueryParameters, asked: AskedOperation
     ) -> Response:
         try:
-            schema = await self._keepers.current(visibility_of(request.scope))
+            bounds, timeout_s = _with_moment(bounds, asked), bounds.timeout_s or self._timeout_s
+            visibility = visibility_of(request.scope)
+            schema, index = await self._keepers.current_at(visibility, bounds.as_of, timeout_s)
+            if bounds.as_of is not None:  # a time may be that of another state when it is asked for again
+                bounds = replace(bounds, as_of=Moment(str(index), index))
             operation = await self.read(schema, asked)
             if operation.type is not OperationType.QUERY and request.method != "POST":
                 return _only_posted(media)
+            if operation.type is not OperationType.QUERY and bounds.as_of is not None:
+                raise Refused([failure(VALIDATION_FAILED, _NO_PAST)])
             if operation.type is OperationType.SUBSCRIPTION:
                 raise Refused([failure(VALIDATION_FAILED, _ELSEWHERE)])
             if operation.type is OperationType.MUTATION:
@@ -332,14 +350,14 @@ class GraphQLEndpoint:
         except Refused as refusal:
             self._accounts.refuse()
             return refused(media, refusal.errors)
-        return await self._carried_out(request, media, bounds, made)
+        return await self._carried_out(request, media, bounds, made, index)
 
     async def _carried_out(
-        self, request: Request, media: ResultMedia, bounds: QueryParameters, made: Plan
+        self, request: Request, media: ResultMedia, bounds: QueryParameters, made: Plan, schema_index: int
     ) -> Response:
         try:
             if made.query is None:  # the operation does not read the graph
-                rows, index = b"", self._progress.snapshot_index()
+                rows, index = b"", schema_index
             else:
                 rows, index = await self._rows.rows(request, bounds, made.query)
         except InvalidParameter:  # an error of the request, not of its operation
@@ -361,6 +379,19 @@ class GraphQLEndpoint:
         if len(asked.text) <= _SHORT_CHARACTERS and not asked.variables:
             return plan(operation)
         return await asyncio.to_thread(plan, operation)
+
+
+def _with_moment(bounds: QueryParameters, asked: AskedOperation) -> QueryParameters:
+    """With the state that the operation asks for itself. Raises InvalidParameter."""
+    member = asked.as_of
+    if member is None:
+        return bounds
+    if isinstance(member, bool) or not isinstance(member, str | int):
+        raise InvalidParameter("extensions.as_of", "is neither a log index nor a time")
+    moment = read_moment(str(member))
+    if bounds.as_of is not None and bounds.as_of != moment:
+        raise InvalidParameter("as_of", f"is {bounds.as_of}, and {moment} in the operation's extensions")
+    return replace(bounds, as_of=moment)
 
 
 def _only_posted(media: ResultMedia) -> Response:

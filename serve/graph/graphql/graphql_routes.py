@@ -48,7 +48,6 @@ def graphql_routes(
     rows = RowReader(reader, answers)
     playground = PLAYGROUND if graphql.playground else None
     endpoint = GraphQLEndpoint(
-        node.progress,
         keepers,
         rows,
         Mutator(node.progress, node.writing, rows, accounts, graphql, limits),
@@ -57,6 +56,7 @@ def graphql_routes(
         playground,
         min(server.max_body_bytes, _BODIES_A_TEXT * limits.max_query_bytes),
         limits.max_query_bytes,
+        server.query_timeout_seconds,
     )
     schema = SchemaEndpoint(node.progress, keepers, graphql.introspection)
     routes: list[BaseRoute] = [

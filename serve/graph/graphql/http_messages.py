@@ -53,6 +53,11 @@ class AskedOperation:
     operation_name: str | None
     extensions: Mapping[str, Any] | None = None
 
+    @property
+    def as_of(self) -> Any:
+        """The state of the past that it asks for, as it was sent; None for the present."""
+        return (self.extensions or {}).get("as_of")
+
 
 async def read_post(request: Request, body_bytes_max: int, text_bytes_max: int) -> AskedOperation:
     """Read the body of a POST.

@@ -53,12 +53,13 @@ from serve.graph.graphql.transport_messages import (
 )
 from serve.graph.live_outbox import LiveOutbox, SocketCounts, converse
 from serve.graph.live_socket import code_of, read_index, read_since
-from serve.graph.query_parameters import QueryParameters
+from serve.graph.query_parameters import QueryParameters, refuse_as_of
 from serve.parameters import Parameters
 from serve.routing import refuse_websocket
 
 __all__ = ["SocketContext", "SubscriptionsEndpoint"]
 
+_NO_PAST = "the past (as_of) is asked by GET and POST of /graphql"
 logger = logging.getLogger(__name__)
 _INITIALISATION_S = 10.0
 _PING_S = 25.0
@@ -270,6 +271,8 @@ class OperationSocket:
 
     async def _perform(self, one: _Running, asked: AskedOperation, since: int | None) -> None:
         try:
+            if asked.as_of is not None:
+                raise Refused([failure(VALIDATION_FAILED, _NO_PAST)])
             schema = await self._context.keepers.current(self._session.visibility)
             operation = await self._context.operations.read(schema, asked)
             if operation.type is OperationType.SUBSCRIPTION:
@@ -407,6 +410,7 @@ class SubscriptionsEndpoint:
         await receive()  # websocket.connect
         try:
             parameters = Parameters(scope["query_string"])
+            refuse_as_of(parameters, _NO_PAST)
             bounds, since = read_bounds(parameters), read_since(parameters)
         except GraphDBError as error:
             return await refuse_websocket(error_response(400, str(error)), send)

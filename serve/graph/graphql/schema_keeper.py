@@ -18,6 +18,7 @@ from graphdb.graphql.modelling import Drafts, combined, model_of
 from graphdb.graphql.schema import Schema, schema_of
 from graphdb.graphql.schema_sources import CLASSES, classes_of, inferred, read_ontology, read_shapes, samples
 from graphdb.graphql.schema_triples import schema_triples
+from graphdb.history.moments import Moment
 from graphdb.shacl.shapes_graph import ShapesGraph
 from serve.access.request_scope import visibility_of
 from serve.backend import GraphReads, Progress, Queries
@@ -45,8 +46,16 @@ class SchemaKeepers:
 
     async def current(self, visibility: Visibility) -> Schema:
         """The schema of the visible graph at present. Raises LimitExceeded, UnavailableError."""
-        reads = await self._queries.reads(visibility)
-        return await self._keeper(visibility, reads).current(reads)
+        return (await self.current_at(visibility, None, 0.0))[0]
+
+    async def current_at(
+        self, visibility: Visibility, as_of: Moment | None, timeout_s: float
+    ) -> tuple[Schema, int]:
+        """The schema of the visible graph at a moment, and the log index of that state; see `Queries.reads`.
+        Raises as `current` and that.
+        """
+        reads = await self._queries.reads(visibility, as_of, timeout_s)
+        return await self._keeper(visibility, reads).current(reads), reads.snapshot_index()
 
     async def refresh(self, visibility: Visibility) -> Schema:
         """The schema, rebuilt. Raises as `current`."""

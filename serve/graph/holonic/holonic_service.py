@@ -17,7 +17,7 @@ from graphdb.config import Settings
 from graphdb.holonic.names import Tenant
 from graphdb.holonic.queries import Solution
 from graphdb.holonic.registry import Registry
-from graphdb.model import Confirmation
+from graphdb.model import Confirmation, Interface
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.writing import write_quads
 from serve.access.request_scope import visibility_of
@@ -25,7 +25,7 @@ from serve.answers import Pipe, Workers, unless_gone
 from serve.backend import GraphReads, Queries, Writing
 from serve.bodies import JSON_TYPE, JsonBody
 from serve.graph.notebook_answers import answer
-from serve.graph.writes import read_request_id
+from serve.graph.writes import read_request_id, writes_of
 from serve.parameters import Parameters, read_graph_iri, read_path_text
 
 __all__ = ["HolonBody", "HolonicService", "LayerBody", "PortalBody", "RunBody", "iri_of", "now", "nquads"]
@@ -157,7 +157,7 @@ class HolonicService:
         members = (f"{name} {value}" for name, value in body if value is not None)
         request_id = read_request_id(request, members)
         async with nquads(self.workers, quads) as document:
-            return await self.writing.writes(visibility_of(request.scope)).write_graph(
+            return await writes_of(self.writing, request, Interface.HOLONIC).write_graph(
                 document,
                 RdfSyntax.N_QUADS,
                 graph=None,

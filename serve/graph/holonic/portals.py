@@ -22,6 +22,7 @@ from graphdb.holonic.registry import (
     read_construct,
     source_dataset,
 )
+from graphdb.model import Interface
 from graphdb.node import QueryRequest
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
@@ -33,7 +34,7 @@ from serve.graph.asked_query import QueryReader
 from serve.graph.holonic.holonic_service import HolonicService, PortalBody, RunBody, iri_of, now
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.responses import BACKSTOP_S, past_limit
-from serve.graph.writes import confirm, read_request_id
+from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.parameters import Parameters, read_flag, read_graph_iri
 
 __all__ = ["PortalsEndpoint"]
@@ -100,7 +101,7 @@ class PortalsEndpoint:
         """
         settings, visibility = self._service.settings, visibility_of(request.scope)
         reads = await self._service.queries.reads(visibility.without_sids)
-        writes = self._service.writing.writes(visibility)
+        writes = writes_of(self._service.writing, request, Interface.HOLONIC)
         request_id = read_request_id(request, ("store",))
         (await self._service.registry(request, tenant)).check_holon(portal.target)
         query = await run_in_threadpool(read_construct, portal.construct_query, settings.security)

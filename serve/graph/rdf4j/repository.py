@@ -148,8 +148,9 @@ class RepositoryEndpoint:
         raise UnsupportedMediaType(media_type.name, (QUERY_TYPE, FORM_TYPE))
 
     async def _ask(self, request: Request, *encoded: bytes, text: str | None = None) -> Response:
-        reads = await self._queries.reads(visibility_of(request.scope))
-        return await self.answer(await self.read_query(request, *encoded, text=text), reads)
+        asked = await self.read_query(request, *encoded, text=text)
+        reads = await self._queries.reads(asked.visibility, asked.as_of, asked.left_s)
+        return await self.answer(asked, reads)
 
     async def answer(self, asked: AskedQuery, reads: GraphReads) -> Response:
         """The answer to a query, with the union of all graphs as default graph unless it names others."""

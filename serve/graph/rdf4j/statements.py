@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter
-from graphdb.model import Confirmation, GraphName
+from graphdb.model import Confirmation, GraphName, Interface
 from graphdb.planning.gate import read_update
 from graphdb.rdf.binary import read_binary_quads, write_binary_quads
 from graphdb.rdf.formats import RdfSyntax
@@ -24,6 +24,7 @@ from serve.access.request_scope import visibility_of
 from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import GraphReads, GraphWrites, Queries, Writing
 from serve.bodies import body_chunks
+from serve.graph.query_parameters import read_as_of
 from serve.graph.rdf4j.wire import (
     Pattern,
     Written,
@@ -33,7 +34,7 @@ from serve.graph.rdf4j.wire import (
     read_pattern,
     syntax_of_body,
 )
-from serve.graph.writes import read_request_id
+from serve.graph.writes import read_request_id, writes_of
 from serve.parameters import Parameters, read_flag, read_graph_iri, request_iri
 from serve.routing import without_body
 from serve.spooled_bodies import as_lines
@@ -103,7 +104,8 @@ class StatementsEndpoint:
     async def _read(self, request: Request, parameters: Parameters, pattern: Pattern) -> Response:
         written = choose_written(request, parameters)
         read_flag(parameters, "infer")  # nothing is inferred
-        reads = await self._queries.reads(visibility_of(request.scope))
+        as_of, timeout_s = read_as_of(parameters), self._workers.time_limit_s
+        reads = await self._queries.reads(visibility_of(request.scope), as_of, timeout_s)
         return statements_answer(request, self._workers, reads, pattern, written)
 
     async def _write_graph(self, request: Request, parameters: Parameters, *, replace: bool) -> Response:
@@ -124,7 +126,7 @@ class StatementsEndpoint:
         syntax = syntax_of_body(request)
         base_iri = read_base(parameters) or base_iri
         keeps = read_flag(parameters, "preserveNodeId") is True
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.RDF4J)
         body = body_chunks(request, self._body_bytes_max)
         shown = syntax.name if syntax is not None else "BINARY"
         request_id = read_request_id(request, (shown,))
@@ -148,7 +150,7 @@ class StatementsEndpoint:
 
     async def _delete(self, request: Request, pattern: Pattern) -> Confirmation:
         update = read_update(_deletion(pattern), None, self._limits)
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.RDF4J)
         return await writes.update(update, Dataset(), read_request_id(request, ()))
 
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from graphdb.access.permissions import Permission
 from graphdb.config.limits import GateLimits
 from graphdb.errors import InvalidParameter
-from graphdb.model import Confirmation, GraphName
+from graphdb.model import Confirmation, GraphName, Interface
 from graphdb.planning.gate import read_update
 from graphdb.sparql.prebinding import with_values
 from graphdb.store.stored_form import stored_term
@@ -22,10 +22,11 @@ from graphdb.store.view import Term
 from graphdb.transactions.changes import TransactionCommit
 from graphdb.transactions.read_set import ReadPattern
 from serve.access.audit import note_of
-from serve.access.request_scope import principal_of, visibility_of
+from serve.access.request_scope import principal_of
 from serve.answers import Workers
 from serve.backend import Transaction, Transactions, Writing
 from serve.bodies import body_chunks, media_type_name, read_body, read_text
+from serve.graph.query_parameters import refuse_as_of
 from serve.graph.rdf4j.peer_requests import ask_peer
 from serve.graph.rdf4j.repository import RepositoryEndpoint, Sizes, read_asked
 from serve.graph.rdf4j.statements import placed, read_document, statements_answer
@@ -38,6 +39,7 @@ from serve.graph.rdf4j.wire import (
     syntax_of_body,
 )
 from serve.graph.sparql import FORM_TYPE, UpdateEndpoint
+from serve.graph.writes import writes_of
 from serve.parameters import Parameters, read_dataset, read_flag, request_iri
 from serve.spooled_bodies import spooled_body
 
@@ -170,6 +172,7 @@ class TransactionsEndpoint:
             await perform(quads)
 
     async def _get(self, request: Request, parameters: Parameters, transaction: Transaction) -> Response:
+        refuse_as_of(parameters, "a transaction reads the state at its begin")
         pattern = read_pattern(parameters)
         written = choose_written(request, parameters)
         reads = await transaction.reads()
@@ -193,6 +196,8 @@ class TransactionsEndpoint:
         elif not parameters.one("query"):  # Java's client sends it without a value, beside the body
             text = await read_text(request, self._body_bytes_max)
         asked = await self._repository.read_query(request, query_string, form, text=text)
+        if asked.as_of is not None:
+            raise InvalidParameter("as_of", "a transaction reads the state at its begin")
         reads = await transaction.reads()
         transaction.note_query(asked.query, has_dataset=bool(asked.dataset))
         return await self._repository.answer(asked, reads)
@@ -223,7 +228,7 @@ class TransactionsEndpoint:
         return Response(status_code=200)
 
     async def _commit(self, request: Request, parameters: Parameters, transaction: Transaction) -> Response:
-        writes = self._writing.writes(visibility_of(request.scope))
+        writes = writes_of(self._writing, request, Interface.RDF4J)
         principal = principal_of(request.scope)
 
         async def commit(made: TransactionCommit, request_id: bytes) -> Confirmation:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
+from actors.log.protocol import decode_entries
 from graphdb.errors import UnavailableError
 from graphdb.log.file_log import FileLogConfig
 from graphdb.log.file_system import FileSystem, storage_error
@@ -239,7 +240,7 @@ class Peer:
 
     def _apply(self, node: RaftNode) -> None:
         assert self.journal is not None
-        while entries := node.read_committed(self.machine.applied_index + 1, 1000):
+        while entries := decode_entries(node.read_committed(self.machine.applied_index + 1, 1000)):
             for entry in entries:
                 self.machine.chain = extend_chain(self.machine.chain, entry)
                 self.machine.applied_index = entry.log_index

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyoxigraph import NamedNode
+from pyoxigraph import BlankNode, Literal, NamedNode
 
-from actors.shard import lines_process
+from actors.shard import large_bodies, lines_process
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import StorageFull
 from graphdb.model import Confirmation, EntryKind
@@ -25,6 +25,7 @@ from tests.support.timing import HANG_S
 pytestmark = pytest.mark.anyio
 
 GRAPH = NamedNode("urn:large")
+INTEGER = b"http://www.w3.org/2001/XMLSchema#integer"
 QUADS = 12_000  # in more than 2 MB
 
 
@@ -118,6 +119,31 @@ async def test_a_process_that_ends_costs_time_and_nothing_else(
         assert (await put(shard, whole(document()))).affected_triples == QUADS
         assert (await put(shard, whole(document(1)))).affected_triples == 1
         assert len(list(shard.graph_quads(GRAPH))) == QUADS - 1
+        assert scratch(shard) == []
+
+
+async def test_blank_nodes_may_keep_their_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_bodies, "read_quads", None)  # a quad at a time it would be slow
+
+    async def add(shard: Shard, lines: bytes) -> int:
+        writes = shard.writes(FULL_VISIBILITY)
+        done = await writes.write_graph(
+            whole(lines),
+            RdfSyntax.N_QUADS,
+            graph=None,
+            whole_dataset=True,
+            replace=False,
+            base_iri=None,
+            keep_blank_nodes=True,
+        )
+        return done.affected_triples
+
+    mine = b'_:mine <urn:p> <urn:o> <urn:large> .\n_:mine <urn:p> "01"^^<%s> <urn:large> .\n' % INTEGER
+    async with open_shard(tmp_path) as shard:
+        assert await add(shard, mine + document() + mine) == QUADS + 2
+        own = {quad.object for quad in shard.graph_quads(GRAPH) if quad.subject == BlankNode("mine")}
+        assert own == {NamedNode("urn:o"), Literal("1", datatype=NamedNode(INTEGER.decode()))}
+        assert await add(shard, mine + document() + b"_:mine <urn:p> <urn:q> .\n") == 1
         assert scratch(shard) == []
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from pyoxigraph import NamedNode, Quad, Store
@@ -119,7 +120,10 @@ def raising(error: Exception) -> Callable[[list[LogEntry]], None]:
 
 @asynccontextmanager
 async def writing(
-    log: ToldLog, requests: RecentRequests | None = None, admit: Admit | None = None
+    log: ToldLog,
+    requests: RecentRequests | None = None,
+    admit: Admit | None = None,
+    config: WriterConfig = CONFIG,
 ) -> AsyncIterator[tuple[ShardWriter, Replayer]]:
     ids = iter(range(1, 1000))
     store = QuadStore(Store())
@@ -128,7 +132,7 @@ async def writing(
         store,
         log,
         replayer,
-        CONFIG,
+        config,
         clock_ms=lambda: 0,
         fresh_request_id=lambda: next(ids).to_bytes(16, "big"),
         admit=admit,
@@ -433,5 +437,24 @@ def test_a_log_that_cannot_start_refuses_writes_and_does_not_end_the_writer(is_i
                 while log.on_read or writer.fault is not None:  # noqa: ASYNC110 nobody tells
                     await asyncio.sleep(0.01)
             assert (await writer.write(adding("b"))).snapshot_index == 1
+
+    asyncio.run(go())
+
+
+def test_what_others_write_is_applied_together_unless_somebody_waits_for_it() -> None:
+    async def go() -> None:
+        log = ToldLog()
+        config = replace(CONFIG, gather_s=4 * HANG_S)
+        async with writing(log, config=config) as (writer, _):
+            for number in (1, 2, 3):
+                log.add(foreign(f"f{number}"))
+                writer.hear(number)
+                await asyncio.sleep(0.01)
+            assert writer.applied_index == 0
+            assert await writer.reach(3, HANG_S)
+            log.add(foreign("f4"))
+            writer.hear(4)
+            confirmation = await asyncio.wait_for(writer.write(adding("a")), HANG_S)
+            assert confirmation == Confirmation(5, 1)
 
     asyncio.run(go())

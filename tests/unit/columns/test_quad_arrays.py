@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from graphdb.columns.quad_arrays import Ends, QuadArrays, Terms, Weights
 from graphdb.config.service import Columns
+from tests.support.array_bounds import array_bounds
 
 
 def ends(quads: int) -> Ends:
@@ -49,3 +50,27 @@ def test_arrays_have_a_part_of_the_memory() -> None:
     assert (columns.arrays_mb, columns.tables_memory_mb) == (16, 64)
     with pytest.raises(ValidationError, match="more than half"):
         Columns(memory_limit_mb=1_000, arrays_memory_mb=501)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_quads_of_few_terms_are_all_that_weigh_something(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    span = int(random.integers(1, 60))
+    codes = random.integers(0, span, 300).astype(np.uint32)
+    weights = np.where(random.random(span) < 0.05, random.integers(1, 9, span), 0).astype(np.float64)
+    expected = np.flatnonzero(weights[np.sort(codes)])
+    found = Ends.of(Terms(0, span), np.sort(codes)).quads_of_few(weights)
+    assert (found is None) == (4 * len(expected) > len(codes))
+    if found is not None:
+        assert found.tolist() == expected.tolist()
+    in_no_order = Ends.of(Terms(0, span), codes).quads_of_few(weights)
+    assert in_no_order is None or not weights.any()
+
+
+def test_whether_codes_ascend_is_seen_across_pieces() -> None:
+    codes = np.array([0, 1, 1, 2, 1], np.uint32)
+    with array_bounds(2, 1):
+        assert Ends.of(Terms(0, 3), codes[:4]).is_ascending
+        assert not Ends.of(Terms(0, 3), codes).is_ascending
+        assert not Ends.of(Terms(0, 3), np.array([0, 2, 1], np.uint32)).is_ascending
+        assert Ends.of(Terms(0, 0), codes[:0]).is_ascending

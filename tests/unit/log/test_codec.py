@@ -20,7 +20,7 @@ from graphdb.log.codec import (
     entry_bytes,
     told_affected,
 )
-from graphdb.model import ChangeSet, EntryKind, LogEntry
+from graphdb.model import UNKNOWN_AUTHOR, Author, ChangeSet, EntryKind, Interface, LogEntry
 
 iris = st.sampled_from(["http://e/ü", "urn:a:b", "http://e/%20?q=1#f", "http://e/\u2028x", "a:b"]).map(
     NamedNode
@@ -64,6 +64,7 @@ log_entries = st.builds(
     st.binary(min_size=16, max_size=16),
     st.integers(0, 2**64 - 1),
     st.binary(max_size=50),
+    st.builds(Author, texts, st.sampled_from(Interface)),
 )
 
 
@@ -95,7 +96,7 @@ def test_parts_are_about_as_large_as_asked() -> None:
 @given(log_entries, st.integers(0, 2**64 - 1), st.binary(max_size=9))
 def test_an_entry_survives_between_other_bytes(entry: LogEntry, durable_bytes: int, around: bytes) -> None:
     encoded = encode_entry(entry, durable_bytes)
-    assert len(encoded) == entry_bytes(len(entry.payload))
+    assert len(encoded) == entry_bytes(len(entry.payload) + len(entry.author.name.encode()))
     record = decode_entry(around + encoded + around, len(around))
     assert record is not None
     assert (record.entry, record.durable_bytes, record.end) == (entry, durable_bytes, len(around + encoded))
@@ -112,7 +113,7 @@ def test_a_changed_or_cut_entry_is_none(entry: LogEntry, data: st.DataObject) ->
 
 @given(log_entries, st.integers(0, 255))
 def test_a_kind_of_a_newer_version_is_not_taken_for_damage(entry: LogEntry, kind: int) -> None:
-    encoded = encode_entry(entry._replace(kind=cast(EntryKind, kind)))
+    encoded = encode_entry(entry._replace(kind=cast(EntryKind, kind), author=UNKNOWN_AUTHOR))
     if kind in list(EntryKind):
         assert decode_entry(encoded) is not None
         return
@@ -139,6 +140,38 @@ def test_the_layout_on_disk_does_not_change() -> None:
         "ff474c45" "02000000" "01000000" "0700000000000000" "0200000000000000" "0500000000000000"
         "4000000000000000" "000102030405060708090a0b0c0d0e0f" "6869" "ff"
     )  # fmt: skip
+
+
+def test_an_author_is_an_interface_and_a_name_after_the_payload() -> None:
+    entry = LogEntry(7, 2, EntryKind.CHANGES, bytes(16), 5, b"hi", Author("basic:ä", Interface.GRAPHQL))
+    encoded = encode_entry(entry)
+    assert encoded[8:16].hex() == "0a000000" "81" "03" "08" "00"  # fmt: skip
+    assert encoded[64:] == b"hibasic:\xc3\xa4\xff"
+    nameless = encode_entry(entry._replace(author=Author(interface=Interface.GRAPHQL)))
+    assert nameless[8:16].hex() == "02000000" "01" "03" "00" "00"  # fmt: skip
+
+
+def test_a_long_name_is_cut_between_characters() -> None:
+    entry = LogEntry(1, 0, EntryKind.CHANGES, bytes(16), 5, b"hi", Author("x" + "ä" * 200))
+    record = decode_entry(encode_entry(entry))
+    assert record is not None
+    assert record.entry == entry._replace(author=Author("x" + "ä" * 127))
+
+
+def test_an_entry_of_a_version_without_authors_has_an_unknown_one() -> None:
+    encoded = encode_entry(LogEntry(1, 0, EntryKind.CHANGES, bytes(16), 5, b"hi"))
+    assert encoded[13:16] == bytes(3)
+    record = decode_entry(encoded)
+    assert record is not None
+    assert record.entry.author is UNKNOWN_AUTHOR
+
+
+@pytest.mark.parametrize("number", [200])
+def test_an_interface_of_a_newer_version_is_unknown(number: int) -> None:
+    author = Author("a", cast(Interface, number))
+    record = decode_entry(encode_entry(LogEntry(1, 0, EntryKind.CHANGES, bytes(16), 5, b"", author)))
+    assert record is not None
+    assert record.entry.author == Author("a", Interface.UNKNOWN)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from actors.log.protocol import decode_entries
 from graphdb.errors import CorruptionError, StorageFull
 from graphdb.log.file_log import FileLogConfig
 from graphdb.log.file_system import FileSystem, RealFileSystem
@@ -70,6 +71,25 @@ def test_reading_goes_over_from_disk_to_memory(journal: Journal) -> None:
     while entries := journal.read(len(found) + 1, 200):
         found += entries
     assert [each.log_index for each in found] == list(range(1, 10))
+
+
+def test_entries_that_are_on_disk_are_read_encoded(journal: Journal) -> None:
+    """From disk and from memory, also behind entries that were taken back."""
+    journal.truncate_after(7)
+    journal.append([entry(8, 6), entry(9, 6)])
+    journal.sync()
+    found: list[LogEntry] = []
+    while len(found) < 8:
+        found += decode_entries(journal.read_encoded(len(found) + 1, 8, 200))
+    assert found == [read_one(journal, index) for index in range(1, 9)]
+    assert len(decode_entries(journal.read_encoded(8, 8, 1))) == 1
+    journal.compact(8)
+    with pytest.raises(CorruptionError, match="in the snapshot"):
+        journal.read_encoded(8, 9, 1 << 20)
+
+
+def read_one(journal: Journal, index: int) -> LogEntry:
+    return journal.read(index, 1)[0]
 
 
 def test_what_is_not_synced_counts_until_it_is_rolled_back(journal: Journal) -> None:

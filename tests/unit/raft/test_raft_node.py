@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import pytest
 
+from actors.log.protocol import decode_entries
 from graphdb.errors import (
     ConfigError,
     LogUnavailable,
@@ -16,7 +17,7 @@ from graphdb.errors import (
     StorageFull,
     UnavailableError,
 )
-from graphdb.model import EntryKind
+from graphdb.model import EntryKind, LogEntry
 from graphdb.raft.journal import Journal
 from graphdb.raft.membership import Members, PeerId
 from graphdb.raft.messages import (
@@ -42,8 +43,12 @@ def cluster() -> Cluster:
     return cluster
 
 
+def _committed(node: RaftNode, from_index: int) -> list[LogEntry]:
+    return decode_entries(node.read_committed(from_index))
+
+
 def kinds(node: RaftNode) -> list[EntryKind]:
-    return [each.kind for each in node.read_committed(1)]
+    return [each.kind for each in _committed(node, 1)]
 
 
 def test_a_cluster_founds_itself_when_all_are_there() -> None:
@@ -189,7 +194,7 @@ def test_a_cluster_may_be_founded_on_data() -> None:
     cluster.run(2)
     leader_id, leader = cluster.leader()
     assert leader_id == 1
-    assert [each.kind for each in leader.read_committed(41)] == [EntryKind.MEMBERS, EntryKind.NOTHING]
+    assert [each.kind for each in _committed(leader, 41)] == [EntryKind.MEMBERS, EntryKind.NOTHING]
     assert [node.committed_index for node in cluster.nodes.values()] == [42, 42, 42]
     assert cluster.snapshots[3].received == b"the store"
     assert all(node.status().is_voter for node in cluster.nodes.values())
@@ -531,7 +536,7 @@ def test_a_log_that_is_behind_gets_no_vote(cluster: Cluster) -> None:
 
 def test_a_late_append_takes_nothing_back(cluster: Cluster) -> None:
     lone = Lone(cluster)
-    prev_term = lone.node.read_committed(2)[0].raft_term
+    prev_term = _committed(lone.node, 2)[0].raft_term
     first, second = (entry().at(index, lone.term + 1) for index in (3, 4))
     assert lone.hears(1, 1, Append(2, prev_term, 2, 0, (first, second))) == [AppendAnswer(True, 4, 0, 0, 0)]
     assert lone.hears(1, 1, Append(2, prev_term, 2, 0, (first,))) == [AppendAnswer(True, 3, 0, 0, 0)]
@@ -540,7 +545,7 @@ def test_a_late_append_takes_nothing_back(cluster: Cluster) -> None:
 
 def test_only_what_was_compared_is_committed(cluster: Cluster) -> None:
     lone = Lone(cluster)
-    prev_term = lone.node.read_committed(2)[0].raft_term
+    prev_term = _committed(lone.node, 2)[0].raft_term
     lone.hears(1, 1, Append(2, prev_term, 2, 0, (entry().at(3, lone.term + 1),)))
     lone.hears(3, 2, Append(2, prev_term, 3, 0, ()))
     assert lone.node.status().commit_index == 2

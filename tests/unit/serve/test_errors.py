@@ -25,6 +25,7 @@ EXPECTED = {
     "EvaluationFailed": 400,
     "Forbidden": 403,
     "GraphDBError": 500,
+    "HistoryForgotten": 410,
     "HostNotAllowed": 403,
     "IndexNotReached": 503,
     "InvalidParameter": 400,
@@ -64,6 +65,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "AlreadyExists": ("graph", "http://g"),
     "BodyTooLarge": (10,),
     "ChangesForgotten": (3, 7),
+    "HistoryForgotten": ("3", 7),
     "CorruptionError": ("a checksum differs", "/secret/path"),
     "EditRefused": (({"edit": 0, "code": "NOT_FOUND", "message": "is not there"},),),
     "Forbidden": ("ada", "Write"),
@@ -92,7 +94,10 @@ def test_status_and_body(name: str) -> None:
     answer = failure_response(error)
     body = orjson.loads(bytes(answer.body))
     assert status_of(error) == answer.status_code == body["status"] == EXPECTED[name]
-    told_besides = {"ChangesForgotten": {"code", "first_index"}}.get(name, set())
+    told_besides = {
+        "ChangesForgotten": {"code", "first_index"},
+        "HistoryForgotten": {"oldest_index"},
+    }.get(name, set())
     assert set(body) == {"error", "status"} | told_besides
     assert ("retry-after" in answer.headers) == isinstance(error, UnavailableError | LockedOut)
     assert ("www-authenticate" in answer.headers) == isinstance(error, NotAuthenticated)

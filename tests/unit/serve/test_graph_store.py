@@ -9,9 +9,9 @@ import pytest
 from backports import zstd
 from pyoxigraph import Quad, RdfFormat, parse
 
-from tests.unit.serve.conftest import dump, error_of, update
+from tests.unit.serve.conftest import SETTINGS, dump, error_of, update
 
-NT = "application/n-triples"
+NT, NQ = "application/n-triples", "application/n-quads"
 ONE = '<http://x/s> <http://x/p> "one" .\n'
 TWO = '<http://x/s> <http://x/p> "two" .\n'
 G = "http://g/1"
@@ -344,3 +344,49 @@ def test_union_of_writes_is_seen_by_queries(client: httpx.Client) -> None:
     put(client, f"/data?graph={G}", ONE)
     update(client, f"COPY <{G}> TO DEFAULT")
     assert client.get("/data").text == ONE
+
+
+# Bulk loads
+
+
+def load(
+    client: httpx.Client, lines: str, address: str = "/data?bulk=true", type: str = NQ
+) -> httpx.Response:
+    return client.post(address, content=lines, headers={"Content-Type": type})
+
+
+def test_a_bulk_load_is_larger_than_other_bodies_and_keeps_labels(client: httpx.Client) -> None:
+    lines = (
+        "_:mine <http://x/p> <http://x/o> .\n" + in_graph(ONE) + "\n" + "#" * SETTINGS.server.max_body_bytes
+    )
+    assert put_refused(client, lines) == 413
+    assert load(client, lines).json()["affected_triples"] == 2
+    assert load(client, "_:mine <http://x/p> <http://x/other> .").json()["affected_triples"] == 1
+    assert sorted(dump(client)) == [
+        in_graph(ONE),
+        "_:mine <http://x/p> <http://x/o> .",
+        "_:mine <http://x/p> <http://x/other> .",
+    ]
+
+
+def put_refused(client: httpx.Client, lines: str) -> int:
+    return client.put("/data", content=lines, headers={"Content-Type": NQ}).status_code
+
+
+def test_a_malformed_bulk_load_changes_nothing(client: httpx.Client) -> None:
+    answer = load(client, ONE + "<http://x/s> .")
+    assert (answer.status_code, dump(client)) == (400, [])
+
+
+@pytest.mark.parametrize(
+    ("address", "media_type", "status"),
+    [
+        ("/data?bulk=true&default", NQ, 400),
+        (f"/data?bulk=true&graph={G}", NQ, 400),
+        ("/data?bulk=perhaps", NQ, 400),
+        ("/data?bulk=true", NT, 415),
+    ],
+)
+def test_what_is_no_bulk_load(client: httpx.Client, address: str, media_type: str, status: int) -> None:
+    assert load(client, ONE, address, media_type).status_code == status
+    assert dump(client) == []

@@ -59,6 +59,7 @@ def test_health_record(client: httpx.Client) -> None:
             "active_listener_count": 0,
             "listener_role": "standalone",
         },
+        "views": {"quads": "following"},
     }
 
 

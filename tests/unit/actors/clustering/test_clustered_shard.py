@@ -12,7 +12,7 @@ from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.errors import EditRefused, LogUnavailable, UnknownGraph
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
 from graphdb.log import request_ids
-from graphdb.model import Confirmation
+from graphdb.model import Author, Confirmation, EntryKind, Interface
 from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import QuadPatch
@@ -131,6 +131,20 @@ async def test_writes_at_any_node_are_seen_there_at_once_and_everywhere_when_ask
                     for node in cluster.shards.values()
                 )
             )
+
+
+async def test_the_log_says_who_has_written_at_whichever_node(tmp_path: Path) -> None:
+    async with nodes(tmp_path, 1, 2, 3) as cluster:
+        await cluster.start(1, 2, 3)
+        authors = [Author(f"basic:{node_id}", Interface.GRAPH_STORE) for node_id in cluster.shards]
+        for author, node in zip(authors, cluster.shards.values(), strict=True):
+            await node.writes(FULL_VISIBILITY, author).update(
+                parse_update(f"INSERT DATA {{ <urn:s> <urn:p> '{author.name}' }}"), Dataset()
+            )
+        await cluster.shards[2].reach(Consistency.LINEARIZABLE, 5)
+        entries = await cluster.shards[2].node.parts.log.read(1)
+        written = [entry.author for entry in entries if entry.kind is EntryKind.CHANGES]
+        assert written == authors
 
 
 async def test_edits_at_any_node_are_checked_where_the_cluster_is_led(tmp_path: Path) -> None:

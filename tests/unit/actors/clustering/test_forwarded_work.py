@@ -15,6 +15,7 @@ from actors.clustering.forwarded_writes import (
     GraphDeletion,
     GraphWrite,
     SparqlUpdate,
+    WrittenBy,
     decode_confirmation,
     encode_confirmation,
     encode_outcomes,
@@ -35,6 +36,7 @@ from tests.support.timing import HANG_S
 pytestmark = pytest.mark.anyio
 
 G = NamedNode("urn:g")
+EVERYTHING = WrittenBy(FULL_VISIBILITY)
 
 
 class Leader:
@@ -67,7 +69,7 @@ def id_of(number: int) -> str:
 
 
 def insertion(value: int | str, since: int = 0) -> SparqlUpdate:
-    return SparqlUpdate(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}", None, Dataset(), since, FULL_VISIBILITY)
+    return SparqlUpdate(f"INSERT DATA {{ <urn:s> <urn:p> {value} }}", None, Dataset(), since, EVERYTHING)
 
 
 @pytest.fixture
@@ -102,31 +104,29 @@ async def test_a_long_text_is_read_on_a_thread_and_performed_the_same(leader: Le
 
 async def test_a_document_is_stored_and_its_graph_deleted(leader: Leader) -> None:
     document = b"<a> <urn:p> <b> , <c> ."
-    write = GraphWrite(
-        document, RdfSyntax.TURTLE, G, False, False, "http://base.example/", 0, FULL_VISIBILITY
-    )
+    write = GraphWrite(document, RdfSyntax.TURTLE, G, False, False, "http://base.example/", 0, EVERYTHING)
     assert await leader.write(write, 1) == Confirmation(1, 2)
     assert sorted(str(quad.object) for quad in leader.shard.graph_quads(G)) == [
         "<http://base.example/b>",
         "<http://base.example/c>",
     ]
     replacing = GraphWrite(
-        b"<a> <urn:p> <d> .", RdfSyntax.TURTLE, G, False, True, "http://base.example/", 1, FULL_VISIBILITY
+        b"<a> <urn:p> <d> .", RdfSyntax.TURTLE, G, False, True, "http://base.example/", 1, EVERYTHING
     )
     assert await leader.write(replacing, 2) == Confirmation(2, 3)
-    assert await leader.write(GraphDeletion(G, 2, FULL_VISIBILITY), 3) == Confirmation(3, 1)
+    assert await leader.write(GraphDeletion(G, 2, EVERYTHING), 3) == Confirmation(3, 1)
     with pytest.raises(UnknownGraph) as raised:
-        await leader.write(GraphDeletion(G, 3, FULL_VISIBILITY), 4)
+        await leader.write(GraphDeletion(G, 3, EVERYTHING), 4)
     assert raised.value.graph == "urn:g"
     assert not leader.shard.graph_exists(G)
 
 
 async def test_of_a_batch_each_is_answered_for_itself(leader: Leader) -> None:
-    wrong = SparqlUpdate("INSERT DATA {", None, Dataset(), 0, FULL_VISIBILITY)
+    wrong = SparqlUpdate("INSERT DATA {", None, Dataset(), 0, EVERYTHING)
     writes: list[ForwardedWrite] = [
         insertion(1),
         wrong,
-        GraphDeletion(G, 0, FULL_VISIBILITY),
+        GraphDeletion(G, 0, EVERYTHING),
         insertion(1),
         insertion(2),
     ]

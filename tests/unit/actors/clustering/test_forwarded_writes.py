@@ -3,6 +3,7 @@
 import struct
 from contextlib import suppress
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from actors.clustering.forwarded_writes import (
     ResourceEdits,
     SavedQueryChange,
     SparqlUpdate,
+    WrittenBy,
     decode_confirmation,
     decode_write,
     encode_confirmation,
@@ -25,7 +27,7 @@ from actors.clustering.forwarded_writes import (
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.alerts.commands import Create, Delete
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
-from graphdb.model import Confirmation
+from graphdb.model import Author, Confirmation, Interface
 from graphdb.namespaces import ClearNamespaces, RemoveNamespace, SetNamespace
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import QuadPatch
@@ -46,6 +48,9 @@ VISIBILITIES = st.just(FULL_VISIBILITY) | st.builds(
     patterns=st.frozensets(st.sampled_from(["*", "urn:a", "urn:ü*"])),
     sids=st.frozensets(TEXTS, max_size=2),
 )
+AUTHORS = st.builds(Author, TEXTS, st.sampled_from(Interface))
+WRITERS = st.builds(WrittenBy, VISIBILITIES, AUTHORS)
+EVERYTHING = WrittenBy(FULL_VISIBILITY)
 PROPERTIES = st.sampled_from([NamedNode("urn:p"), NamedNode("urn:q")])
 TERMS = st.one_of(
     st.sampled_from([NamedNode("urn:o"), NamedNode("http://example/é")]),
@@ -73,12 +78,12 @@ QUADS = st.builds(
 PATCHES = st.lists(QUADS, unique=True).map(
     lambda quads: QuadPatch(tuple(quads[:2]), tuple(quads[2:]), len(quads) > 3)
 )
-WRITERS = st.builds(QueryWriter, TEXTS, TEXTS, st.booleans())
+QUERY_WRITERS = st.builds(QueryWriter, TEXTS, TEXTS, st.booleans())
 DRAFTS = st.builds(QueryDraft, TEXTS, TEXTS, TEXTS, TEXTS | st.none(), st.booleans())
 QUERY_COMMANDS = st.one_of(
-    st.builds(CreateQuery, TEXTS, DRAFTS, WRITERS, INDEXES),
-    st.builds(ReplaceQuery, TEXTS, DRAFTS, WRITERS, INDEXES),
-    st.builds(DeleteQuery, TEXTS, WRITERS),
+    st.builds(CreateQuery, TEXTS, DRAFTS, QUERY_WRITERS, INDEXES),
+    st.builds(ReplaceQuery, TEXTS, DRAFTS, QUERY_WRITERS, INDEXES),
+    st.builds(DeleteQuery, TEXTS, QUERY_WRITERS),
 )
 
 NAMESPACE_COMMANDS = st.one_of(
@@ -86,7 +91,7 @@ NAMESPACE_COMMANDS = st.one_of(
 )
 
 WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
-    st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES, VISIBILITIES),
+    st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES, WRITERS),
     st.builds(
         GraphWrite,
         st.binary(),
@@ -96,13 +101,11 @@ WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
         st.booleans(),
         IRIS,
         INDEXES,
-        VISIBILITIES,
+        WRITERS,
     ),
-    st.builds(GraphDeletion, GRAPHS, INDEXES, VISIBILITIES),
-    st.builds(
-        ResourceEdits, st.builds(Edits, st.lists(EDITS).map(tuple), st.booleans()), INDEXES, VISIBILITIES
-    ),
-    st.builds(QuadPatchWrite, PATCHES, INDEXES, VISIBILITIES),
+    st.builds(GraphDeletion, GRAPHS, INDEXES, WRITERS),
+    st.builds(ResourceEdits, st.builds(Edits, st.lists(EDITS).map(tuple), st.booleans()), INDEXES, WRITERS),
+    st.builds(QuadPatchWrite, PATCHES, INDEXES, WRITERS),
     st.builds(AlertChange, st.builds(Create, TEXTS, TEXTS.map(definition), INDEXES), INDEXES),
     st.builds(AlertChange, st.builds(Delete, TEXTS), INDEXES),
     st.builds(SavedQueryChange, QUERY_COMMANDS, INDEXES),
@@ -121,13 +124,23 @@ def test_confirmations_round_trip(index: int, affected: int, message: str) -> No
     assert decode_confirmation(encode_confirmation(confirmation)) == confirmation
 
 
+def test_a_node_of_an_earlier_version_does_not_say_who_the_author_is() -> None:
+    body = GraphDeletion(None, 3, EVERYTHING).encode()
+    head = orjson.loads(body[4:])
+    del head["author"], head["interface"]
+    head = orjson.dumps(head)
+    assert decode_write("delete_graph", struct.pack("<I", len(head)) + head) == GraphDeletion(
+        None, 3, EVERYTHING
+    )
+
+
 def test_kinds_are_told_apart() -> None:
     assert (SparqlUpdate.operation, GraphWrite.operation, GraphDeletion.operation) == (
         "update",
         "write_graph",
         "delete_graph",
     )
-    deletion = GraphDeletion(None, 3, FULL_VISIBILITY).encode()
+    deletion = GraphDeletion(None, 3, EVERYTHING).encode()
     with pytest.raises(KeyError):
         decode_write("update", deletion)
     with pytest.raises(KeyError):
@@ -156,13 +169,13 @@ def test_a_body_that_is_cut_within_its_head_is_refused(write: ForwardedWrite, da
 
 
 def test_a_syntax_that_is_not_known_is_refused() -> None:
-    body = GraphWrite(b"", RdfSyntax.TURTLE, None, False, False, None, 0, FULL_VISIBILITY).encode()
+    body = GraphWrite(b"", RdfSyntax.TURTLE, None, False, False, None, 0, EVERYTHING).encode()
     name = RdfSyntax.TURTLE.value.encode()
     with pytest.raises(StopIteration):
         decode_write("write_graph", body.replace(name, b"x" * len(name)))
 
 
 def test_what_is_logged_of_a_write_does_not_show_its_content() -> None:
-    update = SparqlUpdate("INSERT DATA { <urn:secret> <urn:p> 1 }", None, Dataset(), 0, FULL_VISIBILITY)
-    document = GraphWrite(b"<urn:secret>", RdfSyntax.TURTLE, None, False, False, None, 0, FULL_VISIBILITY)
+    update = SparqlUpdate("INSERT DATA { <urn:secret> <urn:p> 1 }", None, Dataset(), 0, EVERYTHING)
+    document = GraphWrite(b"<urn:secret>", RdfSyntax.TURTLE, None, False, False, None, 0, EVERYTHING)
     assert "secret" not in repr((update, document))

@@ -15,6 +15,7 @@ from actors.clustering.forwarded_writes import (
     BATCH,
     GraphDeletion,
     SparqlUpdate,
+    WrittenBy,
     decode_write,
     encode_confirmation,
     encode_outcomes,
@@ -37,7 +38,7 @@ from graphdb.errors import (
     UnknownGraph,
 )
 from graphdb.log.request_ids import is_keyed
-from graphdb.model import Confirmation, Outcome
+from graphdb.model import Author, Confirmation, Outcome
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from graphdb.sparql.syntax import Update
@@ -48,6 +49,7 @@ pytestmark = pytest.mark.anyio
 
 ID = bytes(range(16))
 GRAPH = NamedNode("urn:g")
+EVERYTHING = WrittenBy(FULL_VISIBILITY)
 DONE = Confirmation(12, 3)
 PLAIN = "INSERT DATA { <urn:a> <urn:b> <urn:c> }"
 
@@ -87,7 +89,7 @@ class Node:
     def write(self, request_id: bytes | None = ID, *, quick: bool = False) -> "asyncio.Task[Confirmation]":
         def describe(since: int) -> GraphDeletion:
             self.described_here = current_thread() is main_thread()
-            return GraphDeletion(GRAPH, since, FULL_VISIBILITY)
+            return GraphDeletion(GRAPH, since, EVERYTHING)
 
         routing = self.router.route(request_id, self.perform, describe, quick=quick)
         return asyncio.create_task(routing)
@@ -125,7 +127,7 @@ async def test_others_forward_it_whole_and_wait_to_see_it(node: Node) -> None:
     forwarding = await node.forwarded()
     assert (forwarding.node_id, forwarding.timeout_s) == (2, 20.5)
     assert (forwarding.request.operation, forwarding.request.request_id) == ("delete_graph", ID.hex())
-    assert decode_write("delete_graph", forwarding.request.body) == GraphDeletion(GRAPH, 7, FULL_VISIBILITY)
+    assert decode_write("delete_graph", forwarding.request.body) == GraphDeletion(GRAPH, 7, EVERYTHING)
     forwarding.succeed(encode_confirmation(DONE))
     assert await writing == DONE
     assert node.waited_for == [(12, 2.0)]
@@ -321,14 +323,19 @@ class Own:
         self._node, self._ends = node, list(ends)
         self.first_tries: list[tuple[bytes | None, int | None]] = []
 
-    def writes(self, _visibility: Visibility) -> Self:
+    def writes(self, _visibility: Visibility, _author: Author) -> Self:
         return self
 
     async def update(self, _update: Update, _using: Dataset, request_id: bytes, since: int) -> Confirmation:
         return await self._node.perform(request_id, since)
 
     def begin_update(
-        self, _update: Update, outcome: Outcome, request_id: bytes | None, since: int | None
+        self,
+        _update: Update,
+        outcome: Outcome,
+        _author: Author,
+        request_id: bytes | None,
+        since: int | None,
     ) -> bool:
         self.first_tries.append((request_id, since))
         end = self._ends.pop(0)
@@ -403,3 +410,21 @@ async def test_a_follower_hands_a_begun_update_on(node: Node) -> None:
     forwarding.succeed(encode_outcomes([(True, encode_confirmation(DONE))]))
     assert await asyncio.wait_for(outcome, 5) == DONE
     assert own.first_tries == []
+
+
+@pytest.mark.parametrize("is_garbled", [False, True])
+async def test_an_update_that_was_handed_on_in_vain_goes_to_the_next_leader(
+    node: Node, is_garbled: bool
+) -> None:
+    """Under the same id, and behind the same index."""
+    await node.let_lead(2)
+    outcome = begun(node, Own(node))
+    forwarding = await node.forwarded()
+    [request] = decode_requests(forwarding.request.body)
+    await node.let_lead(1)
+    if is_garbled:
+        forwarding.succeed(encode_outcomes([(True, b"what is this?")]))
+    else:
+        forwarding.fail(NotLeader("deposed"))
+    assert await asyncio.wait_for(outcome, 5) == DONE
+    assert node.performed == [(bytes.fromhex(request.request_id), 7)]

@@ -267,6 +267,12 @@ def test_top_hits_below_terms(index: Index) -> None:
     assert hits["hits"][0]["sort"] == [3]
 
 
+def test_top_hits_below_no_bucket(index: Index) -> None:
+    below = {"terms": {"field": "tag"}, "aggs": {"best": {"top_hits": {}}}}
+    answer = index.aggregations({"tags": below}, query={"match_none": {}})
+    assert answer["tags"]["buckets"] == []
+
+
 def test_pipelines(index: Index) -> None:
     below = {
         "s": {"sum": {"field": "n"}},

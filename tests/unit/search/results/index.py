@@ -1,17 +1,22 @@
 """A small index in two segments, for tests of whole searches."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import orjson
+import pytest
 
 from graphdb.search.analysis import Analyzers
+from graphdb.search.errors import SearchError
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.results import SearchOptions, search
 from graphdb.search.segments import SegmentBuilder
+from tests.support.search_apart import search_apart, shards_apart
 
 __all__ = ["Index"]
 
@@ -36,9 +41,20 @@ class Index:
             base += segment.size
         self.searcher = Searcher(leaves, mapping, analyzers)
         self.context = QueryContext(mapping, analyzers, now_ms=1_600_000_000_000, index_name="books")
+        parts = [[replace(leaf, base=0)] for leaf in leaves]
+        self._shards = shards_apart([*parts, []], self.searcher, lambda now_ms: self.context)
 
     def search(self, body: JsonObject, options: SearchOptions | None = None) -> JsonObject:
-        return search(body, self.searcher, self.context, None, options or SearchOptions())
+        """The answer, or error, that is the same where each segment is a shard of its own."""
+        options = options or SearchOptions()
+        try:
+            answer = search(body, self.searcher, self.context, None, options)
+        except SearchError as error:
+            with pytest.raises(SearchError, match=f"^{re.escape(str(error))}$"):
+                search_apart(self._shards, body, options)
+            raise
+        assert search_apart(self._shards, body, options) == answer
+        return answer
 
     def hits(self, **body: Any) -> list[JsonObject]:
         hits: list[JsonObject] = self.search(body)["hits"]["hits"]

@@ -1,0 +1,98 @@
+"""`HistoryKeeper`: compresses what compaction took from the log, and deletes what is kept no longer."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from actors.worker_thread import on_thread
+from graphdb.config.service import History
+from graphdb.errors import CorruptionError, UnavailableError
+from graphdb.history.archive import COMPRESSED, RAW, ArchiveName, CompressedFile, RawFile, compress
+from graphdb.history.past_log import archived_names
+from graphdb.history.places import HISTORY
+from graphdb.history.retention import KeptFile, expired_count
+from graphdb.log.file_system import RealFileSystem
+from graphdb.timestamps import until_whole
+
+__all__ = ["HistoryKeeper"]
+
+logger = logging.getLogger(__name__)
+_EVERY_S = 60.0
+_PAUSE_S = 0.02  # between two megabytes; each takes a processor for about 10 ms
+_INDEX_MAX = (1 << 63) - 1
+
+
+class HistoryKeeper:
+    """Owned by a node, on its event loop; works on a thread, once a minute, where there is anything to do."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        config: History,
+        last_index: Callable[[], int],
+        kept_from: Callable[[], int | None],
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        """last_index: of the log; kept_from: see `expired_count`."""
+        self._directory, self._config = data_dir / HISTORY, config
+        self._last_index, self._kept_from, self._clock_ms = last_index, kept_from, clock_ms
+        self._known: dict[ArchiveName, KeptFile] = {}
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(until_whole(_EVERY_S, time.monotonic()))
+            try:
+                await on_thread(self.tend)
+            except (OSError, CorruptionError, UnavailableError) as error:
+                logger.warning("the history is not tended now: %s", error)
+
+    def tend(self) -> None:
+        """Compress and delete. Raises OSError, CorruptionError; then the rest is left for the next time."""
+        if not self._directory.exists():
+            return
+        for path in self._directory.glob("*.tmp"):
+            path.unlink()
+        self._delete_doubles()
+        for name in archived_names(self._directory):
+            if name.suffix == RAW and self._config.keep != "off":
+                self._compress(name)
+        self._expire()
+
+    def _delete_doubles(self) -> None:
+        """A segment that was compressed already: a crash came between that and its removal, or the log has
+        put it here once more.
+        """
+        for path in self._directory.glob(f"*{COMPRESSED}"):
+            with contextlib.suppress(FileNotFoundError):
+                path.with_suffix(RAW).unlink()
+
+    def _compress(self, name: ArchiveName) -> None:
+        path = self._directory / str(name)
+        with closing(RawFile(path)) as raw:
+            compress(raw, name.last_index, path.with_suffix(COMPRESSED), lambda: time.sleep(_PAUSE_S))
+        RealFileSystem().sync_directory(str(self._directory))
+        path.unlink()
+
+    def _expire(self) -> None:
+        """The oldest first, one after the other, so that a crash leaves no gap."""
+        self._known = {name: self._kept(name) for name in archived_names(self._directory)}
+        files = [*self._known.values()]
+        count = expired_count(files, self._config, self._clock_ms(), self._last_index(), self._kept_from())
+        for file in files[:count]:
+            (self._directory / str(file.name)).unlink()
+            RealFileSystem().sync_directory(str(self._directory))
+
+    def _kept(self, name: ArchiveName) -> KeptFile:
+        if (known := self._known.get(name)) is not None:
+            return known
+        path = self._directory / str(name)
+        if name.suffix == RAW:
+            return KeptFile(name, path.stat().st_size, 0)
+        with closing(CompressedFile(path)) as file:
+            blocks = file.blocks(_INDEX_MAX)
+        return KeptFile(name, path.stat().st_size, max((block.last_ms for block in blocks), default=0))

@@ -1,0 +1,98 @@
+"""A process that makes the store of a state of the past, for `PastStates`.
+
+`python -m actors.history.state_process FD MEMORY_MB TASK` performs one task, a JSON object, and writes its
+outcome to the socket of this number. It may take long and fill its memory, and is killed then.
+"""
+
+import json
+import socket
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from pyoxigraph import Store
+
+from actors.process_bounds import settle
+from actors.wire.messages import decode_error, encode_error
+from graphdb.history.past_log import PastLog
+from graphdb.history.undoing import lead
+
+__all__ = ["MODULE", "Leading", "VisiblePart", "arguments_of", "read_outcome"]
+
+MODULE = "actors.history.state_process"
+_DONE = b"done"
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """Lead a store from the state at one log index to that at another."""
+
+    store: str  # a directory, which nobody else has open
+    data_dir: str
+    from_index: int
+    to_index: int
+
+    def perform(self) -> None:
+        """Raises HistoryForgotten, StorageFull, CorruptionError, LogUnavailable."""
+        log = PastLog(Path(self.data_dir))
+        try:
+            store = Store(self.store)
+            lead(store, log, self.from_index, self.to_index)
+            store.flush()
+        finally:
+            log.close()
+
+
+@dataclass(frozen=True, slots=True)
+class VisiblePart:
+    """Make a store of what a visibility shows of a past state, and of the present one."""
+
+    store: str  # a directory to be made
+    past: str  # the directory of the past state
+    present: str  # that of a copy of the present one
+    visibility: str  # in JSON
+
+    def perform(self) -> None:
+        """Raises StorageFull, CorruptionError."""
+        # at the top, who leads one back would load the parser of SPARQL and more
+        from actors.history.visible_past import build_visible_past
+
+        build_visible_past(self.visibility, Path(self.past), Path(self.present), Path(self.store))
+
+
+_Task: TypeAlias = Leading | VisiblePart
+_TASKS: dict[str, type[_Task]] = {task.__name__: task for task in (Leading, VisiblePart)}
+
+
+def arguments_of(task: _Task, memory_mb: int) -> list[str]:
+    """Those of the process, behind the number of its socket."""
+    return [str(memory_mb), json.dumps({"task": type(task).__name__, **asdict(task)})]
+
+
+def read_outcome(data: bytes) -> None:
+    """Raises the error that the process has met; ValueError for what it has not written whole."""
+    if data != _DONE:
+        raise decode_error(data)
+
+
+def _outcome(task: _Task) -> bytes:
+    try:
+        task.perform()
+    except Exception as error:  # noqa: BLE001 whoever asked gets it
+        return encode_error(error)
+    return _DONE
+
+
+def _main() -> None:
+    fd, memory_mb = map(int, sys.argv[1:3])
+    settle(memory_mb)
+    task = json.loads(sys.argv[3])
+    with socket.socket(fileno=fd) as connection:
+        connection.sendall(_outcome(_TASKS[task.pop("task")](**task)))
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1)  # whoever asked ends this process
+
+
+if __name__ == "__main__":
+    _main()

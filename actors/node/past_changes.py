@@ -1,0 +1,164 @@
+"""`PastChanges`: what changed, by whom and when, for those who ask a node."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+
+from pyoxigraph import Quad
+
+from actors.node.open_store import CurrentStore
+from graphdb.access.annotations import ALLOWED_SID, REIFIES, has_annotations
+from graphdb.access.visibility import Visibility
+from graphdb.errors import HistoryForgotten, IndexNotReached, Overloaded, QueryTimeout
+from graphdb.history.asked import AskedChanges
+from graphdb.history.pages import (
+    At,
+    Cursor,
+    Difference,
+    HistoryPage,
+    PageLimits,
+    PageRequest,
+    net_change,
+    read_page,
+)
+from graphdb.history.past_log import PastChange, PastLog
+from graphdb.history.past_visibility import PastAnnotations, annotating_changes, annotating_quads
+from graphdb.model import ChangeSet
+
+__all__ = ["PastChanges"]
+
+T = TypeVar("T")
+_PAGE_S = 2.0  # after which a page goes as it is, with a cursor
+_PAGE_QUADS = 10_000
+_DIFFERENCE_QUADS = 200_000  # in memory: about 100 MB
+_WAITING_MAX = 32
+_NEEDLES = tuple(str(name).encode() for name in (ALLOWED_SID, REIFIES))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a request may see: everything up to index, by these annotations; None: all of it."""
+
+    index: int
+    annotations: PastAnnotations | None
+
+    def shown(self, change: PastChange) -> ChangeSet:
+        return change.change if self.annotations is None else self.annotations.shown(change)
+
+
+class PastChanges:
+    """See `serve.backend.History`. For one event loop; files are read on one thread, which begins with the
+    first request.
+    """
+
+    def __init__(self, data_dir: Path, current: CurrentStore, timeout_s: float) -> None:
+        """timeout_s: for a difference."""
+        self._past, self._current, self._timeout_s = PastLog(data_dir), current, timeout_s
+        self._thread = ThreadPoolExecutor(1, "history")
+        self._waiting = 0
+        self._annotating: tuple[int, tuple[PastChange, ...]] = 0, ()  # up to an index; see _annotated
+
+    async def page(self, asked: PageRequest, visibility: Visibility) -> HistoryPage:
+        """See `serve.backend.History.page`."""
+        seen = await self._seen(visibility)
+        index = seen.index
+
+        def read(stop: threading.Event) -> HistoryPage:
+            oldest = self._past.first_index(index)
+            first = oldest if asked.since is None else self._index_of(asked.since, index) + 1
+            last = index if asked.until is None else self._index_of(asked.until, index)
+            start = asked.cursor or Cursor(last)
+            if start.log_index > last:
+                start = Cursor(last)
+            over_at = time.monotonic() + _PAGE_S
+            limits = PageLimits(asked.limit, _PAGE_QUADS, lambda: stop.is_set() or time.monotonic() > over_at)
+            page = read_page(self._past, asked.changes, first, start, seen.shown, limits)
+            return HistoryPage(page.entries, page.cursor, oldest - 1, index)
+
+        return await self._on_thread(read)
+
+    async def difference(
+        self, asked: AskedChanges, since: At, until: At | None, visibility: Visibility
+    ) -> Difference:
+        """See `serve.backend.History.difference`."""
+        seen = await self._seen(visibility)
+        index, over_at = seen.index, time.monotonic() + self._timeout_s
+
+        def read(stop: threading.Event) -> Difference:
+            def check() -> None:
+                if stop.is_set() or time.monotonic() > over_at:
+                    raise QueryTimeout(f"the difference was not done after {self._timeout_s:g} s")
+
+            first = self._index_of(since, index)
+            last = index if until is None else self._index_of(until, index)
+            low, high = sorted((first, last))
+            change = net_change(self._past, asked, low + 1, high, _DIFFERENCE_QUADS, check)
+            if seen.annotations is not None:
+                change = seen.annotations.shown_between(low, high, change)
+            return Difference(change if first <= last else change.inverse, first, last)
+
+        return await self._on_thread(read)
+
+    async def close(self) -> None:
+        """Let go of the files."""
+        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
+        self._past.close()
+
+    async def _seen(self, visibility: Visibility) -> _Seen:
+        store = self._current.opened()
+        index = store.writer.applied_index
+        if visibility.is_whole:
+            return _Seen(index, None)
+        while True:
+            known = await self._on_thread(partial(self._annotated, index))
+
+            def look(index: int, collects: bool = bool(known)) -> tuple[int, bool, tuple[Quad, ...]]:
+                collects = collects or has_annotations(store.quads)
+                return index, collects, annotating_quads(store.quads) if collects else ()
+
+            index, collects, present = await store.writer.in_turn(look)
+            undoable = await self._on_thread(partial(self._annotated, index))
+            if collects or not undoable:
+                return _Seen(index, PastAnnotations(visibility, present, undoable))
+
+    def _annotated(self, index: int, _stop: threading.Event) -> tuple[PastChange, ...]:
+        """What changed the annotations up to index, as far back as is kept; the newest first."""
+        through, known = self._annotating
+        if through < index:
+            first = max(through + 1, self._past.first_index(index))
+            scans = (
+                self._past.changes_between(first, index, newest_first=True, needle=needle)
+                for needle in _NEEDLES
+            )
+            found = sorted(annotating_changes(chain(*scans)), key=lambda change: -change.log_index)
+            self._annotating = index, annotating_changes((*found, *known))
+        return self._annotating[1]
+
+    def _index_of(self, at: At, last_index: int) -> int:
+        """Raises IndexNotReached, HistoryForgotten."""
+        if at.log_index is None:
+            found = self._past.index_at(at.time_ms, last_index)
+            if found is None:
+                raise HistoryForgotten(at.text, self._past.first_index(last_index) - 1)
+            return found
+        if at.log_index > last_index:
+            raise IndexNotReached(f"the node is at index {last_index}, not yet at {at.log_index}")
+        return at.log_index
+
+    async def _on_thread(self, function: Callable[[threading.Event], T]) -> T:
+        if self._waiting >= _WAITING_MAX:
+            raise Overloaded("too many requests about the past are waiting")
+        stop = threading.Event()
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function, stop)
+        finally:
+            stop.set()
+            self._waiting -= 1

@@ -1,0 +1,96 @@
+"""Queries of a state of the past, against the same of the present; and the making of such a state."""
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from time import perf_counter
+
+import httpx
+
+from benchmarks.report import Row, interleave
+from benchmarks.service import running_service, work_dir
+
+__all__ = ["run"]
+
+SUBJECTS = 50_000  # with four triples each
+UPDATES, SUBJECTS_AN_UPDATE = 200, 500  # a value of each is another one after each update
+SECONDS = 1.0
+RATIO_MAX = 2.0
+PREDICATE = "http://x.example/p"
+QUERIES = {
+    "lookup": "SELECT ?o {{ <http://x.example/s{number}> <http://x.example/p1> ?o }}",
+    "count": "SELECT ?o (COUNT(*) AS ?n) {{ ?s <http://x.example/p3> ?o }} GROUP BY ?o # {number}",
+}
+
+
+def run(rounds: int, scale: float) -> list[Row]:
+    """Milliseconds of one query after the other; seconds of the making. scale shortens the data."""
+    subjects, updates = max(1_000, int(SUBJECTS * scale)), max(10, int(UPDATES * scale))
+    with work_dir() as directory:
+        data = _data(directory / "data.nt", subjects)
+        with (
+            running_service(directory, load=data) as service,
+            httpx.Client(base_url=service.url, timeout=600, trust_env=False) as client,
+        ):
+            began = perf_counter()
+            indexes = [_update(client, number, subjects) for number in range(updates)]
+            updating_s = perf_counter() - began
+            making_s = _seconds(lambda: _ask(client, "ASK {}", indexes[0]))
+            rows = []
+            for name, text in QUERIES.items():
+                numbers = count()
+                now, then = interleave(
+                    rounds,
+                    lambda: _latency_ms(client, text, numbers, None, scale),  # noqa: B023 called at once
+                    lambda: _latency_ms(client, text, numbers, indexes[0], scale),  # noqa: B023
+                )
+                rows.append(Row(f"{name}, as of the past", "ms", now, then, "at most", RATIO_MAX))
+    changed = updates * min(subjects, SUBJECTS_AN_UPDATE) * 2
+    return [
+        *rows,
+        Row(f"a state, {changed:,} changed quads back, against their updates", "s", updating_s, making_s),
+    ]
+
+
+def _data(path: Path, subjects: int) -> Path:
+    with path.open("w") as file:
+        for number in range(4 * subjects):
+            predicate, value = number % 4, number % 1_000
+            file.write(f'<http://x.example/s{number // 4}> <{PREDICATE}{predicate}> "{value}" .\n')
+    return path
+
+
+def _update(client: httpx.Client, number: int, subjects: int) -> int:
+    """Gives some subjects another value; the log index."""
+    some = " ".join(
+        f"<http://x.example/s{(number * SUBJECTS_AN_UPDATE + each) % subjects}>"
+        for each in range(min(subjects, SUBJECTS_AN_UPDATE))
+    )
+    text = (
+        f"DELETE {{ ?s <{PREDICATE}2> ?o }} INSERT {{ ?s <{PREDICATE}2> {number} }} "
+        f"WHERE {{ VALUES ?s {{ {some} }} ?s <{PREDICATE}2> ?o }}"
+    )
+    answer = client.post("/update", data={"update": text}).raise_for_status()
+    return int(answer.json()["snapshot_index"])
+
+
+def _ask(client: httpx.Client, text: str, as_of: int | None) -> None:
+    params = {"query": text} | ({} if as_of is None else {"as_of": str(as_of)})
+    client.get("/sparql", params=params, headers={"Cache-Control": "no-store"}).raise_for_status()
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    began = perf_counter()
+    work()
+    return perf_counter() - began
+
+
+def _latency_ms(
+    client: httpx.Client, text: str, numbers: "count[int]", as_of: int | None, scale: float
+) -> float:
+    """Of one query after the other, for a while."""
+    began, asked = perf_counter(), 0
+    while asked == 0 or perf_counter() - began < SECONDS * scale:
+        _ask(client, text.format(number=next(numbers) % 1_000), as_of)
+        asked += 1
+    return (perf_counter() - began) / asked * 1000

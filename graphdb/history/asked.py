@@ -1,0 +1,89 @@
+"""`AskedChanges`: which quads of the past are asked for."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
+
+from graphdb.model import ChangeSet, GraphName, NamedGraph
+from graphdb.transactions.read_set import ReadPattern
+
+__all__ = ["EVERYTHING", "AskedChanges", "Term"]
+
+Term = NamedNode | BlankNode | Literal | Triple
+
+
+@dataclass(frozen=True, slots=True)
+class AskedChanges:
+    """None: any. A resource stands anywhere in a statement, also in a triple term, or names the graph."""
+
+    resource: NamedNode | BlankNode | None = None
+    subject: NamedNode | BlankNode | None = None
+    predicate: NamedNode | None = None
+    object: NamedNode | BlankNode | Literal | None = None
+    graph: GraphName | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is left out."""
+        return self == EVERYTHING
+
+    @property
+    def needle(self) -> bytes:
+        """What the line of each such quad has in it; the longest such text is the rarest, most likely."""
+        terms = (self.resource, self.subject, self.predicate, self.object, self.graph)
+        named = (str(term) for term in terms if term is not None and not isinstance(term, DefaultGraph))
+        return max(named, key=len, default="").encode()
+
+    @property
+    def read_patterns(self) -> tuple[ReadPattern, ...]:
+        """What of the graph decides about these changes."""
+        pattern = ReadPattern(self.subject, self.predicate, self.object, self.graph)
+        if self.resource is None:
+            return (pattern,)
+        places = [replace(pattern, graph=self.resource), replace(pattern, object=self.resource)]
+        places.append(replace(pattern, subject=self.resource))
+        if isinstance(self.resource, NamedNode):
+            places.append(replace(pattern, predicate=self.resource))
+        return tuple(places)
+
+    def part_of(self, change: ChangeSet) -> ChangeSet:
+        """What of a change is asked for; the name of a graph is, if no statement is."""
+        if self.is_everything:
+            return change
+        return ChangeSet(
+            tuple(filter(self._takes, change.removed)),
+            tuple(filter(self._takes, change.added)),
+            tuple(self._graphs(change.dropped_graphs)),
+            tuple(self._graphs(change.created_graphs)),
+        )
+
+    def _takes(self, quad: Quad) -> bool:
+        return (
+            (self.subject is None or quad.subject == self.subject)
+            and (self.predicate is None or quad.predicate == self.predicate)
+            and (self.object is None or quad.object == self.object)
+            and (self.graph is None or quad.graph_name == self.graph)
+            and (self.resource is None or self.resource in _terms(quad))
+        )
+
+    def _graphs(self, names: Iterable[NamedGraph]) -> Iterator[NamedGraph]:
+        if self.subject is not None or self.predicate is not None or self.object is not None:
+            return
+        for name in names:
+            if self.graph in (None, name) and self.resource in (None, name):
+                yield name
+
+
+EVERYTHING = AskedChanges()
+
+
+def _terms(quad: Quad) -> Iterator[Term | GraphName]:
+    yield from _terms_of(quad.triple)
+    yield quad.graph_name
+
+
+def _terms_of(triple: Triple) -> Iterator[Term]:
+    yield from (triple.subject, triple.predicate, triple.object)
+    if isinstance(triple.object, Triple):
+        yield from _terms_of(triple.object)

@@ -1,0 +1,51 @@
+"""How long the history is kept: which of its files may go."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from graphdb.config.service import History
+from graphdb.history.archive import ArchiveName
+
+__all__ = ["KeptFile", "expired_count"]
+
+_DAY_MS = 86_400_000
+
+
+class KeptFile(NamedTuple):
+    """One compressed file of the history."""
+
+    name: ArchiveName
+    size_bytes: int
+    last_ms: int  # the newest timestamp in it
+
+
+def expired_count(
+    files: Sequence[KeptFile], config: History, now_ms: int, last_index: int, kept_from: int | None
+) -> int:
+    """How many of these files may go: the oldest ones. files are in order.
+
+    last_index: the newest entry of the log. kept_from: an entry that has to be kept, with all after it,
+    whatever its age; None for none. The bound on the size holds for those too.
+    """
+    size_left = config.max_gb << 30
+    fitting = 0
+    for file in reversed(files):
+        size_left -= file.size_bytes
+        if size_left < 0:
+            break
+        fitting += 1
+    count = len(files) - fitting
+    for file in files[count:]:
+        is_needed = kept_from is not None and file.name.last_index >= kept_from
+        if is_needed or not _is_old(file, config.keep, now_ms, last_index):
+            break
+        count += 1
+    return count
+
+
+def _is_old(file: KeptFile, keep: str, now_ms: int, last_index: int) -> bool:
+    if keep in ("forever", "off"):
+        return keep == "off"
+    if keep.endswith("d"):
+        return file.last_ms < now_ms - int(keep[:-1]) * _DAY_MS
+    return file.name.last_index <= last_index - int(keep)

@@ -1,0 +1,18 @@
+"""One search over shards that are searched apart from one another. See DESIGN.md."""
+
+from graphdb.search.sharded.coordinator import Call, Calls, Lost, NoShard, ShardFailures, search_shards
+from graphdb.search.sharded.search_shard import SearchShard, Steps, View
+from graphdb.search.sharded.search_task import SearchTask
+
+__all__ = [
+    "Call",
+    "Calls",
+    "Lost",
+    "NoShard",
+    "SearchShard",
+    "SearchTask",
+    "ShardFailures",
+    "Steps",
+    "View",
+    "search_shards",
+]

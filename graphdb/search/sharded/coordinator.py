@@ -1,0 +1,160 @@
+"""`search_shards`: leads the shards of an index through one search.
+
+All shards run the whole search over their own documents. The coordinator hands to each what all have at the
+places where they need it, asks all for one what it wants to know, and puts their hits together. A shard that
+is lost is replaced by another copy, from the start of the search, or left out.
+"""
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphdb.search.sharded.search_shard import Steps
+from graphdb.search.sharded.search_task import SearchTask, whole_answer
+from graphdb.search.sharded.steps import Answered, Asking, Failed, Gathering, Step
+
+__all__ = ["Call", "Calls", "Lost", "NoShard", "ShardFailures", "search_shards"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What came of a call to a shard that does not answer."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A method of a copy of a shard."""
+
+    copy: Steps
+    method: str
+    arguments: tuple[Any, ...]
+
+
+Calls = Callable[[Sequence[Call]], Sequence[Step | Lost | None]]
+"""Does them all, at once if it can, and gives what came of each. What they raise, it raises; a copy that does
+not answer is `Lost`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFailures:
+    """The shards that are not in an answer, by number, and why."""
+
+    reasons: Mapping[int, str] = field(default_factory=dict)
+
+
+class NoShard(Exception):
+    """Too few shards answer: all are lost, or one, where no part of an answer is wanted."""
+
+    def __init__(self, failures: ShardFailures) -> None:
+        super().__init__(failures)
+        self.failures = failures
+
+
+def search_shards(
+    search: str,
+    copies: Mapping[int, Sequence[Steps]],
+    task: SearchTask,
+    calls: Calls,
+    partial: bool = True,
+) -> tuple[dict[str, Any], ShardFailures]:
+    """(the answer without `took` and `_shards`, what is not in it).
+
+    search: a name that no other search has. copies: of each shard by its number, the preferred first.
+    partial: whether an answer of some shards will do. Raises SearchError, NoShard.
+    """
+    left = {number: list(of_shard) for number, of_shard in sorted(copies.items())}
+    failures: dict[int, str] = {}
+    attempt = 0
+    while True:
+        chosen = {number: of_shard[0] for number, of_shard in left.items() if of_shard}
+        missing = ShardFailures(
+            {number: failures.get(number, "no copy") for number in left if not left[number]}
+        )
+        if not chosen or (missing.reasons and not partial):
+            raise NoShard(missing)
+        attempt += 1
+        leading = _Leading(f"{search}/{attempt}", list(chosen.values()), calls)
+        try:
+            parts, owners = zip(*map(pickle.loads, leading.run(pickle.dumps(task))), strict=True)
+            return whole_answer(parts, owners[0], task.options.raw_source), missing
+        except _ShardLost as lost:
+            number = list(chosen)[lost.place]
+            failures[number] = lost.reason
+            del left[number][0]
+        finally:
+            leading.end()
+
+
+class _ShardLost(Exception):
+    def __init__(self, place: int, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place, self.reason = place, reason
+
+
+class _Leading:
+    """One attempt. Shards are numbered by their places in the list."""
+
+    def __init__(self, name: str, shards: Sequence[Steps], calls: Calls) -> None:
+        self._name, self._shards, self._calls = name, shards, calls
+        self._tasks = 0
+        self._known: dict[bytes, list[bytes]] = {}  # answers by question
+
+    def run(self, work: bytes) -> list[bytes]:
+        """The results of a task, by shard."""
+        self._tasks += 1
+        task = self._tasks
+        every = range(len(self._shards))
+        steps = dict(enumerate(self._call("begin", {number: (task, number, work) for number in every})))
+        while True:
+            for step in steps.values():
+                if isinstance(step, Failed):
+                    raise step.error
+            results = [step.result for step in steps.values() if isinstance(step, Answered)]
+            if len(results) == len(steps):
+                return results
+            replies = self._asked(steps) or self._gathered(steps)
+            arguments = {number: (task, pickle.dumps(known)) for number, known in replies.items()}
+            steps.update(zip(replies, self._call("go_on", arguments), strict=True))
+
+    def end(self) -> None:
+        """All shards may forget the search."""
+        self._calls([Call(shard, "end", (self._name,)) for shard in self._shards])
+
+    def _asked(self, steps: Mapping[int, Step]) -> dict[int, list[bytes]]:
+        """What the shards that ask have asked for."""
+        return {
+            number: self._everywhere(step.question)
+            for number, step in steps.items()
+            if isinstance(step, Asking)
+        }
+
+    def _everywhere(self, question: bytes) -> list[bytes]:
+        if question not in self._known:
+            self._known[question] = self.run(question)
+        return self._known[question]
+
+    def _gathered(self, steps: Mapping[int, Step]) -> dict[int, list[bytes]]:
+        """What all have at the place to which all have come."""
+        found = [step for step in steps.values() if isinstance(step, Gathering)]
+        places = {step.place for step in found}
+        assert len(found) == len(steps), f"some shards are done, others at {places}"
+        assert len(places) == 1, f"the shards have come to different places: {places}"
+        pieces = [step.piece for step in found]
+        return dict.fromkeys(steps, pieces)
+
+    def _call(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> list[Step]:
+        calls = [
+            Call(self._shards[number], method, (self._name, *of_shard))
+            for number, of_shard in arguments.items()
+        ]
+        steps: list[Step] = []
+        for number, step in zip(arguments, self._calls(calls), strict=True):
+            if isinstance(step, Lost):
+                raise _ShardLost(number, step.reason)
+            assert step is not None
+            steps.append(step)
+        return steps

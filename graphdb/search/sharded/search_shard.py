@@ -1,0 +1,172 @@
+"""`SearchShard`: the searches of one shard, each run step by step for a coordinator elsewhere.
+
+A search runs as ordinary code does, on a thread of its own, and rests where it needs something of the other
+shards, until the coordinator comes with it. So the coordinator alone calls, and a shard that nobody asks any
+more does nothing.
+"""
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Protocol, TypeVar
+
+from graphdb.search.deadline import limited
+from graphdb.search.errors import SearchError
+from graphdb.search.multi import AllFailed
+from graphdb.search.query import QueryContext, Searcher, ShardSearcher
+from graphdb.search.query.peers import Question
+from graphdb.search.sharded.search_task import SearchTask
+from graphdb.search.sharded.steps import Answered, Asking, Failed, Gathering, Step
+
+__all__ = ["SearchShard", "Steps", "View"]
+
+Known = TypeVar("Known")
+Piece = TypeVar("Piece")
+
+
+class Steps(Protocol):
+    """A shard, as a coordinator calls it. search and task are names that the coordinator gives."""
+
+    def begin(self, search: str, task: int, number: int, work: bytes) -> Step:
+        """Start a task of a search: all tasks of one see the same documents. number: of the shard in it."""
+
+    def go_on(self, search: str, task: int, known: bytes) -> Step:
+        """With what the task has asked for."""
+
+    def end(self, search: str) -> None:
+        """Forget it, whatever its tasks are at."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What searches see of a shard now. context: for the time of a request."""
+
+    searcher: Searcher
+    context: Callable[[int], QueryContext]
+
+
+class SearchShard:
+    """Implements `Steps`; for any thread. A task that is at rest keeps its thread."""
+
+    def __init__(self, view: Callable[[], View]) -> None:
+        self._view = view
+        self._searches: dict[str, _Search] = {}
+        self._lock = Lock()
+
+    def begin(self, search: str, task: int, number: int, work: bytes) -> Step:
+        with self._lock:
+            known = self._searches.get(search)
+            if known is None:
+                known = self._searches[search] = _Search(self._view())
+            known.is_idle = False
+            running = known.tasks[task] = _Running(known.view, number, pickle.loads(work))
+        return running.next_step(None)
+
+    def go_on(self, search: str, task: int, known: bytes) -> Step:
+        of_task = self._searches[search]
+        of_task.is_idle = False
+        return of_task.tasks[task].next_step(pickle.loads(known))
+
+    def end(self, search: str) -> None:
+        with self._lock:
+            ended = self._searches.pop(search, None)
+        if ended is not None:
+            for running in ended.tasks.values():
+                running.abandon()
+
+    def end_idle(self) -> None:
+        """End the searches that nobody has gone on with since this was called last."""
+        with self._lock:
+            idle = [name for name, search in self._searches.items() if search.is_idle]
+            for search in self._searches.values():
+                search.is_idle = True
+        for name in idle:
+            self.end(name)
+
+    def __len__(self) -> int:
+        """How many searches have not ended."""
+        return len(self._searches)
+
+
+@dataclass(slots=True)
+class _Search:
+    view: View
+    tasks: "dict[int, _Running]" = field(default_factory=dict)
+    is_idle: bool = False
+
+
+class _Abandoned(BaseException):
+    """Ends a task that nobody waits for. (No `except Exception` is to stop it.)"""
+
+
+class _Running:
+    """One task on its thread; implements `Peers` for it. Steps are asked for by one thread at a time."""
+
+    def __init__(self, view: View, number: int, work: "SearchTask | Question[Any]") -> None:
+        self.number = number
+        self._view, self._work = view, work
+        self._steps: SimpleQueue[Step | BaseException] = SimpleQueue()
+        self._replies: SimpleQueue[Any] = SimpleQueue()
+        self._owners: list[int] = []
+        self._is_abandoned = False
+        self._thread = Thread(target=self._run, name="search-task", daemon=True)
+
+    # for those who ask
+
+    def next_step(self, known: Any) -> Step:
+        """Let it run until it rests. Raises what is no error of the request."""
+        if self._thread.ident is None:
+            self._thread.start()
+        else:
+            self._replies.put(known)
+        step = self._steps.get()
+        if isinstance(step, BaseException):
+            raise step
+        return step
+
+    def abandon(self) -> None:
+        """End it: at rest now, else at the next checkpoint."""
+        self._is_abandoned = True
+        self._replies.put(None)
+
+    # for the task, on its thread
+
+    def gather(self, place: str, piece: Piece) -> list[Piece]:
+        return [pickle.loads(each) for each in self._rest(Gathering(place, pickle.dumps(piece)))]
+
+    def everywhere(self, question: Question[Known]) -> list[Known]:
+        return [pickle.loads(each) for each in self._rest(Asking(pickle.dumps(question)))]
+
+    def place(self, owners: list[int]) -> None:
+        self._owners = owners
+
+    def _rest(self, step: Step) -> list[bytes]:
+        self._steps.put(step)
+        known: list[bytes] = self._replies.get()
+        self._check()
+        return known
+
+    def _check(self) -> None:
+        if self._is_abandoned:
+            raise _Abandoned
+
+    def _run(self) -> None:
+        try:
+            with limited(self._check):
+                self._steps.put(Answered(pickle.dumps(self._result())))
+        except SearchError as error:
+            self._steps.put(Failed(error))
+        except AllFailed as error:  # of the one index
+            self._steps.put(Failed(error.failures[0].error))
+        except _Abandoned:
+            pass
+        except BaseException as error:  # noqa: BLE001 - raised again where the step is asked for
+            self._steps.put(error)
+
+    def _result(self) -> Any:
+        searcher = ShardSearcher(self._view.searcher, self)
+        if isinstance(self._work, SearchTask):
+            return self._work.run(searcher, self._view.context(self._work.now_ms)), self._owners
+        return self._work.answered(searcher)
