@@ -18,6 +18,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import ray
 
+from actors.columns.protocol import RayAt
 from actors.fork_server import ForkServer
 from actors.log.update_log import UpdateLog
 from actors.processes import end_processes, start_keeper
@@ -323,7 +324,7 @@ def start_log(settings: Settings) -> Any:
 def start_query_keeper(settings: Settings) -> Any:
     """The service's QueryKeeper as an actor; see `_start`."""
     find_log = functools.partial(update_log_endpoint, service_name())
-    ray_at = (ray.get_runtime_context().gcs_address, service_name())
+    ray_at = RayAt(ray.get_runtime_context().gcs_address, service_name(), chosen_temp_dir())
     return _start(QueryKeeper, _QUERY_KEEPER, settings, find_log, ray_at)
 
 

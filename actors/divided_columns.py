@@ -5,16 +5,13 @@ A process of its own kind because it is connected to Ray, which takes memory and
 """
 
 import logging
-import os
 
-from actors.cluster import connect
 from actors.columns.column_shard import ShardSettings
 from actors.columns.engine import run_engine
 from actors.columns.protocol import EngineSetup
 from actors.columns.shard_set import ShardSet
 from actors.ray_at_rest import look_less_often
-from actors.ray_private import calm_connections, default_temp_dir
-from actors.shard_actors import RayShards
+from actors.ray_private import calm_connections
 
 __all__: list[str] = []
 
@@ -25,11 +22,15 @@ _CALLS_BESIDE = 4  # queries: following, a look, an interrupt and an end
 
 def _divide(setup: EngineSetup) -> ShardSet | None:
     """The shards of the view; None where there is only one, or no Ray: then the view answers by itself."""
+    # not at the top: the view opens and answers while Ray is imported and connected
+    from actors.cluster import connect
+    from actors.shard_actors import RayShards
+
     assert setup.ray_at is not None
-    address, namespace = setup.ray_at
+    at = setup.ray_at
     try:
         with calm_connections():
-            connect(address, namespace, default_temp_dir() if "RAY_TMPDIR" in os.environ else None)
+            connect(at.address, at.namespace, at.temp_dir)
         columns = setup.columns
         processes = RayShards(columns.shards, columns.queries_max + _CALLS_BESIDE)
     except Exception as error:  # noqa: BLE001 whatever is wrong with Ray, there is another way
@@ -42,7 +43,7 @@ def _divide(setup: EngineSetup) -> ShardSet | None:
 
     def settings(number: int) -> ShardSettings:
         return ShardSettings(
-            f"{namespace}-{number}",
+            f"{at.namespace}-{number}",
             columns.shard_memory_mb,
             columns.shard_query_memory_mb,
             columns.spill_dir,

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from actors.columns.column_view import ColumnView
+from actors.columns.protocol import RayAt
 from actors.readers.store_reader import StoreReader
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
@@ -18,11 +19,9 @@ class QueryKeeper:
     queries and updates go on, and whoever asks for more waits for the readers.
     """
 
-    def __init__(
-        self, settings: Settings, find_log: Callable[[], Awaitable[str]], ray_at: tuple[str, str]
-    ) -> None:
-        """Start the first processes and begin to listen. find_log is `LogClient`'s; ray_at is Ray's address
-        and the service's namespace, for column shards.
+    def __init__(self, settings: Settings, find_log: Callable[[], Awaitable[str]], ray_at: RayAt) -> None:
+        """Start the first processes and begin to listen. find_log is `LogClient`'s; ray_at is for column
+        shards.
         """
         self._readers = StoreReader(settings)
         self._columns = None

@@ -15,7 +15,7 @@ from graphdb.errors import GraphDBError
 from graphdb.graphql.edits import Edits
 from graphdb.history.asked import AskedChanges
 from graphdb.history.moments import Moment
-from graphdb.history.pages import At, Difference, HistoryPage, PageRequest
+from graphdb.history.pages import Difference, HistoryPage, PageRequest
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
@@ -617,7 +617,7 @@ class History(Protocol):
         """
 
     async def difference(
-        self, asked: AskedChanges, since: At, until: At | None, visibility: Visibility
+        self, asked: AskedChanges, since: Moment, until: Moment | None, visibility: Visibility
     ) -> Difference:
         """The net change from the state at since to the one at until (None: now), which may be older.
 

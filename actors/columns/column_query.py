@@ -339,12 +339,14 @@ class ColumnQuery:
     def _over_shards(self, shards: ShardSet) -> CompiledQuery:
         """Raises ShardsAway, ShardLost, NotExact, QueryTimeout, and what the shards raise."""
         assert self._catalog is not None
-        asked = shards.begin(self._cursor, self.log_index, self._settings.wait_seconds)
+        wait_s = self._settings.wait_seconds
+        asked = shards.asked(self._cursor, wait_s, self._check)
         self._has_table = True  # its tables are deleted with the cursor
         with self._ending:
             self._on_shards = asked
         try:
             self._check()
+            asked.begin(self.log_index, wait_s)
             plan = cut(self._query(), self._dataset, self._catalog, shards.count, CutLimits(), has_quads=True)
             compiled = carried_out(plan, asked)
             shards.note(self._asked_key, Asked(asked.moves, asked.moved_rows))

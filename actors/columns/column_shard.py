@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Condition, Lock
@@ -92,6 +92,8 @@ class ColumnShard:
         self._sessions: dict[str, _Session] = {}
         self._over = deque[str](maxlen=_OVER_MAX)  # queries that have ended
         self._begun: set[str] = set()  # tables, while it is filled
+        self._filling = 0
+        self._writing = Lock()  # of the database, one at a time
 
     def place(self) -> ShardPlace:
         """Where it is."""
@@ -100,8 +102,15 @@ class ColumnShard:
 
     # Filling and following
 
-    def clear(self, threads: int) -> None:
-        """Have an empty database, with so many threads for its queries."""
+    def clear(self, filling: int, threads: int) -> None:
+        """Have an empty database, with so many threads for its queries. filling is the number of this time:
+        a call of another that was given up may still come.
+        """
+        with self._writing:
+            self._filling = filling
+            self._clear(threads)
+
+    def _clear(self, threads: int) -> None:
         self.close()
         directory = self._settings.spill_dir or tempfile.gettempdir()
         prefix = f"{_DIRECTORY}{self._settings.name}-"
@@ -121,29 +130,35 @@ class ColumnShard:
         """As many for its queries from now on."""
         self._database.execute(f"SET threads = {threads}")
 
-    def take(self, table: str, piece: Piece) -> None:
+    def take(self, filling: int, table: str, piece: Piece) -> None:
         """Take in a piece of a table (`shard_pieces`), after clear() and before filled()."""
-        take_piece(self._database, table, piece, is_temporary=False, appends=table in self._begun)
-        self._begun.add(table)
+        with self._writing:
+            self._check(filling)
+            take_piece(self._database, table, piece, is_temporary=False, appends=table in self._begun)
+            self._begun.add(table)
 
-    def filled(self, log_index: int) -> None:
+    def filled(self, filling: int, log_index: int) -> None:
         """All has come: this is the state of that index."""
-        assert REST in self._begun
-        self._database.execute("CHECKPOINT")
-        self._reach(log_index)
+        with self._writing:
+            self._check(filling)
+            assert REST in self._begun
+            self._database.execute("CHECKPOINT")
+            self._reach(log_index)
+
+    def _check(self, filling: int) -> None:
+        if filling != self._filling:
+            raise UnavailableError("the shard is filled anew")
 
     def apply(self, change: ShardChange) -> None:
         """Follow. Raises CorruptionError where it does not follow from the shard's state, and the errors of
         DuckDB; then the shard is as before.
         """
-        if self._index != change.before_index:
-            raise CorruptionError(f"it is at {self._index}, not {change.before_index}", "column shard")
-        if not change.parts:
-            self._reach(change.log_index)
-            return
-        with self._changed:  # no query begins between the transaction's end and the new index
+        with self._writing, ExitStack() as held:
+            if self._index != change.before_index:
+                raise CorruptionError(f"it is at {self._index}, not {change.before_index}", "column shard")
             with transaction(self._database):
                 apply_change(self._database, change.parts)
+                held.enter_context(self._changed)  # no query begins between the end of this and the new index
             self._reach(change.log_index)
 
     def close(self) -> None:
@@ -177,7 +192,9 @@ class ColumnShard:
         after so many seconds, or that is beyond; None where it is being filled.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._index is None or self._index >= log_index, wait_s)
+            self._changed.wait_for(
+                lambda: self._index is None or self._index >= log_index or query in self._over, wait_s
+            )
             if self._index == log_index and query not in self._over:
                 cursor = self._database.cursor()
                 cursor.execute(f"SET operator_memory_limit = '{self._settings.query_memory_mb}MB'")
@@ -219,11 +236,14 @@ class ColumnShard:
             return tuple(pieces) if len(pieces) > 1 else pieces[0]
 
     def interrupt(self, query: str) -> None:
-        """End the step that runs, if one does."""
+        """End the step that runs, if one does; it begins none any more."""
+        self._over.append(query)
         session = self._sessions.get(query)
         if session is not None:
             session.is_over = True
             session.cursor.interrupt()
+        with self._changed:
+            self._changed.notify_all()
 
     def end(self, query: str) -> None:
         """The query is over, whatever it does; its tables are deleted."""

@@ -23,6 +23,7 @@ from actors.columns.protocol import (
     AskSetup,
     EngineSetup,
     LogAt,
+    RayAt,
     ViewSettings,
 )
 from actors.loop_thread import LoopThread
@@ -155,14 +156,14 @@ class ColumnView:
         settings: Settings,
         find_log: Callable[[], Awaitable[str]],
         *,
-        ray_at: tuple[str, str] | None = None,
+        ray_at: RayAt | None = None,
         socket_directory: str | None = None,
     ) -> None:
         """Have an engine started, which listens soon and opens the view, or waits for a copy of the store.
 
-        find_log is `LogClient`'s. ray_at is Ray's address and a namespace, for shards; None: there are none,
-        whatever the settings say. socket_directory is for tests; by default a private one is made under the
-        system's directory for temporary files.
+        find_log is `LogClient`'s. ray_at is for shards; None: there are none, whatever the settings say.
+        socket_directory is for tests; by default a private one is made under the system's directory for
+        temporary files.
         """
         data_dir = settings.server.data_dir
         self._path = os.path.join(socket_directory or private_directory(str(data_dir)), "columns.sock")

@@ -74,19 +74,27 @@ async def _run(connection: socket.socket, divide: Divide | None) -> None:
     log = LogClient(find_log)
     directory = Path(setup.directory)
     room = DiskRoom(directory.parent, setup.disk_reserve_mb << 20)
-    shards = None if divide is None else await asyncio.to_thread(divide, setup)
-    keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room, give_way, shards)
+    keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room, give_way)
     server = ColumnServer(keeper, setup.columns, setup.socket_path)
     await server.start()
     working = keeper.run(), _say_alive(parent), report_views(log, keeper.view_status)
     tasks = [asyncio.create_task(work) for work in working]
+    dividing = asyncio.create_task(_divided(keeper, divide, setup))
     await parent.until_gone()
     await server.close()
+    await dividing
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await keeper.close()
     await log.close()
+
+
+async def _divided(keeper: ViewKeeper, divide: Divide | None, setup: EngineSetup) -> None:
+    """The view answers meanwhile: a connection to Ray takes seconds, and on a busy machine many."""
+    shards = None if divide is None else await asyncio.to_thread(divide, setup)
+    if shards is not None:
+        await keeper.divide(shards)
 
 
 def run_engine(divide: Divide | None = None, beside_mb: int = 0) -> None:

@@ -50,6 +50,7 @@ __all__ = [
     "Load",
     "LogAt",
     "NotTaken",
+    "RayAt",
     "Taken",
     "ViewSettings",
     "Wanted",
@@ -104,6 +105,17 @@ class ViewSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RayAt:
+    """How to connect to the Ray node of this service: Ray's address, the service's namespace, and the
+    directory of the node's files, where several nodes are on this machine.
+    """
+
+    address: str
+    namespace: str
+    temp_dir: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class EngineSetup:
     """What an engine opens, and where it listens."""
 
@@ -111,7 +123,7 @@ class EngineSetup:
     disk_reserve_mb: int
     socket_path: str
     columns: ViewSettings
-    ray_at: tuple[str, str] | None  # Ray's address and a namespace, for shards
+    ray_at: RayAt | None  # for shards
 
 
 @dataclass(frozen=True, slots=True)

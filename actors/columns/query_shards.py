@@ -39,12 +39,19 @@ class QueryShards:
         self._name = f"{os.getpid()}-{next(_numbers)}"
         self._rows: dict[str, list[int]] = {}  # of the tables that were computed, by shard
         self._ends_by: float | None = None  # once it is interrupted
+        self._answers_by: float | None = (
+            None  # while it begins: a step of a query may take as long as it does
+        )
         self.moves = 0
         self.moved_rows = 0  # from one process to another, copies counted
 
     def begin(self, log_index: int, wait_s: float) -> None:
-        """Have all shards in that state. Raises ShardsAway, ShardLost."""
+        """Have all shards in that state. Raises ShardsAway, also where one does not answer: Ray may need half
+        a minute to find its node gone. Raises ShardLost.
+        """
+        self._answers_by = time.monotonic() + wait_s + _GRACE_S
         found = self._values(self._all("begin", log_index, wait_s))
+        self._answers_by = None
         for number, index in enumerate(found, start=1):
             if index is None:
                 raise ShardsAway(f"column shard {number} of {len(found)} is being filled")
@@ -129,6 +136,8 @@ class QueryShards:
                 if self._ends_by is not None and time.monotonic() > self._ends_by:
                     self._processes[place].kill()
                     raise QueryTimeout("the query was interrupted") from None
+                if self._answers_by is not None and time.monotonic() > self._answers_by:
+                    raise ShardsAway(f"column shard {place + 1} does not answer") from None
             except ShardLost:
                 raise
             except Exception:

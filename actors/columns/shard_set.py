@@ -100,21 +100,19 @@ class ShardSet:
 
     # For queries
 
-    def begin(self, cursor: DuckDBPyConnection, log_index: int, wait_s: float) -> QueryShards:
-        """All shards in the state that the cursor's transaction sees, for one query, if they are there within
-        so many seconds. Raises ShardsAway, ShardLost.
+    def asked(self, cursor: DuckDBPyConnection, wait_s: float, check: Callable[[], None]) -> QueryShards:
+        """The shards for one query, if they are there within so many seconds; it is to begin and to end it.
+
+        check raises where the query is interrupted. Raises ShardsAway, and what check does.
         """
+        deadline = time.monotonic() + wait_s
         with self._changed:
-            self._changed.wait_for(lambda: self.away() is None, wait_s)
-            if (reason := self.away()) is not None:
-                raise ShardsAway(reason)
-        query = QueryShards([follower.ready() for follower in self._followers], cursor)
-        try:
-            query.begin(log_index, wait_s)
-        except BaseException:
-            query.end()
-            raise
-        return query
+            while (reason := self.away()) is not None:
+                check()
+                if (left := deadline - time.monotonic()) <= 0:
+                    raise ShardsAway(reason)
+                self._changed.wait(min(left, _STEP_S))
+        return QueryShards([follower.ready() for follower in self._followers], cursor)
 
     def look(self) -> None:
         """A query has found a shard lost: see to it now."""
@@ -155,7 +153,7 @@ class _Follower:
         self._pending: deque[ShardChange] | None = None  # from when its filling begins
         self._is_behind = False  # what it needs was not handed on
         self._cursor: DuckDBPyConnection | None = None  # while it is filled
-        self._threads = 0
+        self._threads = self._fillings = 0
         self._thread = Thread(target=self._run, name=f"column-shard-{number}", daemon=True)
 
     def start(self) -> None:
@@ -177,7 +175,7 @@ class _Follower:
         if self._pending is None:
             return
         if change is None or len(self._pending) >= _PENDING_MAX:
-            self._is_behind = True
+            self._is_behind, self.state = True, "waiting"
             self._pending.clear()
         elif not self._is_behind:
             self._pending.append(change)
@@ -233,6 +231,7 @@ class _Follower:
         index = self._fill(view)
         logger.info("%s was filled in %.1f s, at %d", self._name, time.monotonic() - began, index)
         with self._set._changed:
+            self._check(view)
             self.state = "following"
             self._set._changed.notify_all()
         while True:
@@ -245,7 +244,8 @@ class _Follower:
     def _fill(self, view: DuckDBPyConnection) -> int:
         """Of which log index it is then."""
         self._threads = self._fair_threads()
-        self._value(view, self._call("clear", self._threads))
+        self._fillings += 1
+        self._value(view, self._call("clear", self._fillings, self._threads))
         with self._set._changed:
             self._check(view)
             self._pending, self._is_behind = deque(), False
@@ -257,7 +257,7 @@ class _Follower:
             for table, piece in shard_pieces(cursor, self._number, self._set.count):
                 if sent is not None:
                     self._value(view, sent)  # in their order; the next one is read meanwhile
-                sent = self._call("take", table, piece)
+                sent = self._call("take", self._fillings, table, piece)
             assert sent is not None
             self._value(view, sent)
         except duckdb.InterruptException:
@@ -269,7 +269,7 @@ class _Follower:
                 cursor.close()
                 self._cursor = None
                 self._set._changed.notify_all()
-        self._value(view, self._call("filled", index))
+        self._value(view, self._call("filled", self._fillings, index))
         return int(index)
 
     def _next(self, view: DuckDBPyConnection) -> ShardChange | None:

@@ -44,12 +44,10 @@ _BATCH_BYTES = 16 << 20  # of log entries, applied in one transaction, about
 class _ColumnState:
     """The database as a `SnapshotView`. Its methods run on the one thread that writes the database."""
 
-    def __init__(
-        self, files: ViewFiles, room: DiskRoom, on_open: Callable[[], None], shards: ShardSet | None
-    ) -> None:
+    def __init__(self, files: ViewFiles, room: DiskRoom, on_open: Callable[[], None]) -> None:
         self._on_open = on_open
         self.opened: OpenView | None = None  # none after a failure, until there is a snapshot
-        self._shards = shards
+        self.shards: ShardSet | None = None  # once there are any
         self.shown_index = 0  # the log index of what queries see
         self._index = 0
         self._entries = EntryLines(0)
@@ -76,8 +74,20 @@ class _ColumnState:
         self._entries, self._index, self.shown_index = entries, entries.read_index, entries.applied_index
         self.opened = self._files.opened(connection)
         self._on_open()
-        if self._shards is not None:
-            self._shards.follow(connection)
+        if self.shards is not None:
+            self.shards.follow(connection)
+
+    def divide(self, shards: ShardSet) -> None:
+        """Have shards follow from now on."""
+        self.shards = shards
+        if self.opened is not None:
+            shards.follow(self.opened.connection)
+
+    def let_go(self, view: OpenView) -> None:
+        """Close a view that was opened."""
+        if self.shards is not None:
+            self.shards.leave()
+        view.close()
 
     def apply(self, entries: Sequence[LogEntry]) -> None:
         """See `View.apply`. Raises StorageFull, Overloaded (queries have the memory), CorruptionError, and
@@ -85,7 +95,7 @@ class _ColumnState:
         """
         assert self.opened is not None
         self._entries.feed_all(entry for entry in entries if entry.log_index > self._entries.read_index)
-        notes = None if self._shards is None else self._shards.notes()
+        notes = None if self.shards is None else self.shards.notes()
         try:
             with self.opened.changing() as changed:
                 changed |= apply_changes(self.opened.connection, self._entries, self._files.scratch, notes)
@@ -98,8 +108,8 @@ class _ColumnState:
             logger.warning("the column view waits for memory: %s", error)
             raise Overloaded("the column view waits for memory") from error
         self._entries.taken()
-        if self._shards is not None and notes is not None:
-            self._shards.change(notes, self.shown_index, self._entries.applied_index)
+        if self.shards is not None and notes is not None:
+            self.shards.change(notes, self.shown_index, self._entries.applied_index)
         self._index, self.shown_index = self._entries.read_index, self._entries.applied_index
 
     def check(self) -> None:
@@ -109,24 +119,15 @@ class _ColumnState:
 class ViewKeeper:
     """For one event loop: run `run`. The database is written on one thread, read by cursors on others."""
 
-    def __init__(
-        self,
-        files: ViewFiles,
-        log: LogAccess,
-        room: DiskRoom,
-        on_open: Callable[[], None],
-        shards: ShardSet | None,
-    ) -> None:
+    def __init__(self, files: ViewFiles, log: LogAccess, room: DiskRoom, on_open: Callable[[], None]) -> None:
         """While the disk is full the view stays where it is, for readers can do without it. on_open is
-        called, on the thread that writes it, when there is a view to be queried. shards, which are closed
-        with this, follow the view.
+        called, on the thread that writes it, when there is a view to be queried.
         """
-        self.shards = shards
         self._room = room
         self._may_spill = True
         self.running = 0  # queries; those that run now look terms up which their state of the view has
         self.wanted = asyncio.Event()  # a copy of the store
-        self._files, self._state = files, _ColumnState(files, room, on_open, shards)
+        self._files, self._state = files, _ColumnState(files, room, on_open)
         self.applied = AppliedIndex(lambda: self._state.shown_index)
         self._is_tidy = False  # nothing is to be done before the next change
         self._is_collecting = False
@@ -150,6 +151,15 @@ class ViewKeeper:
     def view(self) -> OpenView | None:
         """None while there is nothing to query."""
         return self._state.opened
+
+    @property
+    def shards(self) -> ShardSet | None:
+        """None where the view is not divided, or not yet."""
+        return self._state.shards
+
+    async def divide(self, shards: ShardSet) -> None:
+        """Have shards follow the view, which are closed with this."""
+        await self._on_thread(self._state.divide, shards)
 
     @property
     def state(self) -> str:
@@ -251,10 +261,8 @@ class ViewKeeper:
 
     async def _let_go(self) -> None:
         view, self._state.opened = self.view, None
-        if self.shards is not None:
-            await asyncio.to_thread(self.shards.leave)
         if view is not None:
-            await self._on_thread(view.close)
+            await self._on_thread(self._state.let_go, view)
 
     async def _change(self, view: OpenView, function: Callable[..., T]) -> T:
         """What function makes of the view's connection."""

@@ -183,7 +183,7 @@ class NodeParts:
         self.past_changes = PastChanges(
             settings.server.data_dir, self.current, settings.server.query_timeout_seconds
         )
-        self._history = HistoryKeeper(
+        self.history_keeper = HistoryKeeper(
             settings.server.data_dir, settings.history, self.own_progress.snapshot_index, lambda: None
         )
         self.running = RunningQueries()
@@ -239,7 +239,7 @@ class NodeParts:
             self.readers.release_checkpoint,
             on_alerts,
             self.transactions.end_all,
-            (self._reported_views.run, self._history.run, *feeding),
+            (self._reported_views.run, self.history_keeper.run, *feeding),
         )
         return StoreLifecycle(self.settings, self.log, self.current, following, means, self.config)
 

@@ -18,8 +18,8 @@ from graphdb.access.annotations import ALLOWED_SID, REIFIES, has_annotations
 from graphdb.access.visibility import Visibility
 from graphdb.errors import HistoryForgotten, IndexNotReached, Overloaded, QueryTimeout
 from graphdb.history.asked import AskedChanges
+from graphdb.history.moments import Moment
 from graphdb.history.pages import (
-    At,
     Cursor,
     Difference,
     HistoryPage,
@@ -85,7 +85,7 @@ class PastChanges:
         return await self._on_thread(read)
 
     async def difference(
-        self, asked: AskedChanges, since: At, until: At | None, visibility: Visibility
+        self, asked: AskedChanges, since: Moment, until: Moment | None, visibility: Visibility
     ) -> Difference:
         """See `serve.backend.History.difference`."""
         seen = await self._seen(visibility)
@@ -141,7 +141,7 @@ class PastChanges:
             self._annotating = index, annotating_changes((*found, *known))
         return self._annotating[1]
 
-    def _index_of(self, at: At, last_index: int) -> int:
+    def _index_of(self, at: Moment, last_index: int) -> int:
         """Raises IndexNotReached, HistoryForgotten."""
         if at.log_index is None:
             found = self._past.index_at(at.time_ms, last_index)
@@ -156,9 +156,16 @@ class PastChanges:
         if self._waiting >= _WAITING_MAX:
             raise Overloaded("too many requests about the past are waiting")
         stop = threading.Event()
+
+        def perform() -> T:
+            try:
+                return function(stop)
+            finally:
+                self._past.rest()
+
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, function, stop)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, perform)
         finally:
             stop.set()
             self._waiting -= 1

@@ -21,7 +21,8 @@ from graphdb.search.results import search
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.sparql.text_tables import CellFormat
-from graphdb.text.hit_cells import NumberedTable, TermColumn
+from graphdb.text.hit_cells import NumberedCells, NumberedTable, TermColumn
+from graphdb.text.hit_columns import HeldObjects, ObjectColumn, Subjects
 
 __all__ = ["warm_up"]
 
@@ -30,8 +31,10 @@ logger = logging.getLogger(__name__)
 _NAME = "warm-up"
 _MEASURES = ("cosine", "l2_norm", "max_inner_product")  # each with code of its own
 _VECTORS = {name: {"type": "dense_vector", "dims": 2, "similarity": name} for name in _MEASURES}
+_TEXT = "the quick brown fox jumps over a very lazy dog of number "
 _QUERIES: tuple[dict[str, Any], ...] = (
     {"match": {"text": "quick fox"}},
+    {"match": {"text": _TEXT + "2 3 4 5 6"}},  # many terms have code of their own
     {"match_phrase": {"text": "quick brown"}},
     {"match_phrase": {"text": {"query": "brown quick", "slop": 3}}},
     {"bool": {"must": {"match": {"text": "fox"}}, "filter": {"range": {"number": {"gte": 1}}}}},
@@ -54,10 +57,20 @@ def warm_up() -> None:
                     _search(index, {"query": query})
                 _search(index, {"size": 0, "aggs": {"tags": {"terms": {"field": "tag.keyword"}}}})
                 _search(index, {"sort": [{"number": "desc"}]})
-            column = TermColumn(['"term"'], np.zeros(1, np.int64))
-            list(NumberedTable(["x"], [column]).written(CellFormat.JSON))
+            _join()
     except Exception:
         logger.exception("warming up failed")
+
+
+def _join() -> None:
+    """A hit of a search in the graph, with one object."""
+    terms, number = ['"term"'], np.zeros(1, np.int64)
+    cells = NumberedCells(terms)
+    column = ObjectColumn()
+    column.fill(HeldObjects(np.array([0, 1], np.int32), np.zeros(1, np.int32), terms, {terms[0]: 0}, cells))
+    column.view(number, Subjects())
+    columns = [TermColumn(terms, number), TermColumn(terms, number, cells)]
+    list(NumberedTable(["x", "y"], columns).written(CellFormat.JSON))
 
 
 def _states(files: CatalogFiles) -> Iterator[Index]:
@@ -80,7 +93,7 @@ def _states(files: CatalogFiles) -> Iterator[Index]:
 def _documents(first: int) -> tuple[DocumentWrite, ...]:
     numbers = range(first, first + 5)
     vectors = {name: [1, first] for name in _MEASURES}
-    texts = [f"the quick brown fox number {number} and the quick dog" for number in numbers]
+    texts = [f"{_TEXT}{number}" for number in numbers]
     bodies = [
         orjson.dumps({"text": text, "number": number, "tag": "odd" if number % 2 else "even"} | vectors)
         for number, text in zip(numbers, texts, strict=True)

@@ -113,6 +113,12 @@ class RawFile:
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._blocks: list[Block] = []
 
+    def same_again(self) -> "RawFile":
+        """The file opened anew after close(), with what is known of it. Raises OSError."""
+        again = RawFile(self._path)
+        again._blocks = self._blocks
+        return again
+
     def blocks(self, last_index: int) -> list[Block]:
         """See `EntryFile`. What is known of a file is not read again."""
         if self._blocks and self._blocks[-1].last_index >= last_index:

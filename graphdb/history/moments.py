@@ -31,15 +31,15 @@ class Moment:
         return self.text
 
 
-def read_moment(text: str) -> Moment:
-    """A log index, or a time of RFC 3339. Raises InvalidParameter."""
+def read_moment(text: str, name: str = _NAME) -> Moment:
+    """A log index, or a time of RFC 3339. name: of the parameter. Raises InvalidParameter."""
     if _INDEX.fullmatch(text):
         return Moment(text, int(text))
     found = _TIME.fullmatch(text)
     if found is None:
         hint = "; a + in an address is written %2B" if " " in text else ""
         raise InvalidParameter(
-            _NAME,
+            name,
             f"{text[:_SHOWN_CHARACTERS]!r} is neither a log index nor a time like 2026-11-27T08:00:00Z{hint}",
         )
     day, time, fraction, sign, hours, minutes = found.groups()
@@ -52,7 +52,7 @@ def read_moment(text: str) -> Moment:
             at = at - offset if sign == "+" else at + offset
     except (ValueError, OverflowError):
         shown = text[:_SHOWN_CHARACTERS]
-        raise InvalidParameter(_NAME, f"{shown!r} is not a time that there is") from None
+        raise InvalidParameter(name, f"{shown!r} is not a time that there is") from None
     milliseconds = int(((fraction or "") + "000")[:3])
     return Moment(text, None, int(at.timestamp()) * 1000 + milliseconds)
 

@@ -7,12 +7,12 @@ from typing import NamedTuple, Protocol
 
 from graphdb.errors import InvalidParameter, LimitExceeded
 from graphdb.history.asked import AskedChanges
+from graphdb.history.moments import Moment
 from graphdb.history.past_log import PastChange, Scanned
 from graphdb.model import Author, ChangeSet
 from graphdb.store.net_change import NetChange
 
 __all__ = [
-    "At",
     "Cursor",
     "Difference",
     "Entry",
@@ -87,22 +87,14 @@ class Page:
     cursor: Cursor | None
 
 
-class At(NamedTuple):
-    """The state at a log index; where that is None, after the last entry that is not after time_ms."""
-
-    text: str  # as the client has sent it
-    log_index: int | None
-    time_ms: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class PageRequest:
     """The changes behind since, up to until; None: from the oldest one that is kept, to the newest."""
 
     changes: AskedChanges
     limit: int  # entries
-    since: At | None = None
-    until: At | None = None
+    since: Moment | None = None
+    until: Moment | None = None
     cursor: Cursor | None = None
 
 

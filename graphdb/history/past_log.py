@@ -69,6 +69,7 @@ class PastLog:
     def __init__(self, data_dir: Path) -> None:
         self._log, self._history = data_dir / LOG, data_dir / HISTORY
         self._files: OrderedDict[Path, EntryFile] = OrderedDict()
+        self._resting: dict[Path, RawFile] = {}  # closed; what is known of them holds for their names
         self._spans: list[Span] = []
         self._begins: dict[Path, int] = {}  # of the oldest file
 
@@ -179,6 +180,15 @@ class PastLog:
             at = span.first_index - 1
         return None
 
+    def rest(self) -> None:
+        """Let go of the files until they are read again, so that deleted ones take no room."""
+        named = {span.path for span in self._spans}
+        for path, file in self._files.items():
+            if isinstance(file, RawFile) and path in named:
+                self._resting[path] = file
+        self._resting = {path: file for path, file in self._resting.items() if path in named}
+        self.close()
+
     def close(self) -> None:
         """Let go of the files."""
         for file in self._files.values():
@@ -270,7 +280,11 @@ class PastLog:
     def _opened(self, span: Span) -> EntryFile:
         file = self._files.get(span.path)
         if file is None:
-            file = RawFile(span.path) if span.is_raw else CompressedFile(span.path)
+            known = self._resting.pop(span.path, None)
+            if known is not None:
+                file = known.same_again()
+            else:
+                file = RawFile(span.path) if span.is_raw else CompressedFile(span.path)
             self._files[span.path] = file
             if len(self._files) > _FILES_MAX:
                 self._files.popitem(last=False)[1].close()

@@ -207,22 +207,26 @@ def decode_entries(buffer: bytes) -> list[LogEntry] | None:
     """
     entries: list[LogEntry] = []
     view, size, offset = memoryview(buffer), len(buffer), 0
-    unpack, kinds = _HEADER.unpack_from, _KINDS
+    unpack, kinds, nameless = _HEADER.unpack_from, _KINDS, _NAMELESS
     while offset < size:
         if size - offset < ENTRY_OVERHEAD_BYTES:
             return None
-        mark, crc, length, kind, interface, name_bytes, *places, _, request_id = unpack(buffer, offset)
-        log_index, raft_term, timestamp_ms = places
+        header = unpack(buffer, offset)  # named one by one: a starred name would cost a list
+        mark, crc, length, kind, interface, name_bytes, log_index, raft_term, timestamp_ms, _, request_id = (
+            header
+        )
         end = offset + ENTRY_OVERHEAD_BYTES + length
         if mark != MARK or end > size or zlib.crc32(view[offset + _CRC_START : end]) != crc:
             return None
+        payload_end = end - len(END) - name_bytes
         if name_bytes:
             kind &= ~_NAMED
+            author = _author(interface, buffer[payload_end : payload_end + name_bytes])
+        else:
+            author = nameless.get(interface, UNKNOWN_AUTHOR)
         if kind not in kinds:
             raise _unknown_kind(log_index, kind)
-        payload_end = end - len(END) - name_bytes
         payload = buffer[offset + HEADER_BYTES : payload_end]
-        author = _author(interface, buffer[payload_end : payload_end + name_bytes])
         entries.append(LogEntry(log_index, raft_term, kinds[kind], request_id, timestamp_ms, payload, author))
         offset = end
     return entries

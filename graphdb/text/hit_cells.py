@@ -23,7 +23,6 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 _BYTES_MAX: Final = 64 << 20  # of the cells of one form; with more they are made anew
 _BATCH_ROWS: Final = 4_000  # well below a millisecond
-_FEW: Final = 64  # rows that are put together in Python as fast
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +66,6 @@ class NumberedTable(TextTable):
 
     def written(self, form: CellFormat) -> Iterator[bytes]:
         """See `TextTable.written`."""
-        if len(self) <= _FEW:
-            return super().written(form)
         return _rows_of(self.names, cast(Sequence[TermColumn], self.columns), form)
 
 
@@ -90,10 +87,9 @@ class NumberedCells:
         while True:
             with self._lock:
                 packed = growing.for_numbers(len(self._terms))
-            missing = numbers[packed.lengths[numbers] < 0]
-            if not len(missing):
+            if _has_all(packed.lengths, numbers):
                 return packed
-            wanted = np.unique(missing)
+            wanted = np.unique(numbers[packed.lengths[numbers] < 0])
             cells = cells_of([self._terms[number] for number in wanted.tolist()], form)
             with self._lock:
                 growing.add(wanted, [cell.encode() for cell in cells])
@@ -151,6 +147,9 @@ def _places(cells: Sequence[bytes]) -> tuple[Longs, Ints]:
 def _rows_of(names: Sequence[str], columns: Sequence[TermColumn], form: CellFormat) -> Iterator[bytes]:
     """The answer with these columns, in pieces that take well below a millisecond each."""
     begin, between, end = (part.encode() for part in frame_of(tuple(names), form))
+    if not len(columns[0]):
+        yield begin + end
+        return
     leads, tail = _frame_of_row(tuple(names), form)
     packed = [column.packed(form) for column in columns]
     count, row_bytes = len(columns[0]), sum(map(len, leads)) + len(tail)
@@ -168,7 +167,7 @@ def _rows_of(names: Sequence[str], columns: Sequence[TermColumn], form: CellForm
         rows = out.tobytes()
         yield lead + (rows[:-1] if form is CellFormat.JSON else rows)
         lead = between
-    yield end if count else begin + end
+    yield end
 
 
 @lru_cache(maxsize=256)
@@ -184,6 +183,15 @@ def _frame_of_row(names: tuple[str, ...], form: CellFormat) -> tuple[list[Bytes]
 def _bytes(raw: bytes) -> Bytes:
     """As an array that could be written to: for others there would be code of its own."""
     return np.frombuffer(bytearray(raw), np.uint8)
+
+
+@numba.njit(cache=True, nogil=True)
+def _has_all(lengths: Ints, numbers: Longs) -> bool:
+    """Whether each of the numbers has a length."""
+    for number in numbers:  # noqa: SIM110 compiled
+        if lengths[number] < 0:
+            return False
+    return True
 
 
 @numba.njit(cache=True, nogil=True)

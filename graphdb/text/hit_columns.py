@@ -18,6 +18,7 @@ from itertools import compress
 from threading import Lock
 from typing import Final, Protocol, TypeAlias
 
+import numba
 import numpy as np
 from pyoxigraph import NamedNode, Quad, Triple
 
@@ -35,6 +36,7 @@ __all__ = [
     "HeldObjects",
     "HitColumns",
     "Key",
+    "Located",
     "ObjectColumn",
     "Rows",
     "Subjects",
@@ -139,8 +141,45 @@ class HeldObjects:
         return HeldObjects(starts, made, self.terms, self.numbers, self.cells)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Located:
+    """Where the objects of subjects are: those of the i-th from first[i] on, counts[i] of them."""
+
+    held: HeldObjects
+    first: Longs
+    counts: Longs
+    unknown: Bools  # those to be looked up in the store: it does not know them, or they changed
+    lacks: bool  # whether there are such
+    is_single: bool  # whether each has one object, and is known
+
+
+@numba.njit(cache=True, nogil=True)
+def _located(
+    numbers: Longs, starts: Ints, marks: Bools, taking_in: Bools
+) -> tuple[Longs, Longs, Bools, bool, bool]:
+    """See `Located`. Subjects that are not known have the number -1, or one that starts does not have."""
+    first, counts = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
+    unknown = np.zeros(len(numbers), np.bool_)
+    lacks, is_single = False, True
+    for i in range(len(numbers)):
+        number = numbers[i]
+        is_known = 0 <= number < len(starts) - 1
+        for marked in (marks, taking_in):
+            is_known = is_known and not (number < len(marked) and marked[number])
+        if is_known:
+            first[i] = starts[number]
+            counts[i] = starts[number + 1] - starts[number]
+        unknown[i] = not is_known
+        lacks |= unknown[i]
+        is_single &= counts[i] == 1
+    return first, counts, unknown, lacks, is_single
+
+
 def _no_marks() -> Bools:
     return np.zeros(0, np.bool_)
+
+
+_NO_MARKS = _no_marks()
 
 
 @dataclass(slots=True, eq=False)
@@ -174,21 +213,16 @@ class ObjectColumn:
             self._marks = np.zeros(held.size, np.bool_)
             self.held = held
 
-    def view(self, numbers: Longs, subjects: Subjects) -> tuple[HeldObjects, Bools] | None:
-        """What it holds, and which of these subjects have to be looked up in the store: those that it does
-        not know, -1 among them, and those that changed. None if it is lost.
-        """
+    def view(self, numbers: Longs, subjects: Subjects) -> "Located | None":
+        """What it holds of these subjects. None if it is lost."""
         with self._lock:
             self._mark(subjects)
             held = self.held
             if self.is_lost or held is None:
                 return None
-            found: Bools = (numbers < 0) | (numbers >= held.size)
-            if self._marked:
-                found |= self._marks.take(numbers, mode="clip")
-            if self._is_taking_in and len(self._taking_in):
-                found |= self._taking_in.take(numbers, mode="clip")
-            return held, found
+            marks = self._marks if self._marked else _NO_MARKS
+            taking_in = self._taking_in if self._is_taking_in else _NO_MARKS
+            return Located(held, *_located(numbers, held.starts, marks, taking_in))
 
     def is_due(self, subjects: Subjects) -> bool:
         """Whether what changed is worth to be taken in."""

@@ -5,7 +5,6 @@ first, without a look-up in the engine for each.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,9 +21,9 @@ from graphdb.store.small_joins import SearchedStar, written
 from graphdb.text.hit_cells import NumberedTable, TermColumn
 from graphdb.text.hit_columns import (
     Generation,
-    HeldObjects,
     HitColumns,
     Key,
+    Located,
     ObjectColumn,
     subject_of,
 )
@@ -33,7 +32,6 @@ from graphdb.text.literal_search import keys_of_quads, leaves_of, score_texts
 __all__ = ["HitJoiner", "keys_of"]
 
 _LOOKED_UP_MAX: Final = 128  # subjects, of one answer
-_FEW: Final = 64  # scores that are written one by one as fast as those that differ
 
 
 def keys_of(star: SearchedStar) -> list[Key]:
@@ -79,10 +77,11 @@ class HitJoiner:
             if objects is None:
                 return None
             rows, places = objects.extended(at)
-            if len(rows) > rows_max:
+            if len(places) > rows_max:
                 return None
-            at = at[rows]
-            found = {name: (known[rows], each) for name, (known, each) in found.items()}
+            if rows is not None:
+                at = at[rows]
+                found = {name: (known[rows], each) for name, (known, each) in found.items()}
             wanted = pattern.terms[2]
             if isinstance(wanted, str):
                 found[wanted] = places, objects
@@ -113,6 +112,7 @@ class _Hits:
         self._searcher, self._docs, self._subjects = searcher, docs, generation.subjects
         for leaf, places, own in leaves_of(searcher, docs):
             self.numbers[places] = generation.numbers(leaf, own)
+        self._has_unnumbered = len(docs) > 0 and bool(self.numbers.min() < 0)
 
     def subjects(self) -> list[str]:
         """Their subjects, in N-Triples."""
@@ -128,17 +128,13 @@ class _Hits:
             case Part.SUBJECT:
                 texts = self.subjects()
             case Part.SCORE:
-                if len(at) <= _FEW:
-                    return TermColumn(score_texts(self._scores[at]), np.arange(len(at)))
-                scores, places = np.unique(self._scores[at], return_inverse=True)
-                return TermColumn(score_texts(scores), places)
+                scores = self._scores[at]
+                is_other = np.ones(len(at), np.bool_)  # than the one before: they descend
+                np.not_equal(scores[1:], scores[:-1], out=is_other[1:])
+                return TermColumn(score_texts(scores[is_other]), np.cumsum(is_other) - 1)
             case _:
                 texts = [key.split(" ", 3)[_PLACES[part]] for key in self._all_keys()]
         return TermColumn(texts, at)
-
-    @property
-    def _has_unnumbered(self) -> bool:
-        return len(self.numbers) > 0 and bool(self.numbers.min() < 0)
 
     def _all_keys(self) -> list[str]:
         """The names of the quads in the index."""
@@ -150,35 +146,23 @@ class _Hits:
 _PLACES: Mapping[Part, int] = {Part.PROPERTY: 1, Part.GRAPH: 2, Part.LITERAL: 3}
 
 
-@dataclass(slots=True)
 class _Objects:
-    """The objects of hits: those of hit h have the places from first[h] on, counts[h] of them. Places beyond
-    the codes of the column are those of `more`.
-    """
+    """The objects of hits. Places beyond the codes of the column are those of `more`."""
 
-    held: HeldObjects
-    first: Longs
-    counts: Longs
-    more: list[str]
+    def __init__(self, located: Located) -> None:
+        self.held, self.more = located.held, list[str]()
+        self._first, self._counts, self._is_single = located.first, located.counts, located.is_single
 
     @classmethod
     def of(
         cls, pattern: Pattern, column: ObjectColumn, generation: Generation, hits: _Hits, store: QuadStore
     ) -> "_Objects | None":
         """None where too many have to be looked up, or the column is lost."""
-        numbers = hits.numbers
-        view = column.view(numbers, generation.subjects)
-        if view is None:
+        located = column.view(hits.numbers, generation.subjects)
+        if located is None:
             return None
-        held, unknown = view
-        known = np.where(unknown, 0, numbers)
-        if held.size:
-            first = held.starts[known].astype(np.int64)
-            counts = held.starts[known + 1] - first
-        else:
-            first, counts = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
-        made = cls(held, first, counts, [])
-        if unknown.any() and not made._look_up(pattern, unknown, hits, store):
+        made = cls(located)
+        if located.lacks and not made._look_up(pattern, located.unknown, hits, store):
             return None
         return made
 
@@ -192,16 +176,18 @@ class _Objects:
         for hit in places:
             quads = store.matching(node_of_text(subjects[hit]), predicate, None, pattern.graph)
             objects = [written(quad.object) for quad in quads]
-            self.first[hit] = len(self.held.codes) + len(self.more)
-            self.counts[hit] = len(objects)
+            self._first[hit] = len(self.held.codes) + len(self.more)
+            self._counts[hit] = len(objects)
             self.more += objects
         return True
 
-    def extended(self, at: Longs) -> tuple[Longs, Longs]:
-        """(rows, places): each row of these hits as often as its hit has objects, with their places."""
-        counts, first = self.counts[at], self.first[at]
-        if (counts == 1).all():
-            return np.arange(len(at)), first
+    def extended(self, at: Longs) -> tuple[Longs | None, Longs]:
+        """(rows, places): each row of these hits as often as its hit has objects, with their places. None for
+        the rows as they are.
+        """
+        if self._is_single:
+            return None, self._first[at]
+        counts, first = self._counts[at], self._first[at]
         rows = np.repeat(np.arange(len(at)), counts)
         within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         return rows, first[rows] + within

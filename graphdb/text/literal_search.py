@@ -191,6 +191,9 @@ def _matching(query: Query, searcher: Searcher) -> tuple[Longs, Floats]:
 
 def leaves_of(searcher: Searcher, docs: Longs) -> Iterator[tuple[Leaf, Longs, Longs]]:
     """(leaf, places, own): which of the documents are in each leaf, and their numbers there."""
+    if len(searcher.leaves) == 1:
+        yield searcher.leaves[0], np.arange(len(docs)), docs
+        return
     for leaf in searcher.leaves:
         places = np.flatnonzero((docs >= leaf.base) & (docs < leaf.base + leaf.segment.size))
         if len(places):

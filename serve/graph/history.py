@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -14,7 +13,8 @@ from starlette.responses import Response
 
 from graphdb.errors import IndexNotReached, InvalidParameter
 from graphdb.history.asked import AskedChanges
-from graphdb.history.pages import At, Difference, Entry, HistoryPage, PageRequest, read_cursor
+from graphdb.history.moments import Moment, read_moment
+from graphdb.history.pages import Difference, Entry, HistoryPage, PageRequest, read_cursor
 from graphdb.history.provenance import PREFIXES, provenance
 from graphdb.live.changes import change_members
 from graphdb.model import UNKNOWN_AUTHOR, Interface, NamedGraph
@@ -35,8 +35,7 @@ __all__ = ["DIFF_TYPE", "HISTORY_SYNTAXES", "HistoryEndpoint"]
 JSON_TYPE = "application/json"
 DIFF_TYPE = "text/x-diff"
 _LIMIT, _LIMIT_MAX = 100, 1_000  # entries of a page
-_INDEX = re.compile(r"\d{1,18}", re.ASCII)  # a log index is less than 2^63
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_LIMIT_TEXT = re.compile(r"\d{1,4}", re.ASCII)
 HISTORY_SYNTAXES = (RdfSyntax.TURTLE, RdfSyntax.N_TRIPLES, RdfSyntax.TRIG, RdfSyntax.N_QUADS)
 _RDF_OFFERS: list[Offer[RdfSyntax | None]] = [
     Offer(parse_media_type(syntax.media_type), syntax) for syntax in HISTORY_SYNTAXES
@@ -101,7 +100,7 @@ class HistoryEndpoint:
         if until is None:
             raise InvalidParameter("to", "is missing: a log index or a time")
         asked, visibility = _asked(parameters), visibility_of(request.scope)
-        now = At("now", self._progress.snapshot_index())
+        now = Moment("now", self._progress.snapshot_index())
         found = await self._history.difference(asked, now, until, visibility)
         change = found.change
         quads = dict.fromkeys(change.removed, False) | dict.fromkeys(change.added, True)
@@ -112,33 +111,25 @@ class HistoryEndpoint:
         writes = writes_of(self._writing, request, Interface.REVERT)
         return confirm(await writes.commit(commit, request_id))
 
-    async def _at(self, name: str, parameters: Parameters) -> At | None:
+    async def _at(self, name: str, parameters: Parameters) -> Moment | None:
         """A log index, which is waited for, or a time of RFC 3339."""
         text = parameters.one(name)
         if text is None:
             return None
-        if _INDEX.fullmatch(text):
-            index = int(text)
+        moment = read_moment(text, name)
+        if moment.log_index is not None:
             try:
-                await self._progress.wait_for_index(index, self._timeout_s)
+                await self._progress.wait_for_index(moment.log_index, self._timeout_s)
             except IndexNotReached as error:
                 raise InvalidParameter(name, str(error)) from None
-            return At(text, index)
-        try:
-            if not _TIME.fullmatch(text):
-                raise ValueError
-            time_ms = round(datetime.fromisoformat(text.upper()).timestamp() * 1_000)
-        except (ValueError, OverflowError):
-            message = f"{text[:100]!r} is neither a log index nor a time such as 2026-11-27T08:00:00Z"
-            raise InvalidParameter(name, message) from None
-        return At(text, None, time_ms)
+        return moment
 
 
 def _limit(parameters: Parameters) -> int:
     text = parameters.one("limit")
     if text is None:
         return _LIMIT
-    if not (_INDEX.fullmatch(text) and 1 <= int(text) <= _LIMIT_MAX):
+    if not (_LIMIT_TEXT.fullmatch(text) and 1 <= int(text) <= _LIMIT_MAX):
         raise InvalidParameter("limit", f"has to be from 1 to {_LIMIT_MAX}")
     return int(text)
 

@@ -137,14 +137,14 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
         service.close()
 
 
-def check_everybody(past: Past) -> None:
-    for key, states in EXPECTED.items():
-        for index, state in zip(past.indexes, states, strict=True):
-            assert past.properties(key, index) == set(state.split()), (key, index)
+def check(past: Past, key: str) -> None:
+    for index, state in zip(past.indexes, EXPECTED[key], strict=True):
+        assert past.properties(key, index) == set(state.split()), index
 
 
-def test_what_each_sees_of_each_state(past: Past) -> None:
-    check_everybody(past)
+@pytest.mark.parametrize("key", EXPECTED)
+def test_what_each_sees_of_each_state(past: Past, key: str) -> None:
+    check(past, key)
 
 
 def test_dumps_show_no_more(past: Past) -> None:
@@ -156,10 +156,34 @@ def test_dumps_show_no_more(past: Past) -> None:
     assert "allowedSid" not in past.ask("trusted", "/data", params=asked).text
 
 
+@pytest.mark.parametrize(
+    ("key", "properties", "changes"),
+    [
+        ("trusted", "p q r early late", [5, 2, 1, 0]),
+        # :early was hidden when it came, and :late is hidden now
+        ("reader", "p q r", [5, 2, 0]),
+        ("visitor", "q", [5, 0]),
+    ],
+)
+def test_the_history_tells_no_more(past: Past, key: str, properties: str, changes: list[int]) -> None:
+    entries = past.ask(key, "/history", params={"resource": "urn:x:a"}).json()["entries"]
+    assert [past.indexes.index(entry["index"]) for entry in entries] == changes
+    lines = [line for entry in entries for line in entry["removed"] + entry["added"]]
+    assert {line.split()[1].removeprefix("<urn:x:").rstrip(">") for line in lines} == set(properties.split())
+    assert {(entry["author"], entry["interface"]) for entry in entries} == {
+        ("api_key:admin", "sparql-update")
+    }
+    difference = past.ask(key, "/diff", params={"from": past.indexes[0]}).json()
+    assert "allowedSid" not in str(difference)
+    assert ("urn:x:late" in str(difference)) == (key == "trusted")
+    refused = httpx.post(f"{past.service.url}/revert?to={past.indexes[0]}", headers={"X-API-Key": key})
+    assert refused.status_code == 403
+
+
 def test_after_kill_9(past: Past) -> None:
     past.service.kill()
     past.service.start()
-    check_everybody(past)
+    check(past, "reader")
 
 
 def test_commands(past: Past) -> None:

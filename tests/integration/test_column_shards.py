@@ -4,12 +4,14 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from tests.support.ray_cluster import RayCluster
 from tests.support.service import Service
 from tests.support.timing import HANG_S
 
@@ -100,7 +102,7 @@ class Divided:
     def await_shards(self) -> float:
         """Wait until a query can be asked of the shards; how long it took."""
         query = QUERIES["groups"]
-        return self.service.wait_until(lambda: self.explained(query).get("reason", "") is None, HANG_S)
+        return self.service.wait_until(lambda: self.explained(query).get("reason", "") is None, 3 * HANG_S)
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +179,38 @@ def test_a_query_ends_on_all_shards(divided: Divided) -> None:
     divided.service.wait_until(lambda: all(p.cpu_percent(0.3) < 30 for p in processes), HANG_S)
     assert len(divided.answer(QUERIES["groups"])) == 6
     assert [process.pid for process in processes] == divided.shards(), "none had to be killed"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_shards_are_spread_and_one_comes_back_elsewhere(tmp_path: Path, whole: dict[str, list[str]]) -> None:
+    """Three Ray nodes, a service on the first; the node of a shard is killed with all that it runs."""
+    cluster, title = RayCluster(), "ray::ColumnShard"
+    try:
+        for name in ("one", "two", "three"):
+            cluster.add(name)
+        environment = SETTINGS | cluster.environment("one") | {"GRAPHDB_COLUMNS__SHARDS": "3"}
+        service = Service(tmp_path / "data", environment=environment).start()
+        try:
+            divided = Divided(service)
+            service.update(people(0, PEOPLE))
+            divided.await_shards()
+            for name in ("one", "two", "three"):
+                assert [each for each in cluster.workers(name) if each.startswith(title)], name
+            query = "two joins"
+            assert divided.answer(QUERIES[query]) == whole[query]
+            assert divided.explained(QUERIES[query])["last"]["moves"] >= 1
+            cluster.remove("three")
+            again = QUERIES[query] + " LIMIT 100"  # one that no shard was asked yet
+
+            def is_answered_by_shards() -> bool:
+                assert divided.answer(again) == whole[query], "somebody answers"
+                return bool(divided.explained(again)["last"])
+
+            service.wait_until(is_answered_by_shards, 3 * HANG_S)
+            for name in QUERIES:
+                assert divided.answer(QUERIES[name]) == whole[name], name
+        finally:
+            service.close()
+    finally:
+        cluster.close()

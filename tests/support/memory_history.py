@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from graphdb.access.visibility import Visibility
 from graphdb.errors import HistoryForgotten
 from graphdb.history.asked import AskedChanges
+from graphdb.history.moments import Moment
 from graphdb.history.pages import (
-    At,
     Cursor,
     Difference,
     HistoryPage,
@@ -42,7 +42,7 @@ class MemoryHistory:
         return HistoryPage(page.entries, page.cursor, self.first_index(0) - 1, self._last_index())
 
     async def difference(
-        self, asked: AskedChanges, since: At, until: At | None, visibility: Visibility
+        self, asked: AskedChanges, since: Moment, until: Moment | None, visibility: Visibility
     ) -> Difference:
         first = self._index_of(since)
         last = self._last_index() if until is None else self._index_of(until)
@@ -50,7 +50,7 @@ class MemoryHistory:
         change = net_change(self, asked, low + 1, high, 10_000, lambda: None)
         return Difference(change if first <= last else change.inverse, first, last)
 
-    def _index_of(self, at: At) -> int:
+    def _index_of(self, at: Moment) -> int:
         if at.log_index is not None:
             return at.log_index
         found = [one.index for one in self._changes if one.timestamp_ms <= at.time_ms]

@@ -1,5 +1,6 @@
 """Phrase queries, and the kernels that compare positions."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numba
@@ -143,6 +144,9 @@ class PhraseQuery(Query):
     places: tuple[tuple[str, ...], ...]
     offsets: tuple[int, ...]
     slop: int = 0
+
+    def scored_by(self) -> Iterable[tuple[str, str]]:
+        return [(self.path, term) for terms in self.places for term in terms]
 
     def _idf(self, searcher: Searcher) -> np.float32:
         """The sum over all terms that there are, in doubles."""

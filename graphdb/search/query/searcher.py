@@ -1,8 +1,9 @@
 """The searcher over the segments of an index: statistics, similarity, the codes of terms."""
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -350,26 +351,22 @@ class _Sizes:
         return Places(searcher.own.max_doc, searcher.own.doc_count)
 
 
-@dataclass(frozen=True, slots=True)
-class _FieldCounts:
-    """The statistics of a field in a shard."""
-
-    path: str
-
-    def answered(self, searcher: Searcher) -> tuple[int, int]:
-        found = searcher.own.statistics(self.path)
-        return found.doc_count, found.total_terms
+Counts = tuple[int, int]
+"""Documents that have a field, and tokens in it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _DocFreq:
-    """How many documents of a shard hold a term."""
+class _Statistics:
+    """The counts of some fields in a shard, and how many of its documents hold some terms: (path, term)."""
 
-    path: str
-    term: str
+    paths: tuple[str, ...]
+    terms: tuple[tuple[str, str], ...]
 
-    def answered(self, searcher: Searcher) -> int:
-        return searcher.own.doc_freq(self.path, self.term)
+    def answered(self, searcher: Searcher) -> tuple[list[Counts], list[int]]:
+        own = searcher.own
+        found = [own.statistics(path) for path in self.paths]
+        counts = [(one.doc_count, one.total_terms) for one in found]
+        return counts, [own.doc_freq(path, term) for path, term in self.terms]
 
 
 class ShardSearcher(Searcher):
@@ -400,11 +397,40 @@ class ShardSearcher(Searcher):
         return self.keep("doc count", lambda: sum(one.shown for one in self.ask(_Sizes())))
 
     def _statistics(self, path: str) -> FieldStatistics:
-        doc_counts, total_terms = zip(*self.ask(_FieldCounts(path)), strict=True)
-        return FieldStatistics(sum(doc_counts), sum(total_terms), self._similarity(path))
+        ((statistics,), _) = self._asked((path,), ())
+        return statistics
 
     def _doc_freq(self, path: str, term: str) -> int:
-        return sum(self.ask(_DocFreq(path, term)))
+        (_, (doc_freq,)) = self._asked((), ((path, term),))
+        return doc_freq
+
+    def learn(self, terms: Iterable[tuple[str, str]]) -> None:
+        """Ask at once for what terms, (path, term), score by."""
+        wanted = tuple(sorted(set(terms)))
+        paths = tuple(sorted({path for path, _ in wanted}))
+        every, doc_freqs = self._asked(paths, wanted)
+        for path, statistics in zip(paths, every, strict=True):
+            self.keep(("statistics", path), partial(_same, statistics))
+        for term, doc_freq in zip(wanted, doc_freqs, strict=True):
+            self.keep(("doc_freq", *term), partial(_same, doc_freq))
+
+    def _asked(
+        self, paths: tuple[str, ...], terms: tuple[tuple[str, str], ...]
+    ) -> tuple[list[FieldStatistics], list[int]]:
+        counts, doc_freqs = zip(*self.ask(_Statistics(paths, terms)), strict=True)
+        of_fields = [
+            FieldStatistics(
+                sum(documents for documents, _ in of_field),
+                sum(tokens for _, tokens in of_field),
+                self._similarity(path),
+            )
+            for path, of_field in zip(paths, zip(*counts, strict=True), strict=True)
+        ]
+        return of_fields, [sum(of_term) for of_term in zip(*doc_freqs, strict=True)]
+
+
+def _same(known: Value) -> Value:
+    return known
 
 
 class PartialSearcher(Searcher):

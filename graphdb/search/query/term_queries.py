@@ -2,6 +2,7 @@
 columns, `_id`s, and fields that exist.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +50,9 @@ class TermQuery(Query):
     path: str
     term: str
     doc_freq: int | None = None
+
+    def scored_by(self) -> Iterable[tuple[str, str]]:
+        return [(self.path, self.term)]
 
     def weight(self, searcher: Searcher, boost: float) -> np.float32:
         """The score that it tends to as the term gets more frequent."""
@@ -115,6 +119,9 @@ class KeywordQuery(Query):
     path: str
     term: str
     doc_freq: int | None = None
+
+    def scored_by(self) -> Iterable[tuple[str, str]]:
+        return [(self.path, self.term)]
 
     def _doc_freq(self, searcher: Searcher) -> int:
         return searcher.doc_freq(self.path, self.term) if self.doc_freq is None else self.doc_freq
@@ -233,6 +240,9 @@ class SynonymQuery(Query):
 
     path: str
     terms: tuple[str, ...]
+
+    def scored_by(self) -> Iterable[tuple[str, str]]:
+        return [(self.path, term) for term in self.terms]
 
     def _doc_freq(self, searcher: Searcher) -> int:
         return max(searcher.doc_freq(self.path, term) for term in self.terms)

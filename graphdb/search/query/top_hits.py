@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numba
 import numpy as np
@@ -18,16 +18,89 @@ from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
 
-__all__ = ["NEVER", "TopHits", "collect", "every_hit", "plain_terms", "top_hits", "top_of_any", "top_of_one"]
+__all__ = ["NEVER", "TopHits", "collect", "every_hit", "plain_terms", "top_hits", "top_of_any", "top_of_few"]
 
-# The loop behind a disjunction of terms: its best documents, without walking all postings.
+Ceilings: TypeAlias = NDArray[np.uint32]
+"""What no posting of a block is above: see `_ceiling`."""
+
+# The loops behind a disjunction of terms: its best documents, without walking all postings.
 #
-# Source: Turtle and Flood's MaxScore, on windows of documents as in Lucene's MaxScoreBulkScorer.
+# Source: Turtle and Flood's MaxScore, with the postings of a few terms merged, and those of many added up in
+# windows of documents as in Lucene's MaxScoreBulkScorer.
 
 NEVER = 1 << 62  # more than anybody counts
 
+_FEW = 12  # terms whose postings are merged as fast as they are added up in windows
 _WINDOW = 4096  # documents; their sums stay in the processor's nearest cache
-_SLACK = 1 + 1e-6  # for what the sums of bounds lose in rounding
+_SLACK = 1 + 1e-12  # for what sums of doubles lose in rounding
+_BLOCK = 128  # postings with one ceiling
+_LOOKED_AT = 8  # times k postings, for a first floor
+_FREQ_MAX = (1 << 24) - 1  # that a ceiling has; it stands for any from there on
+
+
+@numba.njit(cache=True, nogil=True)
+def top_of_few(
+    docs: Ints,
+    freqs: NDArray[Any],
+    begins: Longs,
+    ends: Longs,
+    weights: Floats,
+    norms: NDArray[np.uint8],
+    inverse: Floats,
+    allowed: Bools,
+    ceilings: Ceilings,
+    k: int,
+    floor: float,
+    counted: int,
+) -> tuple[Longs, Floats, int]:
+    """The k best documents with a score above floor, ties by number; and how many have one at all.
+
+    Term t has docs[begins[t]:ends[t]]; weights descend; inverse does not rise with the norm. ceilings has a
+    place for each block of the postings, 0 until it is known. Once more than `counted` are found, only those
+    are still counted that may be among the best: the last terms, which together cannot lift a document above
+    the worst of these, are then looked up for the documents of the others alone.
+    """
+    bounds = _bounds(docs, freqs, begins, ends, weights, norms, inverse, ceilings)
+    if k > 0 and counted < NEVER:
+        floor = max(floor, _floor_of_one(docs, freqs, begins, ends, weights, norms, inverse, allowed, k))
+    kept, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
+    at, heads, beyond = begins.copy(), np.empty(len(weights), np.int64), len(allowed)
+    for term in range(len(weights)):
+        heads[term] = docs[at[term]] if at[term] < ends[term] else beyond
+    count, first = 0, len(weights)  # terms from `first` on are looked up
+    while True:
+        chooses = k > 0 and count > counted
+        if chooses:
+            while first > 0 and np.float32(bounds[first - 1]) <= best[k - 1]:
+                first -= 1
+        doc = beyond
+        for term in range(first):
+            doc = min(doc, heads[term])
+        if doc == beyond:
+            break
+        total = np.float64(0)
+        for term in range(first):
+            if heads[term] == doc:
+                i = at[term]
+                total += _score(weights[term], freqs[i], inverse[norms[doc]])
+                at[term] = i + 1
+                heads[term] = docs[i + 1] if i + 1 < ends[term] else beyond
+        if chooses and np.float32(total + bounds[first]) <= best[k - 1]:
+            continue
+        if total == 0 or not allowed[doc]:
+            continue
+        count += 1
+        if k == 0:
+            continue
+        for term in range(first, len(weights)):
+            if np.float32(total + bounds[term]) <= best[k - 1]:
+                break
+            i = at[term] = _sought(docs, at[term], ends[term], doc)
+            if i < ends[term] and docs[i] == doc:
+                total += _score(weights[term], freqs[i], inverse[norms[doc]])
+        _keep(kept, best, doc, np.float32(total))
+    some = int(np.sum(kept >= 0))
+    return kept[:some], best[:some], count
 
 
 @numba.njit(cache=True, nogil=True)
@@ -40,25 +113,22 @@ def top_of_any(
     norms: NDArray[np.uint8],
     inverse: Floats,
     allowed: Bools,
+    ceilings: Ceilings,
     k: int,
     floor: float,
     counted: int,
 ) -> tuple[Longs, Floats, int]:
-    """The k best documents with a score above floor, ties by number; and how many have one at all.
-
-    Term t has docs[begins[t]:ends[t]]; weights, the most that each may add, descend. Once more than `counted`
-    are found, only those are still counted that may be among the best: the last terms, which together cannot
-    lift a document above the worst of these, are then looked up for the documents of the others alone.
-    """
-    at, bounds = begins.copy(), _bounds(weights)
+    """The same for many terms."""
+    bounds = _bounds(docs, freqs, begins, ends, weights, norms, inverse, ceilings)
+    at = begins.copy()
     sums = np.zeros(_WINDOW)
     met = np.zeros(_WINDOW, np.uint8)  # which documents of a window have a sum, eight at a time in `eights`
     eights = met.view(np.uint64)
-    best_docs, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
-    count, first = 0, len(weights)  # terms from `first` on are looked up
+    kept, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
+    count, first = 0, len(weights)
     for base in range(0, len(allowed), _WINDOW):
         if k > 0 and count > counted:
-            while first > 0 and bounds[first - 1] <= best[k - 1]:
+            while first > 0 and np.float32(bounds[first - 1]) <= best[k - 1]:
                 first -= 1
             if first == 0:
                 break
@@ -77,53 +147,76 @@ def top_of_any(
                 if not allowed[doc]:
                     continue
                 count += 1
-                if k == 0 or total + bounds[first] <= best[k - 1]:
+                if k == 0:
                     continue
                 for term in range(first, len(weights)):
-                    if total + bounds[term] <= best[k - 1]:
+                    if np.float32(total + bounds[term]) <= best[k - 1]:
                         break
                     i = at[term] = _sought(docs, at[term], ends[term], doc)
                     if i < ends[term] and docs[i] == doc:
                         total += _score(weights[term], freqs[i], inverse[norms[doc]])
-                _keep(best_docs, best, doc, np.float32(total))
-    kept = int(np.sum(best_docs >= 0))
-    return best_docs[:kept], best[:kept], count
+                _keep(kept, best, doc, np.float32(total))
+    some = int(np.sum(kept >= 0))
+    return kept[:some], best[:some], count
 
 
 @numba.njit(cache=True, nogil=True)
-def top_of_one(
+def _bounds(
     docs: Ints,
     freqs: NDArray[Any],
-    begin: int,
-    end: int,
-    weight: np.float32,
+    begins: Longs,
+    ends: Longs,
+    weights: Floats,
+    norms: NDArray[np.uint8],
+    inverse: Floats,
+    ceilings: Ceilings,
+) -> Doubles:
+    """What the terms from each on may add together. A score rises with the frequency and falls with the norm,
+    and so does its rounding: none is above that of the highest frequency with the least norm of its block.
+    """
+    bounds = np.zeros(len(weights) + 1)
+    for term in range(len(weights) - 1, -1, -1):
+        top = np.float32(0)
+        for block in range(begins[term] // _BLOCK, (ends[term] + _BLOCK - 1) // _BLOCK):
+            if ceilings[block] == 0:
+                ceilings[block] = _ceiling(docs, freqs, norms, block)
+            freq, norm = ceilings[block] >> 8, ceilings[block] & 255
+            top = max(top, weights[term] if freq == _FREQ_MAX else _score(weights[term], freq, inverse[norm]))
+        bounds[term] = (bounds[term + 1] + top) * _SLACK
+    return bounds
+
+
+@numba.njit(cache=True, nogil=True)
+def _ceiling(docs: Ints, freqs: NDArray[Any], norms: NDArray[np.uint8], block: int) -> np.uint32:
+    """The highest frequency of a block of postings, and the least norm of its documents in the last byte."""
+    freq, norm = 1, 255
+    for i in range(block * _BLOCK, min((block + 1) * _BLOCK, len(docs))):
+        freq, norm = max(freq, freqs[i]), min(norm, norms[docs[i]])
+    return np.uint32(min(freq, _FREQ_MAX) << 8 | norm)
+
+
+@numba.njit(cache=True, nogil=True)
+def _floor_of_one(
+    docs: Ints,
+    freqs: NDArray[Any],
+    begins: Longs,
+    ends: Longs,
+    weights: Floats,
     norms: NDArray[np.uint8],
     inverse: Floats,
     allowed: Bools,
     k: int,
-    floor: float,
-) -> tuple[Longs, Floats, int]:
-    """The same for one term, which has docs[begin:end]: all are counted. It needs no sums."""
-    best_docs, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
-    count = 0
-    for i in range(begin, end):
-        doc = docs[i]
-        score = _score(weight, freqs[i], inverse[norms[doc]])
-        if score != 0 and allowed[doc]:
-            count += 1
-            if k > 0:
-                _keep(best_docs, best, doc, score)
-    kept = int(np.sum(best_docs >= 0))
-    return best_docs[:kept], best[:kept], count
-
-
-@numba.njit(cache=True, nogil=True)
-def _bounds(weights: Floats) -> Doubles:
-    """What the terms from each on may add together."""
-    bounds = np.zeros(len(weights) + 1)
-    for term in range(len(weights) - 1, -1, -1):
-        bounds[term] = bounds[term + 1] + weights[term] * _SLACK
-    return bounds
+) -> float:
+    """Right below a score that k documents have by one term alone, the heaviest that soon has so many."""
+    for term in range(len(weights)):
+        found, least = 0, np.float32(np.inf)
+        for i in range(begins[term], min(ends[term], begins[term] + _LOOKED_AT * k)):
+            if allowed[docs[i]]:
+                least = min(least, _score(weights[term], freqs[i], inverse[norms[docs[i]]]))
+                found += 1
+                if found == k:
+                    return float(np.nextafter(least, np.float32(-np.inf)))
+    return -np.inf
 
 
 @numba.njit(cache=True, nogil=True)
@@ -179,16 +272,16 @@ def _sought(docs: Ints, place: int, stop: int, doc: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def _keep(best_docs: Longs, best: Floats, doc: int, score: np.float32) -> None:
+def _keep(kept: Longs, best: Floats, doc: int, score: np.float32) -> None:
     """Put it in its place among the best, if it has one."""
     place = len(best)
     if score <= best[place - 1]:
         return
     place -= 1
     while place > 0 and best[place - 1] < score:
-        best[place], best_docs[place] = best[place - 1], best_docs[place - 1]
+        best[place], kept[place] = best[place - 1], kept[place - 1]
         place -= 1
-    best[place], best_docs[place] = score, doc
+    best[place], kept[place] = score, doc
 
 
 # The best k documents of a query over all segments; queries of plain terms take a shorter way.
@@ -353,20 +446,8 @@ def _any_of(
         return NOTHING
     numbers = np.array([number for _, number in found], np.int64)
     docs, freqs, starts, stops = index.posting_ranges(numbers)
-    if len(found) == 1:
-        return top_of_one(
-            docs,
-            freqs,
-            starts[0],
-            stops[0],
-            found[0][0],
-            index.norms,
-            searcher.inverse_norms(terms[0].path),
-            allowed,
-            min(wanted.k, leaf.segment.size),
-            wanted.floor,
-        )
-    return top_of_any(
+    best = top_of_few if len(found) <= _FEW else top_of_any
+    top: tuple[Longs, Floats, int] = best(
         docs,
         freqs,
         starts,
@@ -375,10 +456,21 @@ def _any_of(
         index.norms,
         searcher.inverse_norms(terms[0].path),
         allowed,
+        _ceilings(leaf, terms[0].path, len(docs)),
         min(wanted.k, leaf.segment.size),
         wanted.floor,
         wanted.counted,
     )
+    return top
+
+
+def _ceilings(leaf: Leaf, path: str, postings: int) -> Ceilings:
+    """Of a field of a segment; those that are known already."""
+    key, derived = ("ceilings", path), leaf.segment.derived
+    if key not in derived:
+        derived[key] = np.zeros(postings // _BLOCK + 1, np.uint32)
+    found: Ceilings = derived[key]
+    return found
 
 
 def _all_of(

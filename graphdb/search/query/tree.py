@@ -1,7 +1,7 @@
 """What every query is: a node of an immutable tree that matches and scores the documents of a segment."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -85,6 +85,10 @@ class Query(ABC):
 
     def children(self) -> "tuple[Query, ...]":
         """The queries right below."""
+        return ()
+
+    def scored_by(self) -> Iterable[tuple[str, str]]:
+        """(path, term): what it, without the queries below, is known to score by the statistics of."""
         return ()
 
     def listed(self, searcher: "Searcher") -> "tuple[Longs, Floats] | None":

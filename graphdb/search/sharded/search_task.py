@@ -8,7 +8,8 @@ import orjson
 
 from graphdb.search.multi import Searchers, Target, prepare
 from graphdb.search.multi.prepared import DEFAULT_OPTIONS
-from graphdb.search.query import QueryContext, Searcher
+from graphdb.search.query import QueryContext, ShardSearcher
+from graphdb.search.query.tree import walk
 from graphdb.search.results.search import SearchOptions
 from graphdb.search.results.search_request import RESULT_WINDOW
 
@@ -37,10 +38,12 @@ class SearchTask:
     boost: float = 1.0
     window: int = RESULT_WINDOW
 
-    def run(self, searcher: Searcher, context: QueryContext) -> SearchPart:
+    def run(self, searcher: ShardSearcher, context: QueryContext) -> SearchPart:
         """Errors: SearchError, AllFailed."""
         target = Target(searcher, context, self.filter, self.boost, self.window)
-        answer = prepare(self.body, [target], Searchers(), self.options).run()
+        prepared = prepare(self.body, [target], Searchers(), self.options)
+        searcher.learn(term for query in walk(prepared.request.query) for term in query.scored_by())
+        answer = prepared.run()
         hits = [orjson.dumps(hit) for hit in answer["hits"].pop("hits")]
         is_first = searcher.peers is None or searcher.peers.number == 0
         return SearchPart(hits, answer if is_first else None)

@@ -9,7 +9,8 @@ from pyoxigraph import NamedNode
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import HistoryForgotten, IndexNotReached, LimitExceeded
 from graphdb.history.asked import EVERYTHING, AskedChanges
-from graphdb.history.pages import At, Difference, HistoryPage, PageRequest
+from graphdb.history.moments import Moment
+from graphdb.history.pages import Difference, HistoryPage, PageRequest
 from graphdb.model import Author, Interface
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
@@ -55,8 +56,8 @@ async def told(shard: Shard, visibility: Visibility) -> list[tuple[int, list[str
 async def difference(
     shard: Shard, since: int, visibility: Visibility, until: int | None = None
 ) -> Difference:
-    end = None if until is None else At(str(until), until)
-    return await shard.node.history.difference(EVERYTHING, At(str(since), since), end, visibility)
+    end = None if until is None else Moment(str(until), until)
+    return await shard.node.history.difference(EVERYTHING, Moment(str(since), since), end, visibility)
 
 
 async def test_who_wrote_what(shard: Shard) -> None:
@@ -138,7 +139,7 @@ async def test_what_the_past_does_not_have(shard: Shard) -> None:
     with pytest.raises(IndexNotReached):
         await difference(shard, index + 1, FULL_VISIBILITY)
     with pytest.raises(HistoryForgotten):
-        await shard.node.history.difference(EVERYTHING, At("long ago", None, 1), None, FULL_VISIBILITY)
+        await shard.node.history.difference(EVERYTHING, Moment("long ago", None, 1), None, FULL_VISIBILITY)
 
 
 async def test_a_difference_that_is_too_large_is_refused(

@@ -193,6 +193,17 @@ def test_the_entry_at_a_time(tmp_path: Path, log: FileLog, past: PastLog) -> Non
     assert past.index_at(1, COUNT) is None
 
 
+def test_files_that_are_gone_are_let_go(tmp_path: Path, log: FileLog, past: PastLog) -> None:
+    expected = [change for number in range(1, COUNT + 1) for change in told(number)]
+    for compacted in (0, 100, 200, COUNT):
+        log.truncate_before(compacted)
+        if compacted == 200:
+            compress_all(tmp_path / HISTORY)
+        assert short(past.changes_between(1, COUNT)) == expected
+        past.rest()
+        assert not [path for path in Path("/proc/self/fd").iterdir() if HISTORY in str(path.resolve())]
+
+
 def test_damage_is_noticed(tmp_path: Path, log: FileLog) -> None:
     log.truncate_before(COUNT)
     compress_all(tmp_path / HISTORY)

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Timer
 
 import duckdb
 import pytest
@@ -64,7 +66,9 @@ class Divided:
         """A query in a state, by default the present one."""
         cursor = self.view.cursor()
         cursor.execute("BEGIN")
-        return self.shards.begin(cursor, self.index if index is None else index, HANG_S)
+        query = self.shards.asked(cursor, HANG_S, lambda: None)
+        query.begin(self.index if index is None else index, HANG_S)
+        return query
 
     def counts(self) -> list[tuple[int, int, int]]:
         """The quads of each shard, and whose they are, in the present state."""
@@ -116,8 +120,8 @@ def test_after_a_large_change_shards_are_filled_anew(
 def test_a_lost_shard_is_made_again_alone(divided: Divided) -> None:
     check(divided, QUADS)
     divided.processes.last(1).kill()
-    with pytest.raises((ShardLost, ShardsAway)):
-        divided.begun()
+    with suppress(ShardLost, ShardsAway):  # unless it was noticed before, and there is another one already
+        divided.begun().end()
     divided.shards.look()
     divided.add(10)
     deadline = time.monotonic() + HANG_S
@@ -125,6 +129,17 @@ def test_a_lost_shard_is_made_again_alone(divided: Divided) -> None:
         time.sleep(0.01)
     check(divided, QUADS + 10)
     assert [len(divided.processes.started[number]) for number in range(SHARDS)] == [1, 2, 1]
+
+
+def test_a_shard_that_does_not_answer_is_not_waited_for(divided: Divided) -> None:
+    check(divided, QUADS)
+    hung = divided.processes.last(2)
+    with hung.shard._changed:  # as a process on a machine that is cut off
+        query = divided.shards.asked(divided.view.cursor(), HANG_S, lambda: None)
+        with pytest.raises(ShardsAway, match="does not answer"):
+            query.begin(divided.index, 0.1)
+    query.end()
+    check(divided, QUADS)
 
 
 def test_a_query_has_one_state(divided: Divided) -> None:
@@ -159,6 +174,19 @@ def test_an_interrupted_query_ends(divided: Divided) -> None:
         query.perform(Compute("t", "SELECT count(*) AS c0 FROM range(1000000000000) a"))
     query.end()
     check(divided, QUADS)
+
+
+def test_a_query_that_waits_for_a_state_is_interrupted(divided: Divided) -> None:
+    check(divided, QUADS)
+    query = divided.shards.asked(divided.view.cursor(), HANG_S, lambda: None)
+    began = time.monotonic()
+    timer = Timer(0.2, query.interrupt)
+    timer.start()
+    with pytest.raises(ShardsAway):
+        query.begin(divided.index + 1, HANG_S)
+    assert time.monotonic() - began < HANG_S
+    query.end()
+    assert all(len(started) == 1 for started in divided.processes.started.values()), "none is killed for it"
 
 
 def test_shards_of_a_view_that_goes_away_answer_nothing(divided: Divided) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from graphdb.errors import (
     QueryTimeout,
 )
 from graphdb.history.moments import Moment, read_moment
+from graphdb.history.places import HISTORY
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from graphdb.timestamps import iso_timestamp
@@ -35,9 +37,12 @@ EVERYBODY = Visibility(default_graph=True, patterns=frozenset({"*"}))
 
 
 @asynccontextmanager
-async def node(directory: Path, *, keep_bytes: int = 1 << 30, **history: Any) -> AsyncIterator[Shard]:
-    """A node without readers, which keeps so much of its log."""
-    log = UpdateLog(str(directory / "log"), SMALL_LOG, keep_bytes=keep_bytes)
+async def node(
+    directory: Path, *, keep_bytes: int = 1 << 30, has_history: bool = False, **history: Any
+) -> AsyncIterator[Shard]:
+    """A node without readers, which keeps so much of its log; the rest in its history, if it has one."""
+    config = replace(SMALL_LOG, history=str(directory / HISTORY)) if has_history else SMALL_LOG
+    log = UpdateLog(str(directory / "log"), config, keep_bytes=keep_bytes)
     shard = Shard.standalone(
         Settings.model_validate({"server": {"data_dir": directory}, "history": history}),
         LogClient(answering(log.endpoint())),
@@ -159,6 +164,21 @@ async def test_what_the_log_has_no_longer(tmp_path: Path) -> None:
             except HistoryForgotten as forgotten:
                 oldest = forgotten.oldest_index
         assert await count(shard, at(last)) == 12
+
+
+async def test_what_compaction_took_from_the_log_is_in_the_history(tmp_path: Path) -> None:
+    async with node(tmp_path, keep_bytes=0, has_history=True) as shard:
+        indexes = [await insert(shard, number, "x" * 40_000) for number in range(12)]
+        for _ in range(int(HANG_S / 0.05)):
+            if (await shard.node.parts.log.status()).first_index > indexes[2]:
+                break
+            await asyncio.sleep(0.05)
+        for is_compressed in (False, True):
+            if is_compressed:
+                await asyncio.to_thread(shard.node.parts.history_keeper.tend)
+            for number in (1, 4, 11):
+                assert await count(shard, at(indexes[number])) == number + 1
+        assert {path.suffix for path in (tmp_path / HISTORY).iterdir()} == {".history"}
 
 
 async def test_limits(tmp_path: Path) -> None:
