@@ -28,6 +28,7 @@ _STEP_S = 0.25  # between two looks whether the view goes away
 _OUTCOMES_MAX = 256
 _AGAIN_S, _AGAIN_S_MAX = 0.2, 10.0  # between two attempts
 _TELL_S = 30.0  # without an answer, until it is said
+_CLOSING_S = 1.0
 _LOG_INDEX = "SELECT value::BIGINT FROM meta WHERE key = 'log_index'"
 
 
@@ -187,8 +188,10 @@ class _Follower:
         return self._cursor is not None
 
     def close(self) -> None:
-        self._thread.join(_AGAIN_S_MAX)
+        self._thread.join(_CLOSING_S)
         if self._process is not None:
+            with suppress(ShardLost, TimeoutError):
+                self._call("close").value(_CLOSING_S)  # it deletes its database
             self._process.kill()
 
     def _run(self) -> None:
