@@ -35,11 +35,13 @@ class HistoryKeeper:
         config: History,
         last_index: Callable[[], int],
         kept_from: Callable[[], int | None],
+        has_room: Callable[[], bool],
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        """last_index: of the log; kept_from: see `expired_count`."""
+        """last_index: of the log; kept_from: see `expired_count`; has_room: whether the disk is not full."""
         self._directory, self._config = data_dir / HISTORY, config
         self._last_index, self._kept_from, self._clock_ms = last_index, kept_from, clock_ms
+        self._has_room = has_room
         self._known: dict[ArchiveName, KeptFile] = {}
 
     async def run(self) -> None:
@@ -58,6 +60,7 @@ class HistoryKeeper:
         for path in self._directory.glob("*.tmp"):
             path.unlink()
         self._delete_doubles()
+        self._give_way()
         for name in archived_names(self._directory):
             if name.suffix == RAW and self._config.keep != "off":
                 self._compress(name)
@@ -70,6 +73,19 @@ class HistoryKeeper:
         for path in self._directory.glob(f"*{COMPRESSED}"):
             with contextlib.suppress(FileNotFoundError):
                 path.with_suffix(RAW).unlink()
+
+    def _give_way(self) -> None:
+        """On a full disk writes come before the past, unless that is to be kept forever."""
+        names = [] if self._config.keep == "forever" else archived_names(self._directory)
+        for name in names:
+            if self._has_room():
+                return
+            logger.warning("the disk is full: the history up to entry %d is deleted", name.last_index)
+            self._delete(name)
+
+    def _delete(self, name: ArchiveName) -> None:
+        (self._directory / str(name)).unlink()
+        RealFileSystem().sync_directory(str(self._directory))
 
     def _compress(self, name: ArchiveName) -> None:
         path = self._directory / str(name)
@@ -84,8 +100,7 @@ class HistoryKeeper:
         files = [*self._known.values()]
         count = expired_count(files, self._config, self._clock_ms(), self._last_index(), self._kept_from())
         for file in files[:count]:
-            (self._directory / str(file.name)).unlink()
-            RealFileSystem().sync_directory(str(self._directory))
+            self._delete(file.name)
 
     def _kept(self, name: ArchiveName) -> KeptFile:
         if (known := self._known.get(name)) is not None:

@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from actors.alerts.alert_service import AlertService
 from actors.columns.client import ColumnClient, ColumnRunner
+from actors.disk_room import DiskRoom
 from actors.history.history_keeper import HistoryKeeper
 from actors.live.change_log import ChangeLog
 from actors.live.hub_making import hub_maker
@@ -184,7 +185,11 @@ class NodeParts:
             settings.server.data_dir, self.current, settings.server.query_timeout_seconds
         )
         self.history_keeper = HistoryKeeper(
-            settings.server.data_dir, settings.history, self.own_progress.snapshot_index, lambda: None
+            settings.server.data_dir,
+            settings.history,
+            self.own_progress.snapshot_index,
+            lambda: None,
+            DiskRoom.of(settings.server).admits,
         )
         self.running = RunningQueries()
         self.runner = QueryRunner(readers, settings.security, self.running)

@@ -1,5 +1,6 @@
 """A node keeps its past: over compaction, compression, backup and restore."""
 
+from collections.abc import Callable
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -58,8 +59,10 @@ def told(data_dir: Path, last_index: int) -> list[ChangeSet]:
     return found
 
 
-def keeper(data_dir: Path, last_index: int, keep: str = "forever") -> HistoryKeeper:
-    return HistoryKeeper(data_dir, History(keep=keep), lambda: last_index, lambda: None)
+def keeper(
+    data_dir: Path, last_index: int, keep: str = "forever", has_room: Callable[[], bool] = lambda: True
+) -> HistoryKeeper:
+    return HistoryKeeper(data_dir, History(keep=keep), lambda: last_index, lambda: None, has_room)
 
 
 async def test_nothing_is_lost_by_compaction_and_little_room_is_taken(tmp_path: Path) -> None:
@@ -98,6 +101,20 @@ async def test_what_is_kept_no_longer_goes_the_oldest_first(tmp_path: Path) -> N
     assert not [*(tmp_path / HISTORY).iterdir()]
     with closing(PastLog(tmp_path)) as past:
         assert past.first_index(index) > first_index
+
+
+async def test_on_a_full_disk_the_oldest_goes_until_there_is_room(tmp_path: Path) -> None:
+    index = await write(tmp_path, 1, 40)
+    names = sorted(path.stem for path in (tmp_path / HISTORY).iterdir())
+    keeper(tmp_path, index, "forever", lambda: False).tend()
+    assert sorted(path.stem for path in (tmp_path / HISTORY).iterdir()) == names
+    looks = iter([False, False, True])
+    keeper(tmp_path, index, "90d", lambda: next(looks)).tend()
+    assert sorted(path.stem for path in (tmp_path / HISTORY).iterdir()) == names[2:]
+    with closing(PastLog(tmp_path)) as past:
+        first_index = past.first_index(index)
+        assert first_index > 1
+        assert len([*past.changes_between(first_index, index)]) == index + 1 - first_index
 
 
 async def test_a_crash_while_it_compresses_leaves_nothing_behind(tmp_path: Path) -> None:
