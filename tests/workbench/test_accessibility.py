@@ -70,6 +70,9 @@ _VIEWS = {
     "alerts": ("live?tab=alerts", ".state"),
     "validate": ("data?tab=validate", ".card select"),
     "graphs": ("data?tab=graphs", ".graph-row"),
+    "history": (f"explore?iri={_ADA}&view=history", ".changed .added"),
+    "difference": (f"changes?resource={_ADA}&from=1&to=0", ".changed .removed, .state"),
+    "past": (f"{_query(_PLACES, 'table')}&as_of=1", ".as-of-told:not(:empty)"),
 }
 
 

@@ -7,7 +7,7 @@ from tests.support.service import Service
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
-PAGES = ["query", "explore", "search", "live", "data", "service", "about"]
+PAGES = ["query", "explore", "search", "live", "changes", "data", "service", "about"]
 
 
 def test_it_opens(museum: Service, page: Chromium) -> None:

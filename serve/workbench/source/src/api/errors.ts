@@ -44,6 +44,8 @@ export function whatToDo(error: unknown): string | null {
     case 404: return null;
     case 406: return "Choose another format.";
     case 408: case 504: return "Send it again.";
+    case 410: return typeof error.body.oldest_index === "number"
+      ? `Ask for log index ${error.body.oldest_index} or later: older changes are no longer kept (history.keep).` : null;
     case 413: return "Send it in smaller parts, or raise server.max_body_bytes.";
     case 429: return `Too many failed attempts from your address.${again}`;
     case 503: return /time limit|longer than|timeout/i.test(error.message)

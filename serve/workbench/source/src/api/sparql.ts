@@ -5,6 +5,11 @@ import type { Row, Term } from "./terms";
 
 export interface Selected { vars: string[]; rows: Row[]; index: number | null }
 
+/** The body of a request to /sparql. asOf: a log index or a time, whose state is asked; null: the present. */
+export function queryBody(query: string, asOf: string | null, further: Record<string, string> = {}): URLSearchParams {
+  return new URLSearchParams({ query, ...(asOf === null ? {} : { as_of: asOf }), ...further });
+}
+
 /** The rows of a SELECT, whole. For the page's own questions; the query page reads its answers piece by piece. */
 export async function select(query: string, signal?: AbortSignal): Promise<Selected> {
   const answer = await graph("/sparql", {

@@ -9,6 +9,7 @@ export const PAGES: readonly PageEntry[] = [
   { id: "explore", title: "Explore", icon: "graph", load: () => import("../pages/explore/page") },
   { id: "search", title: "Search", icon: "search", load: () => import("../pages/search/page") },
   { id: "live", title: "Live", icon: "live", load: () => import("../pages/live/page") },
+  { id: "changes", title: "Changes", icon: "history", load: () => import("../pages/changes/page") },
   { id: "data", title: "Data", icon: "data", load: () => import("../pages/data/page") },
   { id: "service", title: "Service", icon: "service", load: () => import("../pages/service/page") },
   { id: "graphql", title: "GraphiQL", icon: "service", load: () => import("../pages/service/graphql"), hidden: true },

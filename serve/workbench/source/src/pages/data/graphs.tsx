@@ -7,10 +7,10 @@ import { written } from "../../api/terms";
 import { linkTo } from "../../app/router";
 import { Button, Input, Menu, MenuItem } from "../../ui/controls";
 import { confirm, toast } from "../../ui/dialog";
+import { downloadFrom } from "../../ui/download";
 import { Empty, Fault, Loading } from "../../ui/states";
 import { countOf } from "../service/figures";
 import { FORMATS } from "./formats";
-import { download } from "./uploads";
 
 interface Graph { iri: string | null; isBlank: boolean; triples: number }
 const SHOWN_MAX = 500;
@@ -37,7 +37,7 @@ export function Graphs({ isShown }: { isShown: boolean }) {
   const save = (one: Graph | "all", type: string) => {
     const path = one === "all" ? "?dataset=all" : one.iri === null ? "?default" : `?graph=${encodeURIComponent(one.iri)}`;
     const name = (one === "all" ? "everything" : one.iri?.split(/[/#:]/).findLast(Boolean) ?? "default").replace(/[^\w.-]/g, "_").slice(0, 80);
-    download(`/data${path}`, type, `${name}.${ENDING[type]}`).catch(said);
+    downloadFrom(`/data${path}`, type, `${name}.${ENDING[type]}`).catch(said);
   };
   const clear = async (one: Graph) => {
     if (!await confirm("Clear this graph?", <>All {countOf(one.triples)} triples of {one.iri === null ? "the default graph" : <b>{one.iri.slice(0, 300)}</b>} are removed. The graph stays, empty.</>, "Clear")) return;

@@ -1,7 +1,6 @@
 /** Files that are dropped or chosen: sent one after the other, each with its progress, and what is wrong in it. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ServiceError } from "../../api/errors";
-import { graph } from "../../api/service";
 import { Cancelled, upload, type Sending } from "../../api/upload";
 import { Button, Check, Field, Input, Select } from "../../ui/controls";
 import { confirm, toast } from "../../ui/dialog";
@@ -146,13 +145,4 @@ function Lines({ excerpt }: { excerpt: Excerpt }) {
       ))}
     </pre>
   );
-}
-
-/** Stores the body of an answer as a file of the user. */
-export async function download(path: string, accept: string, name: string): Promise<void> {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(await (await graph(path, { headers: { Accept: accept } })).blob());
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

@@ -14,15 +14,18 @@ import { Empty, Fault, Loading } from "../../ui/states";
 import { mayShowImage, TermView } from "../../ui/term";
 import { checkResource, forgetShapes, type Finding } from "./checks";
 import { changeValue, ValueForm } from "./edit";
+import { ResourceHistory } from "./history";
 import { LazyGraph } from "./lazy-graph";
 import { PlacesMap } from "./places-map";
 import { PAGE, picturesOf, readDocuments, readIncoming, readPlaces, readResource, readValues, VALUES_MAX, type Group, type Value } from "./resource-data";
 
 const SHOWN = 6; // values of one property that are shown at first
 const MORE = 50; // that are read with each click after that
+const VIEWS = [{ id: "properties", text: "Properties", icon: "table" }, { id: "graph", text: "Graph", icon: "graph" }, { id: "history", text: "History", icon: "history" }] as const;
 
 export function ResourcePage({ node }: { node: string }) {
-  const view = place.value.parameters.get("view") === "graph" ? "graph" : "properties";
+  const asked = place.value.parameters.get("view");
+  const { id: view, text: viewName } = VIEWS.find((one) => one.id === asked) ?? VIEWS[0];
   const read = useAsked((signal) => readResource(node, signal), [node]);
   const resource = read.value;
   useEffect(() => {
@@ -55,21 +58,22 @@ export function ResourcePage({ node }: { node: string }) {
         </div>
         <a class="button" href={linkTo.query(query)}><Icon name="query" />Query</a>
       </header>
-      <Tabs label="Views" items={[{ id: "properties", text: "Properties", icon: "table" }, { id: "graph", text: "Graph", icon: "graph" }]} value={view} panel="resource-view"
-        onPick={(id) => go("explore", { iri: node, view: id === "graph" ? "graph" : undefined }, true)} />
-      <div id="resource-view" role="tabpanel" class={view === "graph" ? "graph-frame card" : "resource-body"} aria-label={view === "graph" ? "Graph" : "Properties"}>
+      <Tabs label="Views" items={VIEWS} value={view} panel="resource-view"
+        onPick={(id) => go("explore", { iri: node, view: id === VIEWS[0].id ? undefined : id }, true)} />
+      <div id="resource-view" role="tabpanel" class={view === "graph" ? "graph-frame card" : view === "history" ? "stack" : "resource-body"} aria-label={viewName}>
         {view === "graph" ? <LazyGraph key={node} start={node} triples={NONE} label={`Graph around ${name}`} onOpen={(one) => go("explore", { iri: one })} />
-          : read.error ? <Fault error={read.error} again={read.again} />
-            : !resource ? <Loading what="Reading its properties" />
-              : <>
-                <div class="stack grow"><Properties node={node} groups={resource.groups} graphs={resource.graphs} types={resource.types} again={read.again} /><Incoming node={node} /></div>
-                <aside class="resource-aside stack" aria-label="More about it">
-                  {!canShow && picture[0] && <Picture address={picture[0]} />}
-                  <PlacesCard node={node} />
-                  <GraphsCard graphs={resource.graphs} />
-                  <SearchCard node={node} />
-                </aside>
-              </>}
+          : view === "history" ? <ResourceHistory node={node} />
+            : read.error ? <Fault error={read.error} again={read.again} />
+              : !resource ? <Loading what="Reading its properties" />
+                : <>
+                  <div class="stack grow"><Properties node={node} groups={resource.groups} graphs={resource.graphs} types={resource.types} again={read.again} /><Incoming node={node} /></div>
+                  <aside class="resource-aside stack" aria-label="More about it">
+                    {!canShow && picture[0] && <Picture address={picture[0]} />}
+                    <PlacesCard node={node} />
+                    <GraphsCard graphs={resource.graphs} />
+                    <SearchCard node={node} />
+                  </aside>
+                </>}
       </div>
     </div>
   );

@@ -11,6 +11,7 @@ import type { Mark } from "../../ui/editor";
 import { Icon } from "../../ui/icons";
 import { Editor } from "../../ui/lazy-editor";
 import { format, formOf } from "../../ui/sparql-language";
+import { AsOf } from "./as-of";
 import { complete } from "./complete";
 import { ASK_FROM, losses } from "./destroys";
 import { Results } from "./panel";
@@ -22,7 +23,10 @@ const SPLIT = "graphdb.query.split";
 export default function QueryPage() {
   const [saving, setSaving] = useState(false);
   const [wrong, setWrong] = useState<Mark | null>(null); // while writing
+  const [isAsking, setAsking] = useState(false); // for a state of the past
   const own = tab.value;
+  const asOf = own.asOf ?? null;
+  const showsAsOf = isAsking || asOf !== null;
   const running = run.value?.state === "running";
   const kind = formOf(own.text);
 
@@ -34,6 +38,7 @@ export default function QueryPage() {
     const same = tabs.peek().find((one) => one.text === text);
     if (same) open.value = same.id; else openTab(text, parameters.get("name") ?? undefined);
     if (parameters.get("view")) change(open.peek(), { view: parameters.get("view")! });
+    change(open.peek(), { asOf: parameters.get("as_of") });
     if (parameters.get("run") === "1" && formOf(text) !== "UPDATE") void start(open.peek(), text);
     go("query", {}, true);
   });
@@ -43,6 +48,16 @@ export default function QueryPage() {
     if (!text.trim()) return;
     if (formOf(text) === "UPDATE" && !(await mayApply(text))) return;
     await start(id, text);
+  };
+  const again = () => {
+    const { id, text } = tab.peek();
+    if (text.trim() && formOf(text) !== "UPDATE") void start(id, text);
+  };
+  const toggleAsOf = () => {
+    setAsking(!showsAsOf);
+    if (asOf === null) return;
+    change(own.id, { asOf: null });
+    again();
   };
   const escape = () => cancel(tab.peek().id);
   useEffect(() => {
@@ -56,7 +71,7 @@ export default function QueryPage() {
   }, []);
 
   const share = async () => {
-    const address = `${location.origin}/${href("query", { query: own.text, view: own.view, run: "1" })}`;
+    const address = `${location.origin}/${href("query", { query: own.text, view: own.view, as_of: asOf ?? undefined, run: "1" })}`;
     try { await navigator.clipboard.writeText(address); toast("The link is in the clipboard."); } catch { toast(<>Copy this link: <code>{address}</code></>, "info"); }
   };
   const fault = run.value?.error instanceof ServiceError && run.value.text === own.text && run.value.error.place
@@ -84,6 +99,7 @@ export default function QueryPage() {
         <section class="qeditor" aria-label="Editor">
           <Editor key={own.id} label="Query" value={own.text} onChange={(text) => change(own.id, { text })} onRun={() => void execute()} onEscape={escape}
             fault={fault} check={faultIn} onChecked={setWrong} complete={complete} hint="SELECT * WHERE { ?subject ?predicate ?object } LIMIT 10" />
+          {showsAsOf && <AsOf key={own.id} asOf={asOf} newestSeen={run.value?.answer?.index ?? 0} isUpdate={kind === "UPDATE"} onPick={(to) => { setAsking(true); change(own.id, { asOf: to }); }} onSettled={again} />}
           <div class="qbar">
             {running
               ? <Button kind="danger" icon="stop" onClick={escape} title="Cancel (Escape)">Cancel</Button>
@@ -91,6 +107,7 @@ export default function QueryPage() {
                   title={kind === "UPDATE" && !mayWrite.value ? "You may not change data" : "Run (Ctrl-Enter)"}>{kind === "UPDATE" ? "Apply update" : "Run"}</Button>}
             {!wrong && <span class="qkeys muted small"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>}
             <span class="qwrong grow small truncate" role="status" title={wrong?.message}>{wrong && !fault && <><b>Line {wrong.line}, column {wrong.column}</b> {wrong.message}</>}</span>
+            <Button kind="quiet" icon="clock" pressed={showsAsOf} title="Query a state of the past" onClick={toggleAsOf} />
             <Button kind="quiet" icon="format" title="Format the query" onClick={() => change(own.id, { text: format(own.text) })} />
             <Button kind="quiet" icon="share" title="Copy a link to this query and view" onClick={() => void share()} />
             <Button kind="quiet" icon="save" title="Save the query in the service (Ctrl-S)" onClick={() => setSaving(true)} />

@@ -3,6 +3,7 @@ import type { ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { planOf, type Plan } from "../../api/check";
 import { graph, graphJson } from "../../api/service";
+import { queryBody } from "../../api/sparql";
 import { isGeometry, isNumeric, written, type Term } from "../../api/terms";
 import { declaredPrefixes, labels, loadLabels, loadVocabulary } from "../../api/vocabulary";
 import { Button, Menu, MenuItem, Tabs, type TabItem } from "../../ui/controls";
@@ -27,7 +28,7 @@ export function Results() {
       <header class="rhead">
         <Tabs label="View" look="segments" items={items} value={shown} onPick={(id) => change(tab.value.id, { view: id })} />
         <Status run={current} />
-        {current?.state === "done" && answer?.where && <Engine key={current.queryId} query={current.text} where={answer.where} />}
+        {current?.state === "done" && answer?.where && <Engine key={current.queryId} query={current.text} asOf={current.asOf} where={answer.where} />}
         {answer && answer.form !== "UPDATE" && answer.form !== "ASK" && <Downloads run={current!} />}
       </header>
       <Body run={current} view={shown} />
@@ -62,20 +63,21 @@ function Status({ run: current }: { run: Run | null }) {
       {running && <span class="spinner" aria-label="Running" />}
       {rows && <b>{rows}</b>}
       <span class="muted num">{running ? seconds((performance.now() - current.began) / 1000) : answer ? seconds(answer.seconds) : ""}</span>
-      {answer?.index !== null && answer?.index !== undefined && <span class="muted index" title="The log index of the state that was read">index {answer.index.toLocaleString("en")}</span>}
+      {current.asOf !== null && <span class="badge accent" title="The answer is of a state of the past">as of {answer?.index !== null && answer?.index !== undefined ? `index ${answer.index.toLocaleString("en")}` : current.asOf}</span>}
+      {current.asOf === null && answer?.index !== null && answer?.index !== undefined && <span class="muted index" title="The log index of the state that was read">index {answer.index.toLocaleString("en")}</span>}
       {answer?.cut && <span class="badge warn" title={`The page shows up to ${ROWS_MAX.toLocaleString("en")} rows; a download has all`}>cut</span>}
     </div>
   );
 }
 
 /** Which part of the service has answered; in its menu, why. */
-function Engine({ query, where }: { query: string; where: string }) {
+function Engine({ query, asOf, where }: { query: string; asOf: string | null; where: string }) {
   const [plan, setPlan] = useState<Plan | null>(null);
   useEffect(() => {
     const stop = new AbortController();
-    planOf(query, stop.signal).then(setPlan, () => undefined); // nothing is missed without it
+    planOf(query, asOf, stop.signal).then(setPlan, () => undefined); // nothing is missed without it
     return () => stop.abort();
-  }, [query]);
+  }, [query, asOf]);
   const name = /^reader/.test(where) ? "reader" : /column/.test(where) ? "column view" : where;
   const reasons = plan?.reasons.length ? plan.reasons : plan ? ["every step of the evaluation yields a row at once"] : [];
   return (
@@ -100,7 +102,7 @@ const seconds = (value: number) => value < 1 ? `${Math.max(1, Math.round(value *
 function Body({ run: current, view }: { run: Run | null; view: string }) {
   const answer = current?.answer ?? null;
   if (!current) return <Empty icon="query" title="No answer yet">Write a query and press <kbd>Ctrl</kbd> <kbd>Enter</kbd>. Completion knows the classes and predicates of your data: press <kbd>Ctrl</kbd> <kbd>Space</kbd>.</Empty>;
-  if (view === "explain") return <Explained text={current.text} />;
+  if (view === "explain") return <Explained text={current.text} asOf={current.asOf} />;
   if (current.state === "failed") return <div class="rpad"><Fault error={current.error} /></div>;
   if (current.state === "cancelled" && !answer?.rows.length) return <Empty icon="stop" title="Cancelled">The service has stopped working on this query.</Empty>;
   if (!answer) return <Loading what="Waiting for the first row" />;
@@ -112,7 +114,7 @@ function Body({ run: current, view }: { run: Run | null; view: string }) {
       <p>{answer.affected ? `Everybody who reads at log index ${answer.index} or later sees the change.` : "The data were already so: nothing has changed."}</p>
     </div>
   );
-  if (view === "raw") return <Raw text={current.text} form={answer.form} />;
+  if (view === "raw") return <Raw text={current.text} asOf={current.asOf} form={answer.form} />;
   if (answer.rows.length === 0) return answer.done ? <Empty icon="table" title="No rows">The query is correct, and nothing in the data fits it.</Empty> : <Loading />;
   if (view === "chart") return <Lazy load={() => import("./chart")} answer={answer} />;
   if (view === "map") return <Lazy load={() => import("./map")} answer={answer} />;
@@ -173,7 +175,7 @@ function Downloads({ run: current }: { run: Run }) {
   const formats = current.answer!.form === "SELECT" ? OF_ROWS : OF_GRAPHS;
   const save = async (format: string) => {
     try {
-      const answer = await graph("/sparql", { method: "POST", body: new URLSearchParams({ query: current.text, format }) });
+      const answer = await graph("/sparql", { method: "POST", body: queryBody(current.text, current.asOf, { format }) });
       download(await answer.blob(), `${tab.value.name.replace(/[^\w-]+/g, "-").toLowerCase() || "query"}.${ENDINGS[format] ?? format}`);
     } catch (error) { toast(String((error as Error).message), "bad"); }
   };
@@ -185,7 +187,7 @@ function Downloads({ run: current }: { run: Run }) {
 }
 
 const RAW_MAX = 400_000;
-function Raw({ text: query, form }: { text: string; form: string }) {
+function Raw({ text: query, asOf, form }: { text: string; asOf: string | null; form: string }) {
   const [format, setFormat] = useState<string>(form === "SELECT" || form === "ASK" ? "json" : "turtle");
   const [found, setFound] = useState<string | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -194,7 +196,7 @@ function Raw({ text: query, form }: { text: string; form: string }) {
     setFound(null);
     setError(null);
     (async () => {
-      const answer = await graph("/sparql", { method: "POST", body: new URLSearchParams({ query, format }), signal: stop.signal });
+      const answer = await graph("/sparql", { method: "POST", body: queryBody(query, asOf, { format }), signal: stop.signal });
       const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
       let all = "";
       for (;;) {
@@ -206,7 +208,7 @@ function Raw({ text: query, form }: { text: string; form: string }) {
       setFound(all);
     })().catch((failure) => { if (!stop.signal.aborted) setError(failure); });
     return () => stop.abort();
-  }, [query, format]);
+  }, [query, asOf, format]);
   const items = (form === "SELECT" || form === "ASK" ? OF_ROWS.filter(([, id]) => form === "SELECT" || id === "json" || id === "xml") : OF_GRAPHS).map(([name, id]) => ({ id, text: name }));
   return (
     <div class="raw">
@@ -227,17 +229,17 @@ interface Explanation {
   evaluation: { outcome: string; error: string | null; rows: number | null; seconds: number; where: string; snapshot_index: number };
 }
 
-function Explained({ text: query }: { text: string }) {
+function Explained({ text: query, asOf }: { text: string; asOf: string | null }) {
   const [found, setFound] = useState<Explanation | null>(null);
   const [error, setError] = useState<unknown>(null);
   useEffect(() => {
     const stop = new AbortController();
     setFound(null);
     setError(null);
-    graphJson<Explanation>("/sparql", { method: "POST", body: new URLSearchParams({ query, explain: "true" }), signal: stop.signal })
+    graphJson<Explanation>("/sparql", { method: "POST", body: queryBody(query, asOf, { explain: "true" }), signal: stop.signal })
       .then(setFound, (failure) => { if (!stop.signal.aborted) setError(failure); });
     return () => stop.abort();
-  }, [query]);
+  }, [query, asOf]);
   if (error) return <div class="rpad"><Fault error={error} /></div>;
   if (!found) return <Loading what="The service evaluates the query and counts" />;
   const { evaluation, classification } = found;

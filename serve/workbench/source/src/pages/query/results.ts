@@ -1,6 +1,7 @@
 /** One answer as it arrives: rows line by line, up to a maximum, or a graph, a boolean, a text. */
 import { graph } from "../../api/service";
-import { indexOf } from "../../api/sparql";
+import { indexOf, queryBody } from "../../api/sparql";
+import { statementOf } from "../../api/statements";
 import type { Row, Term } from "../../api/terms";
 import { formOf, tokens } from "../../ui/sparql-language";
 
@@ -44,13 +45,13 @@ export function projection(text: string): string[] | null {
   return found;
 }
 
-/** Evaluates a query. `progress` is called as rows arrive. Raises ServiceError; an AbortError where it was cancelled. */
-export async function evaluate(text: string, id: string, signal: AbortSignal, progress: (answer: Answer) => void): Promise<Answer> {
+/** Evaluates a query, of the present or of a past state. `progress` is called as rows arrive. Raises ServiceError; an AbortError where it was cancelled. */
+export async function evaluate(text: string, asOf: string | null, id: string, signal: AbortSignal, progress: (answer: Answer) => void): Promise<Answer> {
   const form = formOf(text) ?? "SELECT";
   const began = performance.now();
   const accept = form === "SELECT" ? "application/x-ndjson" : form === "ASK" ? "application/sparql-results+json" : "application/n-triples";
   const answer = await graph("/sparql", {
-    method: "POST", signal, headers: { Accept: accept }, body: new URLSearchParams({ query: text, query_id: id }),
+    method: "POST", signal, headers: { Accept: accept }, body: queryBody(text, asOf, { query_id: id }),
   });
   const made: Answer = {
     form: form === "UPDATE" ? "SELECT" : form, vars: [], rows: [], cut: false, done: false, boolean: null, seconds: 0, index: indexOf(answer), where: answer.headers.get("X-Evaluated"), affected: null, bytes: 0,
@@ -78,7 +79,7 @@ export async function evaluate(text: string, id: string, signal: AbortSignal, pr
     for (const line of lines) {
       if (line === "") continue;
       if (made.rows.length >= ROWS_MAX || (form !== "SELECT" && made.bytes > GRAPH_BYTES_MAX)) { made.cut = true; await reader.cancel(); break reading; }
-      const row = form === "SELECT" ? JSON.parse(line) as Row : tripleOf(line);
+      const row = form === "SELECT" ? JSON.parse(line) as Row : rowOf(line);
       if (row === null) continue;
       if (told === null && form === "SELECT") for (const name in row) order.add(name);
       made.rows.push(row);
@@ -90,36 +91,10 @@ export async function evaluate(text: string, id: string, signal: AbortSignal, pr
   return finish();
 }
 
-const IRI = String.raw`<([^>]*)>`;
-const TERM = String.raw`(?:<[^>]*>|_:[^\s]+|"(?:[^"\\]|\\.)*"(?:\^\^<[^>]*>|@[A-Za-z0-9-]+)?|<<\(.*\)>>)`;
-const LINE = new RegExp(String.raw`^(${TERM})\s+(<[^>]*>)\s+(${TERM})\s*\.\s*$`, "s");
-
-/** One line of N-Triples 1.2 as a row. */
-function tripleOf(line: string): Row | null {
-  const found = LINE.exec(line);
-  return found ? { subject: termOf(found[1]!), predicate: termOf(found[2]!), object: termOf(found[3]!) } : null;
-}
-
-function termOf(text: string): Term {
-  if (text.startsWith("<<(")) {
-    const inner = new RegExp(String.raw`^<<\(\s*(${TERM})\s+(<[^>]*>)\s+(${TERM})\s*\)>>$`, "s").exec(text);
-    return inner ? { type: "triple", value: { subject: termOf(inner[1]!), predicate: termOf(inner[2]!), object: termOf(inner[3]!) } } : { type: "literal", value: text };
-  }
-  if (text.startsWith("<")) return { type: "uri", value: unescaped(new RegExp(IRI).exec(text)![1]!) };
-  if (text.startsWith("_:")) return { type: "bnode", value: text.slice(2) };
-  const end = text.lastIndexOf('"');
-  const value = unescaped(text.slice(1, end));
-  const rest = text.slice(end + 1);
-  if (rest.startsWith("@")) {
-    const [language, direction] = rest.slice(1).split("--");
-    return { type: "literal", value, "xml:lang": language!, ...(direction ? { "its:dir": direction } : {}) };
-  }
-  return rest.startsWith("^^") ? { type: "literal", value, datatype: rest.slice(3, -1) } : { type: "literal", value };
-}
-
-function unescaped(text: string): string {
-  return text.includes("\\") ? text.replace(/\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\(.)/gs, (_, four?: string, eight?: string, one?: string) =>
-    four ?? eight ? String.fromCodePoint(parseInt((four ?? eight)!, 16)) : ({ n: "\n", r: "\r", t: "\t", b: "\b", f: "\f" } as Record<string, string>)[one!] ?? one!) : text;
+/** One line of N-Triples as a row. */
+function rowOf(line: string): Row | null {
+  const found = statementOf(line);
+  return found && { subject: found.subject, predicate: found.predicate, object: found.object };
 }
 
 /** Rows as triples, where three terms of each row can be read as one. */

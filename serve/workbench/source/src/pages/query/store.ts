@@ -6,9 +6,9 @@ import { update } from "../../api/sparql";
 import { formOf } from "../../ui/sparql-language";
 import { evaluate, type Answer } from "./results";
 
-export interface Tab { id: string; name: string; text: string; view: string; saved: string | null }
+export interface Tab { id: string; name: string; text: string; view: string; saved: string | null; /** The state that is queried: a log index or a time; none: the present. */ asOf?: string | null }
 export interface Past { text: string; at: number; seconds: number | null; rows: number | null; failed: boolean }
-export interface Run { state: "running" | "done" | "failed" | "cancelled"; began: number; answer: Answer | null; error: unknown; text: string; queryId: string; stop: AbortController }
+export interface Run { state: "running" | "done" | "failed" | "cancelled"; began: number; answer: Answer | null; error: unknown; text: string; asOf: string | null; queryId: string; stop: AbortController }
 
 const TABS = "graphdb.query.tabs";
 const HISTORY = "graphdb.query.history";
@@ -68,15 +68,16 @@ function remember(entry: Past): void {
   try { localStorage.setItem(HISTORY, JSON.stringify(past.value)); } catch { /* full: it is not kept */ }
 }
 
-/** Runs the text of a tab. An update is applied; asking before is up to the caller. */
+/** Runs the text of a tab: a query in the state that the tab says. An update is applied; asking before is up to the caller. */
 export async function start(id: string, text: string): Promise<void> {
   cancel(id);
   const stop = new AbortController();
-  const own: Run = { state: "running", began: performance.now(), answer: null, error: null, text, queryId: crypto.randomUUID(), stop };
+  const asOf = formOf(text) === "UPDATE" ? null : tabs.peek().find((one) => one.id === id)?.asOf ?? null;
+  const own: Run = { state: "running", began: performance.now(), answer: null, error: null, text, asOf, queryId: crypto.randomUUID(), stop };
   runs.value = new Map(runs.value).set(id, own);
   const isMine = () => runs.value.get(id)?.queryId === own.queryId;
   try {
-    const answer = formOf(text) === "UPDATE" ? await applied(text, stop.signal) : await evaluate(text, own.queryId, stop.signal, (part) => { if (isMine()) put(id, { answer: part }); });
+    const answer = formOf(text) === "UPDATE" ? await applied(text, stop.signal) : await evaluate(text, asOf, own.queryId, stop.signal, (part) => { if (isMine()) put(id, { answer: part }); });
     if (isMine()) put(id, { state: "done", answer });
     remember({ text, at: Date.now(), seconds: answer.seconds, rows: answer.form === "UPDATE" ? answer.affected : answer.rows.length, failed: false });
   } catch (error) {
