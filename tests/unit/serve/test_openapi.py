@@ -268,7 +268,7 @@ def test_errors_are_as_described(
 def test_credentials_are_described_where_they_are_needed(tmp_path: Path, document: dict[str, Any]) -> None:
     assert "security" not in document
     app = build_app(MemoryBackend(), settings_of(tmp_path))
-    with serving(app) as url, httpx.Client(base_url=url, trust_env=False) as client:
+    with serving(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
         for path in ("/openapi.json", "/docs", "/docs/docs.js"):
             assert client.get(path).status_code == 401
             assert client.get(path, headers=key("stranger")).status_code == 403
