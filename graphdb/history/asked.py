@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from graphdb.model import ChangeSet, GraphName, NamedGraph
-from graphdb.transactions.read_set import ReadPattern
+from graphdb.transactions.read_set import ReadPattern, terms_of_triple
 
 __all__ = ["EVERYTHING", "AskedChanges", "Term"]
 
@@ -43,6 +43,7 @@ class AskedChanges:
             return (pattern,)
         places = [replace(pattern, graph=self.resource), replace(pattern, object=self.resource)]
         places.append(replace(pattern, subject=self.resource))
+        places.append(replace(pattern, within=self.resource))
         if isinstance(self.resource, NamedNode):
             places.append(replace(pattern, predicate=self.resource))
         return tuple(places)
@@ -79,11 +80,5 @@ EVERYTHING = AskedChanges()
 
 
 def _terms(quad: Quad) -> Iterator[Term | GraphName]:
-    yield from _terms_of(quad.triple)
+    yield from terms_of_triple(quad.triple)
     yield quad.graph_name
-
-
-def _terms_of(triple: Triple) -> Iterator[Term]:
-    yield from (triple.subject, triple.predicate, triple.object)
-    if isinstance(triple.object, Triple):
-        yield from _terms_of(triple.object)

@@ -194,7 +194,9 @@ _ANY = Quad(NamedNode("urn:any"), NamedNode("urn:any"), NamedNode("urn:any"))
 
 
 def _encode_pattern(pattern: ReadPattern) -> list[Any]:
-    """The pattern as a quad in which any term stands for None, and which terms those are."""
+    """The pattern as a quad in which any term stands for None, and which terms those are; `within`, if it has
+    that.
+    """
     graph = _ANY.graph_name if pattern.graph is None else pattern.graph
     quad = Quad(
         pattern.subject or _ANY.subject,
@@ -203,11 +205,12 @@ def _encode_pattern(pattern: ReadPattern) -> list[Any]:
         graph,
     )
     given = (pattern.subject, pattern.predicate, pattern.object, pattern.graph)
-    return [_lines([quad]).decode(), [term is not None for term in given]]
+    encoded = [_lines([quad]).decode(), [term is not None for term in given]]
+    return encoded if pattern.within is None else [*encoded, str(pattern.within)]
 
 
 def _decode_pattern(encoded: Any) -> ReadPattern:
-    line, given = encoded
+    line, given, *within = encoded
     [quad] = parse_lines(line.encode())
     has_subject, has_predicate, has_object, has_graph = given
     return ReadPattern(
@@ -215,6 +218,7 @@ def _decode_pattern(encoded: Any) -> ReadPattern:
         quad.predicate if has_predicate else None,
         quad.object if has_object else None,
         quad.graph_name if has_graph else None,
+        node_of_text(within[0]) if within else None,
     )
 
 

@@ -121,12 +121,11 @@ async def open_shard(directory: Path, **sections: dict[str, Any]) -> AsyncIterat
 
 
 @asynccontextmanager
-async def stand_alone(directory: Path) -> AsyncIterator[Shard]:
-    """A started node on a directory, without readers."""
+async def stand_alone(directory: Path, **sections: dict[str, Any]) -> AsyncIterator[Shard]:
+    """A started node on a directory, without readers. sections are those of the configuration."""
     log = UpdateLog(str(directory / "log"), SMALL_LOG)
-    shard = Shard.standalone(
-        Settings(server={"data_dir": directory}), LogClient(answering(log.endpoint())), no_readers()
-    )
+    settings = Settings.model_validate({"server": {"data_dir": directory}, **sections})
+    shard = Shard.standalone(settings, LogClient(answering(log.endpoint())), no_readers())
     try:
         await shard.start()
         yield shard

@@ -18,6 +18,7 @@ PATTERNS = st.builds(
     st.sampled_from([None, P]),
     st.sampled_from([None, A, Literal("x\n", language="en"), Triple(A, P, Literal(1))]),
     st.sampled_from([None, DefaultGraph(), G, BlankNode("g")]),
+    st.sampled_from([None, A, BlankNode("b")]),
 )
 
 

@@ -1,7 +1,7 @@
 """What queries and updates read, as patterns: never less than the truth."""
 
 import pytest
-from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
+from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from graphdb.config.limits import GateLimits
 from graphdb.model import ChangeSet
@@ -92,6 +92,17 @@ def test_the_names_of_graphs() -> None:
     assert reads.is_touched_by(ChangeSet(dropped_graphs=(G,)))
     assert not reads.is_touched_by(ChangeSet(created_graphs=(H,)))
     assert not ReadSet([ReadPattern(predicate=P)]).is_touched_by(ChangeSet(created_graphs=(G,)))
+
+
+def test_what_is_within_a_triple_term() -> None:
+    inner = Triple(A, P, Literal(1))
+    spoken_of, twice = Quad(B, P, inner, G), Quad(B, P, Triple(B, P, inner))
+    reads = ReadSet([ReadPattern(within=A)])
+    assert reads.concerns(spoken_of)
+    assert reads.concerns(twice)
+    assert not reads.concerns(Quad(A, P, B))
+    assert not reads.concerns_graph(G)
+    assert not ReadSet([ReadPattern(within=A, graph=H)]).concerns(spoken_of)
 
 
 def test_too_many_patterns_are_everything() -> None:
