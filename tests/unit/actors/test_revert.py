@@ -15,7 +15,7 @@ from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.config.access import Acl
 from graphdb.history.pages import Difference
-from graphdb.model import Author, Interface
+from graphdb.model import Author, Interface, NamedGraph
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from serve.graph_app import build_app
@@ -61,7 +61,7 @@ def stored(shard: Shard) -> set[str]:
     return {str(quad) for quad in shard.node.queries.whole.dataset_quads()}
 
 
-def graphs(shard: Shard) -> set[NamedNode]:
+def graphs(shard: Shard) -> set[NamedGraph]:
     return set(shard.opened().quads.named_graphs())
 
 

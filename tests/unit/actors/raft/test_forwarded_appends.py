@@ -125,5 +125,5 @@ async def test_the_log_keeps_what_any_of_its_views_needs(
 _init = JournalConfig.__init__
 
 
-def _keeping_nothing(self: JournalConfig, **members: Any) -> None:
-    _init(self, **{**members, "keep_bytes": 0})
+def _keeping_nothing(self: JournalConfig, *members: Any, **named: Any) -> None:
+    _init(self, *members, **{**named, "keep_bytes": 0})
