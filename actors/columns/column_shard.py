@@ -111,7 +111,7 @@ class ColumnShard:
             self._clear(threads)
 
     def _clear(self, threads: int) -> None:
-        self.close()
+        self._close()
         directory = self._settings.spill_dir or tempfile.gettempdir()
         prefix = f"{_DIRECTORY}{self._settings.name}-"
         _remove_left(Path(directory), prefix)
@@ -128,7 +128,8 @@ class ColumnShard:
 
     def use_threads(self, threads: int) -> None:
         """As many for its queries from now on."""
-        self._database.execute(f"SET threads = {threads}")
+        with self._writing:
+            self._database.execute(f"SET threads = {threads}")
 
     def take(self, filling: int, table: str, piece: Piece) -> None:
         """Take in a piece of a table (`shard_pieces`), after clear() and before filled()."""
@@ -162,7 +163,17 @@ class ColumnShard:
             self._reach(change.log_index)
 
     def close(self) -> None:
-        """End all queries, and delete the database."""
+        """End all queries, and what is written, and delete the database."""
+        while not self._writing.acquire(timeout=_INTERRUPT_S):
+            if (connection := self._connection) is not None:
+                connection.interrupt()
+        try:
+            self._close()
+        finally:
+            self._writing.release()
+
+    def _close(self) -> None:
+        """While nothing is written: DuckDB does not close a connection that another thread uses."""
         with self._changed:
             self._index = None
             self._changed.notify_all()
@@ -246,18 +257,26 @@ class ColumnShard:
             self._changed.notify_all()
 
     def end(self, query: str) -> None:
-        """The query is over, whatever it does; its tables are deleted."""
+        """The query is over, whatever it does; its tables are deleted. Twice is allowed, also at once: each
+        returns when it is done.
+        """
         with self._changed:  # one that still waits to begin does not
             self._over.append(query)
-            session = self._sessions.pop(query, None)
+            session = self._sessions.get(query)
         if session is None:
             return
         session.is_over = True
         while not session.busy.acquire(timeout=_INTERRUPT_S):
-            session.cursor.interrupt()
-        with suppress(duckdb.Error):
-            session.cursor.execute("ROLLBACK")
-        session.cursor.close()
+            with suppress(duckdb.Error):  # another has just closed it
+                session.cursor.interrupt()
+        try:
+            if query in self._sessions:
+                with suppress(duckdb.Error):
+                    session.cursor.execute("ROLLBACK")
+                session.cursor.close()
+                del self._sessions[query]  # not before: a connection is not closed while its cursor works
+        finally:
+            session.busy.release()
 
     @contextmanager
     def _in(self, query: str) -> Iterator[Any]:
