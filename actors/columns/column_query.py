@@ -14,9 +14,6 @@ from pyoxigraph import NamedNode
 
 from actors.columns.database import Cursors, OpenView
 from actors.columns.protocol import ColumnTask, ViewSettings
-from actors.columns.query_shards import QueryShards, ShardsAway, StatePassed
-from actors.columns.shard_calls import ShardLost
-from actors.columns.shard_set import Asked, ShardSet
 from graphdb.columns.catalog import Catalog, NotKnown
 from graphdb.columns.certain_steps import certain_steps
 from graphdb.columns.compiler import CompiledQuery, compile_query
@@ -25,10 +22,7 @@ from graphdb.columns.estimate import Estimate, estimate, scanned_quads, work_of
 from graphdb.columns.pieces import ending_by
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
 from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
-from graphdb.columns.sharding.cutting import CutLimits, cut
-from graphdb.columns.sharding.moves import carried_out
-from graphdb.columns.values import NotExact
-from graphdb.errors import CorruptionError, GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
+from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
 from graphdb.planning.costs import Way, Work, cheaper
 from graphdb.public_text import without_paths
 from graphdb.rdf.pieces import Sink
@@ -38,7 +32,7 @@ from graphdb.sparql.packing import unpacked, with_literals
 from graphdb.sparql.results import ResultFormat, is_of_lines, write_answer
 from graphdb.sparql.terms import Span
 
-__all__ = ["WHERE", "ColumnQuery", "NotTaken", "Unsuited"]
+__all__ = ["WHERE", "ColumnQuery", "NotTaken", "Unsuited", "first_line"]
 
 WHERE = f"columns (process {os.getpid()})"
 # what may end a query at any row: what the compiler could not know beforehand, a cast of what is no constant
@@ -47,7 +41,6 @@ _MAY_FAIL = re.compile(r"\berror\(|(?:\)|[^0-9]')::(?!VARCHAR)")
 _ROWS_AT_ONCE = 10_000  # fewer than what readers of an answer ask for at a time
 _QUADS_AT_ONCE = 500_000  # of the patterns that are counted in: a microsecond has some 500
 _PLANS_MAX = 256
-_STATES, _ATTEMPTS = 3, 2  # in which shards are asked, and how often in each
 _unpacked = lru_cache(maxsize=256)(unpacked)
 _FORMATS = {fmt.value: fmt for fmt in ResultFormat}
 
@@ -67,18 +60,14 @@ class Unsuited(NotTaken):
 class ColumnQuery:
     """Run it on any thread; interrupt it from any other. It sees one state of the view."""
 
-    def __init__(
-        self, view: OpenView, task: ColumnTask, settings: ViewSettings, shards: ShardSet | None = None
-    ) -> None:
-        self._view, self._settings, self._shards = view, settings, shards
-        self._on_shards: QueryShards | None = None  # while they work for it
+    def __init__(self, view: OpenView, task: ColumnTask, settings: ViewSettings) -> None:
+        self._view = view
         self._task, self._counts, self._keeps = task, settings.counts_without_rows, settings.plans_kept
         self._is_interrupted = self._is_over = False
         self._has_table = False
         self._ending = Lock()
         self._cursors: Cursors | None = None  # while it runs
         self._work: Work | None = None  # once it is estimated
-        self._catalog: Catalog | None = None  # of the state that it sees, while it runs
         self.where = WHERE
         self.log_index = 0
 
@@ -88,10 +77,12 @@ class ColumnQuery:
             if self._is_over:
                 return
             self._is_interrupted = True
-            if self._cursors is not None:
-                self._cursors.interrupt()
-            if self._on_shards is not None:
-                self._on_shards.interrupt()
+            self._interrupt_work()
+
+    def _interrupt_work(self) -> None:
+        """Holding the lock."""
+        if self._cursors is not None:
+            self._cursors.interrupt()
 
     def at_once(self) -> tuple[int, list[bytes]] | None:
         """The log index and the answer, of a query that is counted in a millisecond or two from what others
@@ -169,8 +160,8 @@ class ColumnQuery:
                 self._check_cost()
                 self._execute(f"EXPLAIN {compiled.sql}")
                 plan = "\n".join(str(row[-1]) for row in self._cursor.fetchall())
-            shards = self._shown_shards(isinstance(compiled, Counted))
-            document = {"path": "columns", "reason": None, **self._found.shown(), **shards, "plan": plan}
+            more = self._shown_more(isinstance(compiled, Counted))
+            document = {"path": "columns", "reason": None, **self._found.shown(), **more, "plan": plan}
         except NotTaken as reason:
             document = {"path": "reader", "reason": str(reason), "plan": None}
         except Exception as error:
@@ -220,17 +211,11 @@ class ColumnQuery:
 
     def _settled(self) -> CompiledQuery | Counted:
         """What is to be executed in the state that the query sees from now on."""
-        for left in reversed(range(_STATES)):
-            compiled = self._compiled()
-            if isinstance(compiled, Counted):
-                return compiled
-            try:
-                return self._divided(compiled, may_pass=left > 0)
-            except StatePassed:  # the next state, in which this SQL is not right
-                cursors, self._cursors = self._cursors, None
-                if cursors is not None:
-                    cursors.close()
-        raise AssertionError
+        return self._compiled()
+
+    def _shown_more(self, is_counted: bool) -> dict[str, Any]:
+        """For `explained`."""
+        return {}
 
     def _compiled(self) -> CompiledQuery | Counted:
         self._check()
@@ -270,7 +255,6 @@ class ColumnQuery:
         self.log_index, catalog = self._view.begin(self._cursors)
         if self._is_united(catalog):
             raise Unsuited("the default graph is the union of all graphs, and there are named graphs")
-        self._catalog = catalog
         return catalog
 
     def _planned(self, catalog: Catalog) -> CompiledQuery | Counted:
@@ -294,78 +278,6 @@ class ColumnQuery:
         if not self._has_dataset:
             self._work = replace(self._work, least=certain_steps(query, catalog))
         raise self._unsuited(because)
-
-    # Shards
-
-    def _divided(self, compiled: CompiledQuery, *, may_pass: bool) -> CompiledQuery:
-        """The query over what its shards have done for it, or, where they do not, over the view itself.
-
-        Raises StatePassed if may_pass, QueryTimeout.
-        """
-        if self._shards is None:
-            return compiled
-        reason = self._view_because(self._shards)
-        for _ in range(_ATTEMPTS if reason is None else 0):
-            try:
-                found = self._over_shards(self._shards)
-                self.where = f"{WHERE}, {self._shards.count} shards"
-                return found
-            except ShardLost as lost:
-                self._shards.look()
-                reason = f"a column shard is lost: {lost}"
-            except StatePassed as passed:
-                if may_pass:
-                    raise
-                reason = str(passed)
-            except (ShardsAway, NotExact) as other:
-                reason = str(other)
-                break
-            except (duckdb.Error, MemoryError, UnavailableError, CorruptionError) as error:
-                self._check()
-                reason = f"a column shard failed: {_first_line(error)}"
-                break
-        assert reason is not None
-        self._shards.note(self._asked_key, reason)
-        return compiled
-
-    def _view_because(self, shards: ShardSet) -> str | None:
-        """Why the view is to answer by itself, before any shard is asked."""
-        assert self._catalog is not None
-        quads, least = scanned_quads(self._query(), self._catalog), self._settings.shards_min_quads
-        if quads < least:
-            return f"it reads predicates of {quads} quads, and columns.shards_min_quads is {least}"
-        return shards.away()
-
-    def _over_shards(self, shards: ShardSet) -> CompiledQuery:
-        """Raises ShardsAway, ShardLost, NotExact, QueryTimeout, and what the shards raise."""
-        assert self._catalog is not None
-        wait_s = self._settings.wait_seconds
-        asked = shards.asked(self._cursor, wait_s, self._check)
-        self._has_table = True  # its tables are deleted with the cursor
-        with self._ending:
-            self._on_shards = asked
-        try:
-            self._check()
-            asked.begin(self.log_index, wait_s)
-            plan = cut(self._query(), self._dataset, self._catalog, shards.count, CutLimits(), has_quads=True)
-            compiled = carried_out(plan, asked)
-            shards.note(self._asked_key, Asked(asked.moves, asked.moved_rows))
-            return compiled
-        finally:
-            with self._ending:
-                self._on_shards = None
-            asked.end()
-
-    def _shown_shards(self, is_counted: bool) -> dict[str, Any]:
-        """For `explained`: how many would be asked, or why none are; and what they did the last time."""
-        if self._shards is None:
-            return {}
-        reason = "it is computed from arrays" if is_counted else self._view_because(self._shards)
-        last = self._shards.outcome(self._asked_key)
-        if isinstance(last, str):
-            reason, last = reason or last, None
-        done = None if last is None else asdict(last)
-        return {"shards": {"count": self._shards.count, "reason": reason, "last": done}}
 
     @property
     def _cursor(self) -> DuckDBPyConnection:
@@ -406,10 +318,10 @@ class ColumnQuery:
         if isinstance(error, NotTaken | GraphDBError) or _is_damage(error):
             return error
         if not has_begun:
-            return NotTaken(f"the column view failed: {_first_line(error)}")
+            return NotTaken(f"the column view failed: {first_line(error)}")
         if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
             return QueryMemoryExceeded("the query took more memory than columns.memory_limit_mb allows")
-        return UnavailableError(f"the column view failed in the midst of the answer: {_first_line(error)}")
+        return UnavailableError(f"the column view failed in the midst of the answer: {first_line(error)}")
 
     def _give_back(self) -> None:
         """Leave the cursors to other queries, as they were."""
@@ -428,7 +340,8 @@ class ColumnQuery:
             self._cursors.close()
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says, in short and without paths."""
     return without_paths((str(error).splitlines() or [type(error).__name__])[0])[:200]
 
 

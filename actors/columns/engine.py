@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import uvloop
 
@@ -28,7 +28,6 @@ from actors.columns.protocol import (
     LogAt,
 )
 from actors.columns.server import ColumnServer
-from actors.columns.shard_set import ShardSet
 from actors.columns.view_keeper import ViewKeeper
 from actors.disk_room import DiskRoom
 from actors.log.client import LogClient
@@ -38,9 +37,12 @@ from actors.wire.client import WireClient
 from actors.wire.messages import Done
 from graphdb.errors import LogUnavailable, OutcomeUnknown, UnavailableError
 
+if TYPE_CHECKING:  # only the process of a view that is divided loads what shards need
+    from actors.columns.shard_set import ShardSet
+
 __all__ = ["Divide", "run_engine"]
 
-Divide: TypeAlias = Callable[[EngineSetup], ShardSet | None]
+Divide: TypeAlias = Callable[[EngineSetup], "ShardSet | None"]
 _THREAD_MB = 16  # address space of a thread of DuckDB, which has one for each processor
 
 

@@ -212,7 +212,12 @@ class _Request:
             at = keeper.applied.current
             raise NotTaken(f"the column view is {keeper.state}, at {at}, not yet at {task.min_index}")
         assert keeper.view is not None
-        return ColumnQuery(keeper.view, task, settings, keeper.shards)
+        if keeper.shards is None:
+            return ColumnQuery(keeper.view, task, settings)
+        # at the top, the process of a view without shards would load all that they need
+        from actors.columns.divided_query import DividedQuery
+
+        return DividedQuery(keeper.view, task, settings, keeper.shards)
 
     def _begin(self, log_index: int, work: Work | None) -> None:
         """On the query's thread."""

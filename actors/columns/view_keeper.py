@@ -7,13 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
 from actors.columns.database import OpenView, ViewFiles
 from actors.columns.protocol import Load
-from actors.columns.shard_set import ShardSet
 from actors.disk_room import DiskRoom
 from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
@@ -24,6 +23,9 @@ from graphdb.columns.entry_lines import EntryLines
 from graphdb.errors import Overloaded, StorageFull, UnavailableError
 from graphdb.log.views import ViewStatus
 from graphdb.model import LogEntry
+
+if TYPE_CHECKING:  # only the process of a view that is divided loads what shards need
+    from actors.columns.shard_set import ShardSet
 
 __all__ = ["ViewKeeper"]
 
@@ -77,7 +79,7 @@ class _ColumnState:
         if self.shards is not None:
             self.shards.follow(connection)
 
-    def divide(self, shards: ShardSet) -> None:
+    def divide(self, shards: "ShardSet") -> None:
         """Have shards follow from now on."""
         self.shards = shards
         if self.opened is not None:
@@ -153,11 +155,11 @@ class ViewKeeper:
         return self._state.opened
 
     @property
-    def shards(self) -> ShardSet | None:
+    def shards(self) -> "ShardSet | None":
         """None where the view is not divided, or not yet."""
         return self._state.shards
 
-    async def divide(self, shards: ShardSet) -> None:
+    async def divide(self, shards: "ShardSet") -> None:
         """Have shards follow the view, which are closed with this."""
         await self._on_thread(self._state.divide, shards)
 

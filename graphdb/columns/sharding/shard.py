@@ -35,7 +35,6 @@ _ROWS_AT_ONCE: Final = 1 << 18  # of a table that is copied to a shard: some 50 
 _ARRIVING: Final = "arriving"
 _NAMED: Final = "named_ids"
 _MIXED: Final = "mixed_hash"
-_CONCATENATED: Final[Any] = np.ma.concatenate  # numpy does not type it
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,8 @@ def joined(pieces: Sequence[Piece]) -> Piece:
     if len(pieces) == 1:
         return first
     columns = zip(*(piece.arrays for piece in pieces), strict=True)
-    return replace(first, arrays=tuple(map(_CONCATENATED, columns)))
+    concatenated: Any = np.ma.concatenate  # numpy does not type it
+    return replace(first, arrays=tuple(map(concatenated, columns)))
 
 
 def take_piece(
