@@ -18,7 +18,6 @@ from graphdb.model import NamedGraph, node_of_text
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.quad_lines import line_blocks, parse_lines
 from graphdb.rdf.reading import check_guards
-from graphdb.store.distinct_lines import DistinctLines
 from graphdb.store.line_rewriting import Labels, Unusual, check_depth, is_of_lines, rewritten_block
 
 __all__ = ["DocumentLines", "difference", "document_lines", "graph_of_text"]
@@ -62,6 +61,9 @@ def document_lines(
 def _rewritten(
     document: Path, syntax: RdfSyntax, lines: Path, graph: Target, labels: Labels | None
 ) -> DocumentLines:
+    # at the top, every node would load NumPy, which only the process needs that does this
+    from graphdb.store.distinct_lines import DistinctLines
+
     graphs: dict[Target, None] = {}
     with document.open("rb") as file, DistinctLines(lines) as distinct:
         for block in line_blocks(file, _BLOCK_BYTES):
