@@ -1,5 +1,6 @@
 """The nouns that every room shares: the change that a write makes and the log entry that orders it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol, TypeAlias
@@ -55,6 +56,15 @@ class ChangeSet:
         """Whether anything is there afterwards that was not before."""
         return bool(self.added or self.created_graphs)
 
+    def part(self, takes: Callable[[Quad], bool], takes_graph: Callable[[NamedGraph], bool]) -> "ChangeSet":
+        """The quads and the graphs that are taken."""
+        return ChangeSet(
+            tuple(filter(takes, self.removed)),
+            tuple(filter(takes, self.added)),
+            tuple(filter(takes_graph, self.dropped_graphs)),
+            tuple(filter(takes_graph, self.created_graphs)),
+        )
+
     @property
     def inverse(self) -> "ChangeSet":
         """What leads back to the state before."""
@@ -104,9 +114,8 @@ class Interface(IntEnum):
     RDF4J = 4
     HOLONIC = 5
     MCP = 6
-    NODE = 7  # the node itself, such as for the data of a first start
-    REVERT = 8
-    NOTEBOOK = 9  # `graphdb.connect()`
+    REVERT = 7
+    NOTEBOOK = 8  # `graphdb.connect()`
 
     @property
     def word(self) -> str:

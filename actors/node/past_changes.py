@@ -14,7 +14,7 @@ from typing import TypeVar
 from pyoxigraph import Quad
 
 from actors.node.open_store import CurrentStore
-from graphdb.access.annotations import ALLOWED_SID, REIFIES, has_annotations
+from graphdb.access.annotations import has_annotations
 from graphdb.access.visibility import Visibility
 from graphdb.errors import HistoryForgotten, IndexNotReached, Overloaded, QueryTimeout
 from graphdb.history.asked import AskedChanges
@@ -29,7 +29,7 @@ from graphdb.history.pages import (
     read_page,
 )
 from graphdb.history.past_log import PastChange, PastLog
-from graphdb.history.past_visibility import PastAnnotations, annotating_changes, annotating_quads
+from graphdb.history.past_visibility import ANNOTATING, PastAnnotations, annotating_changes, annotating_quads
 from graphdb.model import ChangeSet
 
 __all__ = ["PastChanges"]
@@ -39,7 +39,7 @@ _PAGE_S = 2.0  # after which a page goes as it is, with a cursor
 _PAGE_QUADS = 10_000
 _DIFFERENCE_QUADS = 200_000  # in memory: about 100 MB
 _WAITING_MAX = 32
-_NEEDLES = tuple(str(name).encode() for name in (ALLOWED_SID, REIFIES))
+_NEEDLES = tuple(str(name).encode() for name in ANNOTATING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from actors.readers.write_evaluation import WriteChecks
 from actors.shard.checkpointer import Checkpointer
 from actors.shard.shard_writer import ShardWriter, WriterConfig
 from actors.shard.spatial_keeper import SpatialKeeper
-from actors.shard.store_directory import StoreDirectory
+from actors.shard.store_directory import KeptBeside, StoreDirectory
 from actors.shard.text_keeper import TextKeeper
 from actors.views.views import Views, VisibleStore
 from graphdb.access.annotations import AnnotationWatch
@@ -36,6 +36,7 @@ from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
 from graphdb.log.views import health
 from graphdb.model import EntryKind, LogEntry
+from graphdb.store.quad_store import QuadStore
 from graphdb.timestamps import until_whole
 
 __all__ = ["Following", "OwnLog", "StoreConfig", "StoreLifecycle", "StoreMeans"]
@@ -299,6 +300,23 @@ class StoreLifecycle:
             await writer.close()
             raise
         writer.start()
+        return self._put_together(
+            directory, quads, (schema, annotations), kept, replayer, writer, checkpointer
+        )
+
+    def _put_together(
+        self,
+        directory: StoreDirectory,
+        quads: QuadStore,
+        watches: tuple[SchemaWatch, AnnotationWatch],
+        kept: KeptBeside,
+        replayer: Replayer,
+        writer: ShardWriter,
+        checkpointer: Checkpointer,
+    ) -> OpenStore:
+        """With what reads the store that the writer keeps."""
+        schema, annotations = watches
+        data_dir, union = self._settings.server.data_dir, self._settings.server.union_default_graph
         checkpoints = Checkpoints(
             directory.scratch,
             quads,
@@ -308,9 +326,9 @@ class StoreLifecycle:
         )
         text = TextKeeper(quads, writer.applied, directory.scratch, self._settings.text)
         views = Views(
-            self._settings.server.data_dir / _VIEWS,
+            data_dir / _VIEWS,
             quads,
-            (schema, annotations),
+            watches,
             writer,
             checkpoints,
             self._means.changes.open,
@@ -320,16 +338,9 @@ class StoreLifecycle:
             text_settings=self._settings.text,
             union_default_graph=union,
         )
-        present = Present(
-            self._settings.server.data_dir,
-            writer.applied,
-            checkpoints,
-            annotations,
-            views,
-            self.room.admits,
-        )
+        present = Present(data_dir, writer.applied, checkpoints, annotations, views, self.room.admits)
         past = PastStates(
-            self._settings.server.data_dir / _PAST,
+            data_dir / _PAST,
             present,
             self._settings.history,
             self._means.release,

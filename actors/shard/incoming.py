@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from graphdb.log.file_system import sync_path
+
 __all__ = ["KEPT_BESIDE", "adopt", "incoming_state", "sync_tree"]
 
 _DRAFT = "incoming.draft"
@@ -38,7 +40,7 @@ def incoming_state(data_dir: Path) -> Iterator[Path]:
         draft.rename(data_dir / _INCOMING)
     finally:
         _remove_draft(draft)
-    _sync(data_dir)
+    sync_path(data_dir)
     adopt(data_dir)
 
 
@@ -52,9 +54,9 @@ def adopt(data_dir: Path) -> None:
         if (incoming / part).exists():
             _remove(data_dir / part)
             (incoming / part).rename(data_dir / part)
-    _sync(data_dir)
+    sync_path(data_dir)
     shutil.rmtree(incoming)
-    _sync(data_dir)
+    sync_path(data_dir)
 
 
 def _remove_draft(draft: Path) -> None:
@@ -76,14 +78,5 @@ def sync_tree(directory: Path) -> None:
     """Return once every file below the directory, and every name, is on disk."""
     for folder, _, names in os.walk(directory):
         for name in names:
-            _sync(Path(folder, name))
-        _sync(Path(folder))
-
-
-def _sync(path: Path) -> None:
-    """Return once a file's content, or a directory's names, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            sync_path(Path(folder, name))
+        sync_path(folder)

@@ -21,7 +21,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 from pyoxigraph import Store
 
-from actors.process_bounds import settle
+from actors.process_bounds import NICENESS, settle
 from graphdb.model import NamedGraph
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.store.document_lines import DocumentLines, difference, document_lines, graph_of_text
@@ -31,7 +31,6 @@ __all__ = ["compare", "convert"]
 
 logger = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
-_NICENESS = 10  # as for readers: see `actors.bounded_process`
 _MEMORY_MB = 1024
 _IN_MEMORY_BYTES = 128 << 20  # of a document that is not of lines, which take some 450 MB
 _SALT_BYTES = 16
@@ -152,7 +151,7 @@ def _ask(task: _Conversion | _Comparison, memory_mb: int) -> dict[str, Any] | No
         logger.warning("a large document is read slowly: %s", error)
         return None
     with suppress(ProcessLookupError):
-        os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
     try:
         answer = _answer(process, task)
     except TimeoutError as error:

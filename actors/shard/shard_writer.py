@@ -232,8 +232,7 @@ class ShardWriter:
         request without effect is not logged, and confirmed with the index that it saw. One whose request_id
         the log has seen lately is not planned, but confirmed as it was then. since is for whoever may have
         sent it before: a log index behind which its entries would be. Where too much stands there to tell
-        whether they do, OutcomeUnknown is raised. author is what its
-        entries say of who wrote them.
+        whether they do, OutcomeUnknown is raised. author is what its entries say of who wrote them.
         Raises what plan raises, KeyReused, UnavailableError, CorruptionError.
         """
         answer: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()

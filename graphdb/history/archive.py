@@ -49,7 +49,7 @@ HISTORY_KINDS = frozenset(
 _CLOSING = frozenset(kind for kind in EntryKind if kind.closes_parts)
 _MAGIC = b"GDBHIST\x01"
 _END = struct.Struct("<QII8s")
-_ROW = struct.Struct("<QIIQQQQ?")
+_ROW = struct.Struct("<QIQQQQ?")
 _BLOCK_BYTES = 1 << 20
 _LEVEL = 6
 _NAME = re.compile(r"(\d{20})-(\d{20})(\.segment|\.history)", re.ASCII)
@@ -77,7 +77,6 @@ class Block(NamedTuple):
 
     offset: int
     size: int  # in the file
-    entries_size: int  # as they are in the log
     first_index: int
     last_index: int
     first_ms: int  # the smallest and the largest timestamp
@@ -217,7 +216,7 @@ def compress(source: RawFile, last_index: int, target: Path, pause: Callable[[],
         for block in source.blocks(last_index):
             data = _kept(source.read(block), last_index)
             frame = zstd.compress(data, _LEVEL)
-            rows += _ROW.pack(*block._replace(offset=file.tell(), size=len(frame), entries_size=len(data)))
+            rows += _ROW.pack(*block._replace(offset=file.tell(), size=len(frame)))
             file.write(frame)
             pause()
         table = zstd.compress(bytes(rows), _LEVEL)
@@ -277,11 +276,9 @@ def _blocks_of(data: mmap.mmap, start: int, last_index: int) -> Iterator[Block]:
 
 
 def _whole(growing: _Growing, end: int, last_index: int) -> Block:
-    size = end - growing.offset
     return Block(
         growing.offset,
-        size,
-        size,
+        end - growing.offset,
         growing.first_index,
         last_index,
         growing.first_ms,

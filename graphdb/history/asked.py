@@ -1,6 +1,6 @@
 """`AskedChanges`: which quads of the past are asked for."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
@@ -52,12 +52,7 @@ class AskedChanges:
         """What of a change is asked for; the name of a graph is, if no statement is."""
         if self.is_everything:
             return change
-        return ChangeSet(
-            tuple(filter(self._takes, change.removed)),
-            tuple(filter(self._takes, change.added)),
-            tuple(self._graphs(change.dropped_graphs)),
-            tuple(self._graphs(change.created_graphs)),
-        )
+        return change.part(self._takes, self._takes_graph)
 
     def _takes(self, quad: Quad) -> bool:
         return (
@@ -68,12 +63,12 @@ class AskedChanges:
             and (self.resource is None or self.resource in _terms(quad))
         )
 
-    def _graphs(self, names: Iterable[NamedGraph]) -> Iterator[NamedGraph]:
-        if self.subject is not None or self.predicate is not None or self.object is not None:
-            return
-        for name in names:
-            if self.graph in (None, name) and self.resource in (None, name):
-                yield name
+    def _takes_graph(self, name: NamedGraph) -> bool:
+        return (
+            (self.subject, self.predicate, self.object) == (None, None, None)
+            and self.graph in (None, name)
+            and self.resource in (None, name)
+        )
 
 
 EVERYTHING = AskedChanges()

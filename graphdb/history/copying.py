@@ -1,6 +1,5 @@
 """The history for a backup, which goes on from its last entry with a log of its own."""
 
-import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +8,7 @@ from graphdb.errors import LogUnavailable
 from graphdb.history.archive import COMPRESSED, ArchiveName, RawFile, compress
 from graphdb.history.past_log import PastLog, Span
 from graphdb.history.places import HISTORY
-from graphdb.log.file_system import RealFileSystem
+from graphdb.log.file_system import RealFileSystem, sync_path
 
 __all__ = ["copy_history"]
 
@@ -42,17 +41,9 @@ def _copy(span: Span, directory: Path, link: Callable[[str, str], None]) -> None
         place = directory / span.path.name
         if not place.exists():
             link(str(span.path), str(place))
-            _sync(place)
+            sync_path(place)
         return
     place = directory / str(ArchiveName(span.first_index, span.last_index, COMPRESSED))
     if not place.exists():
         with closing(RawFile(span.path)) as raw:
             compress(raw, span.last_index, place, lambda: None)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

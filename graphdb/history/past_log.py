@@ -20,7 +20,7 @@ from graphdb.history.archive import (
 )
 from graphdb.history.places import HISTORY, LOG
 from graphdb.log.codec import change_sections, decode_changes, decode_close
-from graphdb.log.segment import parse_segment_name, segment_begins_log
+from graphdb.log.segment import counting_segments, parse_segment_name, read_segment_head
 from graphdb.model import Author, ChangeSet, EntryKind, LogEntry, node_of_text
 from graphdb.rdf.quad_lines import parse_lines
 
@@ -322,26 +322,14 @@ def archived_names(directory: Path) -> list[ArchiveName]:
 
 
 def _logged_spans(directory: Path, last_index: int) -> list[Span]:
-    """What of the log counts, up to last_index: a newer segment overrides older ones from its first index on.
-    A span may be empty.
-    """
-    found = []
-    for path in directory.iterdir():
-        name = parse_segment_name(path.name)
-        if name is not None:
-            found.append((*name, path))
-    spans: list[Span] = []
-    end: int | None = None
-    for _, first_index, path in sorted(found, reverse=True):
-        begins_log = segment_begins_log(path)
-        if end is None or first_index <= end:
-            spans.insert(
-                0, Span(first_index, last_index if end is None else min(end, last_index), path, True)
-            )
-            end = first_index - 1
-        if begins_log:
-            break
-    return spans
+    """What of the log counts, up to last_index. A span may be empty."""
+    paths = (path for path in directory.iterdir() if parse_segment_name(path.name) is not None)
+    segments = counting_segments(map(read_segment_head, paths))
+    ends = [*(newer.first_index - 1 for newer in segments[1:]), last_index]
+    return [
+        Span(segment.first_index, min(end, last_index), segment.path, True)
+        for segment, end in zip(segments, ends, strict=True)
+    ]
 
 
 def _joined(archived: list[ArchiveName], logged: list[Span], directory: Path) -> list[Span]:

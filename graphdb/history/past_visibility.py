@@ -17,9 +17,9 @@ from graphdb.history.past_log import PastChange
 from graphdb.model import ChangeSet, GraphName
 from graphdb.store.view import Subject, Term
 
-__all__ = ["PastAnnotations", "annotating_changes", "annotating_quads"]
+__all__ = ["ANNOTATING", "PastAnnotations", "annotating_changes", "annotating_quads"]
 
-ANNOTATING = (ALLOWED_SID, REIFIES)
+ANNOTATING = (ALLOWED_SID, REIFIES)  # predicates
 _QUADS_MAX = 100_000  # that annotate, now or in what is undone; about 50 MB
 
 
@@ -68,13 +68,7 @@ class PastAnnotations:
         """The same of what leads from the state at one index to that at a later one."""
         self._after.undo(last)
         self._before.undo(first)
-        sees_graph = self._visibility.sees_graph
-        return ChangeSet(
-            tuple(filter(self._shows, change.removed)),
-            tuple(filter(self._shows, change.added)),
-            tuple(filter(sees_graph, change.dropped_graphs)),
-            tuple(filter(sees_graph, change.created_graphs)),
-        )
+        return change.part(self._shows, self._visibility.sees_graph)
 
     def _shows(self, quad: Quad) -> bool:
         return all(sees(quad) for sees in self._judges)

@@ -2,7 +2,6 @@
 lines that a client gets.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,22 +35,15 @@ class ChangeFilter:
         """The change as far as it is asked for; one by predicate has no graphs."""
         if self.graphs is None and self.predicates is None:
             return change
-        return ChangeSet(
-            tuple(filter(self._takes, change.removed)),
-            tuple(filter(self._takes, change.added)),
-            tuple(self._graphs(change.dropped_graphs)),
-            tuple(self._graphs(change.created_graphs)),
-        )
+        return change.part(self._takes, self._takes_graph)
 
     def _takes(self, quad: Quad) -> bool:
         return (self.predicates is None or quad.predicate.value in self.predicates) and (
             self.graphs is None or quad.graph_name in self.graphs
         )
 
-    def _graphs(self, names: Iterable[NamedGraph]) -> Iterable[NamedGraph]:
-        if self.predicates is not None:
-            return ()
-        return (name for name in names if self.graphs is None or name in self.graphs)
+    def _takes_graph(self, name: NamedGraph) -> bool:
+        return self.predicates is None and (self.graphs is None or name in self.graphs)
 
 
 def change_json(logged: LoggedChange) -> bytes:

@@ -19,12 +19,13 @@ from graphdb.log.segment import (
     Segment,
     TailUnknown,
     archived_path,
+    counting_segments,
     parse_segment_name,
     segment_path,
 )
 from graphdb.model import LogEntry
 
-__all__ = ["FileLog", "FileLogConfig", "begin_log", "open_segments"]
+__all__ = ["FileLog", "FileLogConfig", "begin_log"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +278,15 @@ class FileLog:
         # a process that was killed may have made names that are not on disk yet; entries will rely on them
         self._file_system.sync_directory(self._directory)
         for name in self._file_system.list(self._directory):
+            path = os.path.join(self._directory, name)
             if name.endswith(TEMPORARY_SUFFIX):
-                self._file_system.unlink(os.path.join(self._directory, name))
-        self._segments, self._void = open_segments(self._file_system, self._directory)
+                self._file_system.unlink(path)
+            elif parse_segment_name(name) is not None:
+                self._segments.append(Segment.open(self._file_system, path))
+        self._segments.sort(key=lambda segment: segment.sequence)
+        counting = counting_segments(self._segments)
+        self._void = [segment for segment in self._segments if segment not in counting]
+        self._segments = counting
         for older, newer in pairwise(self._segments):
             older.load(newer.first_index - 1)
         for newest in self._segments[-1:]:
@@ -287,34 +294,6 @@ class FileLog:
         self._drop_void()
         if not self._segments:
             self._begin_segment(1)
-
-
-def open_segments(file_system: FileSystem, directory: str) -> tuple[list[Segment], list[Segment]]:
-    """The segments of a log by their sequence, of which no entry is read yet: those that count, and those
-    that newer ones have superseded.
-
-    Raises CorruptionError, OSError; then none is left open.
-    """
-    segments: list[Segment] = []
-    try:
-        for name in file_system.list(directory):
-            if parse_segment_name(name) is not None:
-                segments.append(Segment.open(file_system, os.path.join(directory, name)))
-    except BaseException:
-        for segment in segments:
-            segment.close()
-        raise
-    segments.sort(key=lambda segment: segment.sequence)
-    counting: list[Segment] = []
-    superseded: list[Segment] = []
-    begun = False
-    for segment in reversed(segments):
-        if begun or (counting and segment.first_index >= counting[0].first_index):
-            superseded.insert(0, segment)
-        else:
-            counting.insert(0, segment)
-        begun = begun or segment.begins_log
-    return counting, superseded
 
 
 def begin_log(file_system: FileSystem, directory: str, first_index: int) -> None:

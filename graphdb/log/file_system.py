@@ -13,7 +13,7 @@ from typing import Protocol
 from graphdb.errors import LogUnavailable, StorageFull, UnavailableError
 from graphdb.public_text import fault_text
 
-__all__ = ["File", "FileSystem", "Lock", "RealFileSystem", "replace_file", "storage_error"]
+__all__ = ["File", "FileSystem", "Lock", "RealFileSystem", "replace_file", "storage_error", "sync_path"]
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -106,6 +106,18 @@ def replace_file(file_system: FileSystem, directory: str, name: str, data: bytes
     file_system.sync_directory(directory)
 
 
+def sync_path(path: str | os.PathLike[str], flags: int = 0) -> None:
+    """Return once a file's content, or a directory's names, are on disk. flags: to open it with.
+
+    Raises OSError.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class _RealFile:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -183,11 +195,7 @@ class RealFileSystem:
         os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_path(path, os.O_DIRECTORY)
 
     def lock(self, path: str) -> Lock:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)

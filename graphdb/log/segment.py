@@ -34,8 +34,10 @@ import struct
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
 
 from graphdb.errors import CorruptionError
 from graphdb.log.codec import (
@@ -54,10 +56,12 @@ __all__ = [
     "SEGMENT_HEADER_BYTES",
     "TEMPORARY_SUFFIX",
     "Segment",
+    "SegmentHead",
     "TailUnknown",
     "archived_path",
+    "counting_segments",
     "parse_segment_name",
-    "segment_begins_log",
+    "read_segment_head",
     "segment_path",
 ]
 
@@ -300,10 +304,44 @@ def archived_path(directory: str, first_index: int, last_index: int) -> str:
     return os.path.join(directory, f"{first_index:020}-{last_index:020}{_SUFFIX}")
 
 
-def segment_begins_log(path: str | os.PathLike[str]) -> bool:
-    """What the header of a segment says. Raises CorruptionError, OSError."""
-    with open(path, "rb") as file:
-        return _decode_header(file.read(SEGMENT_HEADER_BYTES), str(path))[2]
+class SegmentHead(NamedTuple):
+    """What the header of a segment says, and where it is."""
+
+    sequence: int
+    first_index: int
+    begins_log: bool  # no older segment counts at all
+    path: Path
+
+
+def read_segment_head(path: Path) -> SegmentHead:
+    """Raises CorruptionError, OSError."""
+    with path.open("rb") as file:
+        return SegmentHead(*_decode_header(file.read(SEGMENT_HEADER_BYTES), str(path)), path)
+
+
+class _Headed(Protocol):
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def first_index(self) -> int: ...
+    @property
+    def begins_log(self) -> bool: ...
+
+
+_H = TypeVar("_H", bound=_Headed)
+
+
+def counting_segments(segments: Iterable[_H]) -> list[_H]:
+    """The segments of a log that count, in the order of their entries: a newer one overrides older ones from
+    its first index on.
+    """
+    counting: list[_H] = []
+    for segment in sorted(segments, key=lambda segment: segment.sequence, reverse=True):
+        if not counting or segment.first_index < counting[-1].first_index:
+            counting.append(segment)
+        if segment.begins_log:
+            break
+    return counting[::-1]
 
 
 def _encode_header(sequence: int, first_index: int, begins_log: bool) -> bytes:

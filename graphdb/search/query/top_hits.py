@@ -118,7 +118,11 @@ def top_of_any(
     floor: float,
     counted: int,
 ) -> tuple[Longs, Floats, int]:
-    """The same for many terms."""
+    """The same for many terms.
+
+    The look-ups of the last terms stand in both: as a function, also one that the compiler inlines, they cost
+    a quarter to a half of the whole more (2 and 3 terms, measured).
+    """
     bounds = _bounds(docs, freqs, begins, ends, weights, norms, inverse, ceilings)
     at = begins.copy()
     sums = np.zeros(_WINDOW)
