@@ -32,7 +32,7 @@ def list_all(
     if output is RecordFormat.JSON:
         out.print(json.dumps(found), markup=False)
         return
-    table = Table("name", "index", "named at", "named by", "kept", show_edge=False, pad_edge=False, box=None)
+    table = Table("name", "index", "named at", "named by", "kept", show_edge=False, pad_edge=False)
     for one in found["snapshots"]:
         kept = "yes" if one["kept"] else "no"
         table.add_row(one["name"], str(one["index"]), one["named_at"], one["named_by"] or "-", kept)
