@@ -13,6 +13,7 @@ from graphdb.sparql.printing import written_term
 from graphdb.sparql.syntax import Query
 from graphdb.sparql.terms import RdfLiteral
 from graphdb.store.small_joins import SmallJoin, small_join
+from graphdb.store.view import Term
 
 __all__ = ["PlansByShape", "QueryPlan", "plan_of"]
 
@@ -63,10 +64,11 @@ def plan_of(query: Query, limits: GateLimits, *, is_long: bool = False) -> Query
 class _Shape:
     """A plan with marks in its slots."""
 
-    def __init__(self, plan: QueryPlan, marked: QueryPlan, slots: Slots, marks: list[object]) -> None:
+    def __init__(self, plan: QueryPlan, marked: QueryPlan, slots: Slots, marks: list[Term]) -> None:
         assert marked.shape_text is not None
         self._plan, self._slots, self._marks = plan, slots, marks
-        self._join = marked.join
+        self._join = join = marked.join
+        self._fill = None if join is None else join.filled if join.looks_at(marks) else join.seeking
         self._pieces, self._numbers = slots.pieces(marked.shape_text)
 
     def filled(self, text: str, cut: CutText) -> QueryPlan | None:
@@ -75,8 +77,8 @@ class _Shape:
         if constants is None:
             return None
         join = self._join
-        if join is not None:
-            join = join.filled({mark: each.term for mark, each in zip(self._marks, constants, strict=True)})
+        if self._fill is not None:
+            join = self._fill({mark: each.term for mark, each in zip(self._marks, constants, strict=True)})
         written = [self._pieces[0]]
         for number, piece in zip(self._numbers, self._pieces[1:], strict=True):
             written += (constants[number].written, piece)

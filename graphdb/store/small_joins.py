@@ -16,9 +16,10 @@ Where a filter on geometries can be looked up in the store's spatial index, the 
 that this finds as VALUES, and joins them as it joins patterns. What a search found comes first.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from math import prod
 from typing import Any, cast
@@ -209,14 +210,30 @@ class SmallJoin:
         made._optional = [pattern.filled(terms) for pattern in self._optional]
         made._optional_apart = [pattern.filled(terms) for pattern in self._optional_apart]
         made.searches = tuple(_filled(search, terms) for search in self.searches)
+        made.__dict__.pop("star", None)
         return made
+
+    def seeking(self, terms: Mapping[Any, Term]) -> "SmallJoin":
+        """The same where only searches have such constants: see `looks_at`."""
+        made = copy(self)
+        made.searches = tuple([_filled(search, terms) for search in self.searches])
+        made.star = None if self.star is None else replace(self.star, search=made.searches[0])
+        return made
+
+    def looks_at(self, terms: Container[Term]) -> bool:
+        """Whether a pattern has one of these constants."""
+        patterns = (*self._optional, *(each for part in self._parts for each in part))
+        return any(
+            isinstance(pattern, Pattern) and any(term in terms for term in pattern.terms)
+            for pattern in patterns
+        )
 
     @property
     def sought(self) -> list[str]:
         """The texts that its searches look for."""
         return [each.request.text for each in self.searches if isinstance(each.request, LiteralSearch)]
 
-    @property
+    @cached_property
     def star(self) -> SearchedStar | None:
         """The same, if it is one."""
         if not self.columns or len(self.searches) != 1:

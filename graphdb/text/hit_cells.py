@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphdb.search.leaf_reader import Ints, Longs
 from graphdb.sparql.text_tables import CellFormat, TextTable, cells_of, frame_of
 
-__all__ = ["NumberedCells", "NumberedTable", "PackedCells", "TermColumn"]
+__all__ = ["FloatColumn", "NumberedCells", "NumberedTable", "PackedCells", "TermColumn"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
@@ -55,8 +55,19 @@ class TermColumn(Sequence[str]):
     def packed(self, form: CellFormat) -> PackedCells:
         """The cells of its numbers."""
         if self._cells is None:
-            return _packed_texts(self.terms, form)
+            return _joined(cells_of(self.terms, form))
         return self._cells.of(self.numbers, form)
+
+
+class FloatColumn(TermColumn):
+    """A column of numbers as they are computed, whose cells are not looked for what has to be escaped."""
+
+    def packed(self, form: CellFormat) -> PackedCells:
+        """See `TermColumn.packed`."""
+        if form is not CellFormat.JSON:
+            return super().packed(form)
+        values = [text[:-1].replace('"^^<', '","datatype":"') for text in self.terms]
+        return _joined([f'{{"type":"literal","value":{value}"}}' for value in values])
 
 
 class NumberedTable(TextTable):
@@ -89,10 +100,10 @@ class NumberedCells:
                 packed = growing.for_numbers(len(self._terms))
             if _has_all(packed.lengths, numbers):
                 return packed
-            wanted = np.unique(numbers[packed.lengths[numbers] < 0])
-            cells = cells_of([self._terms[number] for number in wanted.tolist()], form)
+            wanted = list(dict.fromkeys(numbers[packed.lengths[numbers] < 0].tolist()))
+            cells = cells_of([self._terms[number] for number in wanted], form)
             with self._lock:
-                growing.add(wanted, [cell.encode() for cell in cells])
+                growing.add(np.array(wanted), _joined(cells))
 
 
 class _Growing:
@@ -115,33 +126,28 @@ class _Growing:
             self._packed = packed = PackedCells(packed.blob, starts, lengths)
         return packed
 
-    def add(self, numbers: Longs, cells: Sequence[bytes]) -> None:
+    def add(self, numbers: Longs, cells: PackedCells) -> None:
         """Add the cells of these numbers. What was handed out before stays as it is, or gets them too."""
-        packed, joined = self._packed, b"".join(cells)
+        packed, size = self._packed, len(cells.blob)
         blob = packed.blob
-        if self.used + len(joined) > len(blob):
-            blob = np.empty(2 * (self.used + len(joined)), np.uint8)
+        if self.used + size > len(blob):
+            blob = np.empty(2 * (self.used + size), np.uint8)
             blob[: self.used] = packed.blob[: self.used]
-        blob[self.used : self.used + len(joined)] = np.frombuffer(joined, np.uint8)
-        starts, lengths = _places(cells)
+        blob[self.used : self.used + size] = cells.blob
         if blob is not packed.blob:  # who has the one before does not see lengths of what is not in it
             packed = PackedCells(blob, packed.starts.copy(), packed.lengths.copy())
             self._packed = packed
-        packed.starts[numbers] = self.used + starts
-        packed.lengths[numbers] = lengths
-        self.used += len(joined)
+        packed.starts[numbers] = self.used + cells.starts
+        packed.lengths[numbers] = cells.lengths
+        self.used += size
 
 
-def _packed_texts(texts: Sequence[str], form: CellFormat) -> PackedCells:
-    """The cells of a few terms."""
-    cells = [cell.encode() for cell in cells_of(texts, form)]
-    return PackedCells(_bytes(b"".join(cells)), *_places(cells))
-
-
-def _places(cells: Sequence[bytes]) -> tuple[Longs, Ints]:
-    """Where each begins if they stand one after another, and its length."""
-    lengths = np.fromiter(map(len, cells), np.int32, len(cells))
-    return np.cumsum(lengths, dtype=np.int64) - lengths, lengths
+def _joined(cells: Sequence[str]) -> PackedCells:
+    """A few cells, one after another."""
+    whole = "".join(cells)
+    parts: Sequence[str | bytes] = cells if whole.isascii() else [cell.encode() for cell in cells]
+    lengths = np.fromiter(map(len, parts), np.int32, len(parts))
+    return PackedCells(_bytes(whole.encode()), np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
 
 
 def _rows_of(names: Sequence[str], columns: Sequence[TermColumn], form: CellFormat) -> Iterator[bytes]:

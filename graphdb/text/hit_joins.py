@@ -18,7 +18,7 @@ from graphdb.sparql.text_tables import KeptCells, TextTable
 from graphdb.store.join_walk import Pattern
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SearchedStar, written
-from graphdb.text.hit_cells import NumberedTable, TermColumn
+from graphdb.text.hit_cells import FloatColumn, NumberedTable, TermColumn
 from graphdb.text.hit_columns import (
     Generation,
     HitColumns,
@@ -131,7 +131,7 @@ class _Hits:
                 scores = self._scores[at]
                 is_other = np.ones(len(at), np.bool_)  # than the one before: they descend
                 np.not_equal(scores[1:], scores[:-1], out=is_other[1:])
-                return TermColumn(score_texts(scores[is_other]), np.cumsum(is_other) - 1)
+                return FloatColumn(score_texts(scores[is_other]), np.cumsum(is_other) - 1)
             case _:
                 texts = [key.split(" ", 3)[_PLACES[part]] for key in self._all_keys()]
         return TermColumn(texts, at)

@@ -77,6 +77,31 @@ MORE_AGGREGATIONS: dict[str, Any] = {
     "each": {"auto_date_histogram": {"field": "d", "buckets": 3}, "aggs": {"a": {
         "auto_date_histogram": {"field": "d", "buckets": 2}}}},
     "sum": {"sum_bucket": {"buckets_path": "k>n.sum"}},
+    "pairs": {
+        "multi_terms": {"terms": [{"field": "k"}, {"field": "o", "missing": True}], "order": {"n": "desc"}},
+        "aggs": {"n": {"max": {"field": "n"}}},
+    },
+    "few": {"rare_terms": {"field": "n", "max_doc_count": 3}},
+    "telling": {
+        "terms": {"field": "k"},
+        "aggs": {"s": {"significant_terms": {"field": "n", "min_doc_count": 1, "chi_square": {}}}},
+    },
+    "words": {
+        "significant_text": {"field": "t", "min_doc_count": 1, "background_filter": {"term": {"o": True}}}
+    },
+    "box": {"boxplot": {"field": "n"}},
+    "strings": {"string_stats": {"field": "u", "show_distribution": True}},
+    "t": {"t_test": {"a": {"field": "n", "filter": {"term": {"k": "a"}}}, "b": {"field": "n"}}},
+    "far": {"geo_distance": {"field": "g", "origin": [10, 20], "ranges": [{"to": 5e6}, {"from": 5e6}]}},
+    "both": {"adjacency_matrix": {"filters": {"a": {"term": {"k": "a"}}, "o": {"term": {"o": True}}}}},
+    "first": {
+        "terms": {"field": "k"},
+        "aggs": {"m": {"top_metrics": {"metrics": {"field": "d"}, "sort": {"n": "desc"}}}},
+    },
+    "sample": {
+        "diversified_sampler": {"field": "k", "shard_size": 6, "max_docs_per_value": 2},
+        "aggs": {"n": {"sum": {"field": "n"}}},
+    },
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The `composite` aggregation and its sources."""
+"""Buckets of combinations of values: `composite` and its sources, `multi_terms`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +22,7 @@ from graphdb.search.aggregations.geo_grids import tile_name, tile_number, tile_z
 from graphdb.search.aggregations.histogram import Steps, interval_rounding
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.rounding import Rounding
+from graphdb.search.aggregations.terms_aggregation import ByCount, ByKey, Order, parse_order, sorted_cells
 from graphdb.search.aggregations.value_sources import (
     COMPARABLE,
     NUMERIC,
@@ -29,6 +30,7 @@ from graphdb.search.aggregations.value_sources import (
     Source,
     TermVocabulary,
     Vocabulary,
+    number_text,
 )
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import Storage
@@ -36,7 +38,15 @@ from graphdb.search.leaf_reader import Bools, Longs
 from graphdb.search.mapping.dates import DateFormat
 from graphdb.search.mapping.value_formats import term_of
 
-__all__ = ["Composite", "CompositeSource", "Keys", "parse_composite", "parse_source"]
+__all__ = [
+    "Composite",
+    "CompositeSource",
+    "Keys",
+    "MultiTerms",
+    "parse_composite",
+    "parse_multi_terms",
+    "parse_source",
+]
 
 # One source of a `composite`: for each document its keys by number, and what the numbers mean.
 
@@ -118,6 +128,14 @@ class CompositeSource:
         if self.source.spec is not None and self.source.spec.type == "boolean":
             return bool(stored)
         return self.source.display.key(stored)
+
+    def term(self, place: int, vocabulary: Vocabulary) -> Any:
+        """The same in a list of terms: several may be shown as one text."""
+        stored = vocabulary.value(abs(place) // 2)
+        if self.source.spec is not None and self.source.spec.type == "boolean":
+            return bool(stored)
+        text = self.source.display.key_text(stored)
+        return self.source.display.key(stored) if text is None else text
 
     def _formatted(self, stored: Any) -> Any:
         """Errors: illegal_argument_exception where the text means another instant: as `after` it would lead
@@ -340,3 +358,76 @@ def parse_composite(definition: Definition) -> Aggregation:
         given = len(after) if isinstance(after, Mapping) else 0
         raise illegal_request(f"[after] has {given} value(s) but [sources] has {len(names)}")
     return Composite(definition.common, sources, size, after)
+
+
+# `multi_terms`: a bucket for each combination of values of several fields, the most frequent first.
+
+
+@dataclass(frozen=True)
+class MultiTerms(Aggregation):
+    """Documents without a value for one of the fields are in no bucket."""
+
+    sources: tuple[CompositeSource, ...]
+    size: int
+    min_doc_count: int
+    order: Order
+    show_error: bool
+
+    @property
+    def typed(self) -> str:
+        return "multi_terms"
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        keys = [source.keys(scope, rows.docs) for source in self.sources]
+        found = _combined(keys, len(rows.docs))
+        cells, combinations = _over_shards(scope, own_cells(rows, found.members, found.numbers), found.places)
+        cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
+        in_order = sorted_cells(scope, self.common, cells, self.order, lambda numbers: numbers.astype(float))
+        owners, counts = cells.owners[in_order], cells.counts[in_order]
+        ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
+        shown = cells.picked(in_order[ranks < self.size])
+        scope.count_buckets(len(shown))
+        other = np.bincount(owners[ranks >= self.size], counts[ranks >= self.size], rows.count)
+
+        def head(number: int) -> Answer:
+            places = zip(self.sources, keys, combinations[number].tolist(), strict=True)
+            values = [source.term(place, key.vocabulary) for source, key, place in places]
+            made = {"key": values, "key_as_string": "|".join(map(_key_text, values))}
+            return {**made, "doc_count_error_upper_bound": 0} if self.show_error else made
+
+        lists = bucket_lists(scope, self.common, shown, rows.count, head)
+        return [
+            {"doc_count_error_upper_bound": 0, "sum_other_doc_count": int(rest), "buckets": buckets}
+            for rest, buckets in zip(other.tolist(), lists, strict=True)
+        ]
+
+
+def _key_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else number_text(value)
+
+
+def parse_multi_terms(definition: Definition) -> Aggregation:
+    """Errors: SearchError."""
+    options = definition.options
+    size, least = options.integer("size", 10), options.integer("min_doc_count", 1, 0)
+    order = parse_order(options.take("order"), (ByCount(True), ByKey(False)))
+    show_error = options.flag("show_term_doc_count_error")
+    entries = options.items("terms")
+    options.ignore("shard_size", "shard_min_doc_count", "collect_mode")
+    options.done()
+    if size < 1:
+        raise illegal_request(f"[size] must be greater than 0. Found [{size}] in [{definition.name}]")
+    if not 2 <= len(entries) <= _SOURCES_MAX:
+        raise illegal_request(
+            f"The [terms] parameter in the aggregation [{definition.name}] must be present and have at least "
+            "2 fields or scripts."
+        )
+    sources = []
+    for number, entry in enumerate(entries):
+        inner = Options("multi_terms", entry)
+        source = Source.parse(definition.with_options(inner), COMPARABLE)
+        inner.done()
+        sources.append(CompositeSource(str(number), source, None, False, False, False, True))
+    return MultiTerms(definition.common, tuple(sources), size, max(least, 1), order, show_error)

@@ -1,4 +1,6 @@
-"""Aggregations with buckets of their own: filter, filters, global, missing, nested, reverse_nested."""
+"""Aggregations with buckets of their own: filter, filters, adjacency_matrix, global, missing, nested,
+reverse_nested.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ from graphdb.search.aggregations.aggregation import (
     SingleBucket,
     all_cells,
     bucket_lists,
+    cells_of,
     keyed_buckets,
+    members_of,
 )
 from graphdb.search.aggregations.columns import spread
 from graphdb.search.aggregations.options import required
@@ -23,12 +27,14 @@ from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.query import Query, parse_query
 
 __all__ = [
+    "AdjacencyMatrix",
     "Filter",
     "Filters",
     "Global",
     "Missing",
     "Nested",
     "ReverseNested",
+    "parse_adjacency_matrix",
     "parse_filter",
     "parse_filters",
     "parse_global",
@@ -214,3 +220,53 @@ def parse_filters(definition: Definition) -> Aggregation:
         names, bodies = None, given
     queries = tuple(parse_query(body, definition.context) for body in bodies)
     return Filters(definition.common, queries, names, (other_key or "_other_") if other else None, keyed)
+
+
+# `adjacency_matrix`: a bucket for each filter, and for each two of them that have documents in common.
+
+MATRIX_MAX = 100  # filters
+
+
+@dataclass(frozen=True)
+class AdjacencyMatrix(Aggregation):
+    """Buckets without documents are left out."""
+
+    queries: tuple[Query, ...]
+    names: tuple[str, ...]  # ascending
+    separator: str
+
+    @property
+    def typed(self) -> str:
+        return "adjacency_matrix"
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        each = [scope.matching(query)[rows.docs] for query in self.queries]
+        found = {
+            self.names[one] if one == two else f"{self.names[one]}{self.separator}{self.names[two]}": (
+                each[one] & each[two]
+            )
+            for one in range(len(each))
+            for two in range(one, len(each))
+        }
+        names = sorted(found)
+        cells = cells_of(scope, rows, *members_of([found[name] for name in names]))
+        scope.count_buckets(len(cells))
+        lists = bucket_lists(scope, self.common, cells, rows.count, lambda number: {"key": names[number]})
+        return [{"buckets": buckets} for buckets in lists]
+
+
+def parse_adjacency_matrix(definition: Definition) -> Aggregation:
+    options = definition.options
+    given, separator = options.take("filters", {}), options.text("separator", "&") or "&"
+    options.done()
+    if not isinstance(given, Mapping):
+        raise parsing(f"[filters] of [{definition.name}] must be an object")
+    if len(given) > MATRIX_MAX:
+        raise illegal_request(
+            f"Number of filters is too large, must be less than or equal to: [{MATRIX_MAX}] but was "
+            f"[{len(given)}]. This limit can be set by changing the "
+            "[indices.query.bool.max_clause_count] setting."
+        )
+    names = tuple(sorted(given))
+    queries = tuple(parse_query(given[name], definition.context) for name in names)
+    return AdjacencyMatrix(definition.common, queries, names, separator)

@@ -12,8 +12,16 @@ from graphdb.search.aggregations.approximate import (
     parse_median_deviation,
     parse_percentiles,
 )
-from graphdb.search.aggregations.composite import parse_composite
+from graphdb.search.aggregations.composite import parse_composite, parse_multi_terms
+from graphdb.search.aggregations.distributions import (
+    parse_boxplot,
+    parse_matrix_stats,
+    parse_string_stats,
+    parse_t_test,
+    parse_top_metrics,
+)
 from graphdb.search.aggregations.filter_aggregations import (
+    parse_adjacency_matrix,
     parse_filter,
     parse_filters,
     parse_global,
@@ -36,9 +44,17 @@ from graphdb.search.aggregations.metrics import (
 )
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.pipelines import PIPELINES
-from graphdb.search.aggregations.range_aggregations import parse_date_range, parse_ip_range, parse_range
-from graphdb.search.aggregations.terms_aggregation import parse_terms
-from graphdb.search.errors import SearchError, illegal_request, parsing
+from graphdb.search.aggregations.range_aggregations import (
+    parse_date_range,
+    parse_geo_distance,
+    parse_ip_prefix,
+    parse_ip_range,
+    parse_range,
+)
+from graphdb.search.aggregations.sampling import parse_random_sampler, parse_sampler
+from graphdb.search.aggregations.significant_terms import parse_significant_terms
+from graphdb.search.aggregations.terms_aggregation import parse_rare_terms, parse_terms
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 from graphdb.search.query import QueryContext
 
 __all__ = ["DEPTH_MAX", "KINDS", "parse"]
@@ -48,35 +64,50 @@ COUNT_MAX = 1_000  # of the aggregations of one level
 _NAME = re.compile(r"[^\[\]>]{1,1000}")
 
 KINDS: dict[str, Callable[[Definition], Aggregation]] = {
+    "adjacency_matrix": parse_adjacency_matrix,
     "auto_date_histogram": parse_auto_date_histogram,
     "avg": parse_metric,
+    "boxplot": parse_boxplot,
     "cardinality": parse_cardinality,
     "composite": parse_composite,
     "date_histogram": parse_date_histogram,
     "date_range": parse_date_range,
+    "diversified_sampler": parse_sampler,
     "extended_stats": parse_metric,
     "filter": parse_filter,
     "filters": parse_filters,
     "geo_bounds": parse_geo_bounds,
     "geo_centroid": parse_geo_centroid,
+    "geo_distance": parse_geo_distance,
     "geohash_grid": parse_geo_grid,
     "geotile_grid": parse_geo_grid,
     "global": parse_global,
     "histogram": parse_histogram,
+    "ip_prefix": parse_ip_prefix,
     "ip_range": parse_ip_range,
+    "matrix_stats": parse_matrix_stats,
     "max": parse_metric,
     "median_absolute_deviation": parse_median_deviation,
     "min": parse_metric,
     "missing": parse_missing,
+    "multi_terms": parse_multi_terms,
     "nested": parse_nested,
     "percentile_ranks": parse_percentiles,
     "percentiles": parse_percentiles,
+    "random_sampler": parse_random_sampler,
     "range": parse_range,
+    "rare_terms": parse_rare_terms,
     "reverse_nested": parse_reverse_nested,
+    "sampler": parse_sampler,
+    "significant_terms": parse_significant_terms,
+    "significant_text": parse_significant_terms,
     "stats": parse_metric,
+    "string_stats": parse_string_stats,
     "sum": parse_metric,
+    "t_test": parse_t_test,
     "terms": parse_terms,
     "top_hits": parse_top_hits,
+    "top_metrics": parse_top_metrics,
     "value_count": parse_metric,
     "weighted_avg": parse_weighted_avg,
 }
@@ -128,6 +159,10 @@ def _one(name: str, definition: Any, context: QueryContext, depth: int) -> Aggre
     common = Common(name, meta)
     if below:
         common = _level(common, below[0], _inside(kind, body, context), depth + 1)
+    if kind == "random_sampler" and depth:
+        raise illegal_argument(
+            f"[random_sampler] aggregation [{name}] must be defined at the top level of the aggregations"
+        )
     if kind == "global" and depth:
         raise SearchError(
             "aggregation_execution_exception",

@@ -1,20 +1,25 @@
 """Aggregations over the answers of others.
 
-Beside a list of buckets: avg_bucket, sum_bucket, min_bucket, max_bucket, stats_bucket.
-Inside each bucket of one: cumulative_sum, derivative, serial_diff, bucket_sort.
+Beside a list of buckets: avg_bucket, sum_bucket, min_bucket, max_bucket, stats_bucket, extended_stats_bucket,
+percentiles_bucket.
+Inside each bucket of one: cumulative_sum, derivative, serial_diff, moving_fn, normalize, bucket_sort.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from graphdb.search.aggregations.aggregation import Answer, Pipeline
+from graphdb.search.aggregations.moving_functions import moving_function
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.errors import SearchError, illegal_request, parsing
+from graphdb.search.aggregations.value_sources import json_number
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 
 __all__ = ["PIPELINES", "value_at"]
 
 Meta = Mapping[str, Any] | None
+WINDOW_MAX = 100_000  # buckets
 
 
 def value_at(answer: Answer, path: str) -> float | None:
@@ -99,6 +104,144 @@ def _stats(found: list[tuple[Any, float]]) -> Answer:
     return {
         "count": len(values), "min": min(values), "max": max(values), "avg": total / len(values), "sum": total
     }  # fmt: skip
+
+
+def _extended_stats(sigma: float) -> Callable[[list[tuple[Any, float]]], Answer]:
+    def summary(found: list[tuple[Any, float]]) -> Answer:
+        answer, count = _stats(found), len(found)
+        if not count:
+            none = dict.fromkeys(_SPREAD)
+            bounds = dict.fromkeys(f"{side}{kind}" for kind in _KINDS for side in ("upper", "lower"))
+            return {**answer, "sum_of_squares": None, **none, "std_deviation_bounds": bounds}
+        mean, squares = answer["avg"], math.fsum(value * value for _, value in found)
+        spread = math.fsum((value - mean) ** 2 for _, value in found)
+        variances = [spread / count, spread / count, spread / (count - 1) if count > 1 else math.nan]
+        deviations = list(map(math.sqrt, variances))
+        bounds = {}
+        for kind, deviation in zip(_KINDS, deviations, strict=True):
+            bounds[f"upper{kind}"] = json_number(mean + sigma * deviation)
+            bounds[f"lower{kind}"] = json_number(mean - sigma * deviation)
+        numbers = zip(_SPREAD, map(json_number, (*variances, *deviations)), strict=True)
+        return {**answer, "sum_of_squares": squares, **dict(numbers), "std_deviation_bounds": bounds}
+
+    return summary
+
+
+_KINDS = ("", "_population", "_sampling")
+_SPREAD = tuple(f"{name}{kind}" for name in ("variance", "std_deviation") for kind in _KINDS)
+
+
+def _percentiles(percents: list[float], keyed: bool) -> Callable[[list[tuple[Any, float]]], Answer]:
+    """Each is one of the values: no interpolation."""
+
+    def summary(found: list[tuple[Any, float]]) -> Answer:
+        values = sorted(value for _, value in found)
+        last = len(values) - 1
+        shown = {
+            percent: values[min(max(0, round_half_up(percent / 100 * last)), last)] if values else None
+            for percent in percents
+        }
+        if keyed:
+            return {"values": {str(percent): value for percent, value in shown.items()}}
+        return {"values": [{"key": percent, "value": value} for percent, value in shown.items()]}
+
+    return summary
+
+
+def round_half_up(number: float) -> int:
+    """As Java rounds."""
+    return math.floor(number + 0.5)
+
+
+@dataclass(frozen=True)
+class Normalize(Pipeline):
+    """The values of all buckets, put in relation to one another."""
+
+    name: str
+    meta: Meta
+    path: str
+    method: str
+    zeros: bool = False  # in the place of gaps
+
+    def beside(self, answers: Answer) -> None:
+        """Nothing: it works among buckets."""
+
+    def among(self, buckets: list[Answer]) -> list[Answer]:
+        found = [in_bucket(bucket, self.path, self.zeros) for bucket in buckets]
+        values = [value for value in found if value is not None]
+        if values:
+            scaled = iter(_NORMALIZED[self.method](values))
+            for bucket, value in zip(buckets, found, strict=True):
+                if value is not None:
+                    shown = {"value": json_number(next(scaled))}
+                    bucket[self.name] = shown if self.meta is None else {"meta": self.meta, **shown}
+        return buckets
+
+
+def _rescaled(values: list[float], top: float) -> list[float]:
+    least, reach = min(values), max(values) - min(values)
+    return [top * (value - least) / reach if reach else math.nan for value in values]
+
+
+def _from_mean(values: list[float]) -> list[float]:
+    mean, reach = math.fsum(values) / len(values), max(values) - min(values)
+    return [(value - mean) / reach if reach else math.nan for value in values]
+
+
+def _z_scores(values: list[float]) -> list[float]:
+    mean = math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+    return [(value - mean) / deviation if deviation else math.nan for value in values]
+
+
+def _parts(values: list[float]) -> list[float]:
+    total = math.fsum(values)
+    return [value / total if total else math.nan for value in values]
+
+
+def _softmax(values: list[float]) -> list[float]:
+    powers = [math.exp(value - max(values)) for value in values]
+    return [power / math.fsum(powers) for power in powers]
+
+
+_NORMALIZED: dict[str, Callable[[list[float]], list[float]]] = {
+    "rescale_0_1": lambda values: _rescaled(values, 1.0),
+    "rescale_0_100": lambda values: _rescaled(values, 100.0),
+    "percent_of_sum": _parts,
+    "mean": _from_mean,
+    "z-score": _z_scores,
+    "softmax": _softmax,
+}
+
+
+@dataclass(frozen=True)
+class MovingFunction(Pipeline):
+    """A function of the values in the buckets before each; shift 1 lets its own value in."""
+
+    name: str
+    meta: Meta
+    path: str
+    function: Callable[[list[float]], float | None]
+    window: int
+    shift: int
+    zeros: bool = False  # in the place of gaps
+
+    def beside(self, answers: Answer) -> None:
+        """Nothing: it works among buckets."""
+
+    def among(self, buckets: list[Answer]) -> list[Answer]:
+        found = [in_bucket(bucket, self.path, self.zeros) for bucket in buckets]
+        values = [value for value in found if value is not None]
+        place = 0
+        for bucket, value in zip(buckets, found, strict=True):
+            if value is None:
+                continue
+            first, end = place - self.window + self.shift, place + self.shift
+            result = self.function(values[max(0, first) : max(0, end)])
+            shown = {"value": None if result is None or math.isnan(result) else result}
+            bucket[self.name] = shown if self.meta is None else {"meta": self.meta, **shown}
+            place += 1
+        return buckets
 
 
 @dataclass(frozen=True)
@@ -242,13 +385,61 @@ def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
     return BucketSort(name, meta, tuple(keys), start, None if size < 0 else size, zeros)
 
 
+def _extended(name: str, meta: Meta, options: Options) -> Pipeline:
+    sigma = options.number("sigma", 2.0)
+    path, zeros = _path(options)
+    if sigma is None or sigma < 0:
+        raise illegal_request(f"[sigma] must be a non-negative double in [{name}]")
+    return Sibling(name, meta, path, _extended_stats(sigma), zeros)
+
+
+def _percentiles_bucket(name: str, meta: Meta, options: Options) -> Pipeline:
+    given, keyed = options.items("percents") or list(_PERCENTS), options.flag("keyed", True)
+    path, zeros = _path(options)
+    try:
+        percents = [float(percent) for percent in given]
+    except (TypeError, ValueError) as error:
+        raise options.unreadable("percents") from error
+    if len(percents) > 1_000 or not all(0 <= percent <= 100 for percent in percents):
+        raise illegal_request("percents must only contain non-null doubles from 0.0-100.0 inclusive")
+    return Sibling(name, meta, path, _percentiles(percents, keyed), zeros)
+
+
+_PERCENTS = (1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0)
+
+
+def _normalize(name: str, meta: Meta, options: Options) -> Pipeline:
+    method = required(options.text("method"), "method")
+    if method not in _NORMALIZED:
+        known = ", ".join(sorted(_NORMALIZED))
+        raise illegal_argument(f"invalid method [{method[:100]}], expected one of [{known}]")
+    path, zeros = _path(options)
+    return Normalize(name, meta, path, method, zeros)
+
+
+def _moving(name: str, meta: Meta, options: Options) -> Pipeline:
+    window, shift = options.integer("window", 0), options.integer("shift", 0)
+    script = options.take("script")
+    source = script.get("source") if isinstance(script, Mapping) else script
+    path, zeros = _path(options)
+    if not 0 < window <= WINDOW_MAX:
+        raise illegal_argument(f"[window] must be a positive, non-zero integer in [{name}]")
+    if not isinstance(source, str):
+        raise illegal_request("Required one of fields [script], but none were specified. ")
+    return MovingFunction(name, meta, path, moving_function(source), window, shift, zeros)
+
+
 PIPELINES: dict[str, Callable[[str, Meta, Options], Pipeline]] = {
     "avg_bucket": _sibling(_avg),
     "bucket_sort": _bucket_sort,
     "cumulative_sum": _running(False),
     "derivative": _running(True),
+    "extended_stats_bucket": _extended,
     "max_bucket": _sibling(_extreme(max)),
     "min_bucket": _sibling(_extreme(min)),
+    "moving_fn": _moving,
+    "normalize": _normalize,
+    "percentiles_bucket": _percentiles_bucket,
     "serial_diff": _serial_diff,
     "stats_bucket": _sibling(_stats),
     "sum_bucket": _sibling(_sum),

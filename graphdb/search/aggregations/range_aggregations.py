@@ -1,8 +1,8 @@
-"""Range aggregations: of numbers, dates and IP addresses."""
+"""Range aggregations: of numbers, dates, distances and IP addresses; addresses by their networks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from ipaddress import IPv6Address
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,32 @@ from graphdb.search.aggregations.aggregation import (
     Scope,
     all_cells,
     bucket_lists,
+    cells_of,
     keyed_buckets,
 )
-from graphdb.search.aggregations.options import Options
+from graphdb.search.aggregations.columns import Numbers
+from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.value_sources import NUMERIC, Display, Source, number_text
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.leaf_reader import Bools
+from graphdb.search.leaf_reader import Bools, Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
-from graphdb.search.mapping.readers import address_of, address_term, network_terms, rounder
+from graphdb.search.mapping.readers import address_of, address_term, network_terms, point_of, rounder
+from graphdb.search.query.geo import METERS, distances_m
 
-__all__ = ["IpRanges", "Range", "Ranges", "parse_date_range", "parse_ip_range", "parse_range", "parse_ranges"]
+__all__ = [
+    "GeoDistance",
+    "IpPrefix",
+    "IpRanges",
+    "Range",
+    "Ranges",
+    "parse_date_range",
+    "parse_geo_distance",
+    "parse_ip_prefix",
+    "parse_ip_range",
+    "parse_range",
+    "parse_ranges",
+]
 
 # `range`, `date_range` and `ip_range`: a bucket for each range; from is inside, to is not.
 
@@ -64,7 +79,7 @@ class Ranges(Aggregation):
         return self.kind
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
-        members, values = self.source.numbers(scope, rows.docs)
+        members, values = self.values(scope, rows.docs)
         masks = []
         for one in self.ranges:
             inside = np.ones(len(values), np.bool_)
@@ -80,6 +95,25 @@ class Ranges(Aggregation):
             lambda number: {"key": self.ranges[number].key, **self.ranges[number].head},
         )
         return [{"buckets": keyed_buckets(buckets) if self.keyed else buckets} for buckets in lists]
+
+    def values(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
+        """(rows, values): what of these documents lies in the ranges."""
+        return self.source.numbers(scope, docs)
+
+
+@dataclass(frozen=True)
+class GeoDistance(Ranges):
+    """Ranges of the distances of points from an origin, in a unit of so many metres."""
+
+    origin: tuple[float, float]  # latitude and longitude, degrees
+    unit_m: float
+
+    def values(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
+        """See `Ranges.values`."""
+        if self.source.spec is None:
+            return np.empty(0, np.int64), np.empty(0)
+        points = scope.columns.points(self.source.spec, docs)
+        return points.rows, distances_m(points.latitudes, points.longitudes, *self.origin) / self.unit_m
 
 
 def _any(rows: "np.typing.NDArray[np.int64]", size: int) -> Bools:
@@ -124,6 +158,31 @@ def parse_date_range(definition: Definition) -> Aggregation:
     return _parsed(definition, source, read, source.text)
 
 
+def parse_geo_distance(definition: Definition) -> Aggregation:
+    """geo_distance; the distance types differ by less than a thousandth, and all are along great circles."""
+    options = definition.options
+    origin = point_of(required(options.take("origin"), "origin"))
+    unit, kind = options.text("unit", "m") or "m", options.text("distance_type", "arc") or "arc"
+    if unit not in METERS:
+        raise illegal_request(f"No enum constant of a distance unit [{unit[:100]}]")
+    if kind not in ("arc", "plane"):
+        raise illegal_request(f"No geo distance for [{kind[:100]}]")
+    source = Source.parse(definition, {Storage.POINTS})
+
+    def read(end: Any) -> float:
+        try:
+            return float(end)
+        except (TypeError, ValueError) as error:
+            raise illegal_argument(f"Failed to parse value [{str(end)[:100]}] as a number") from error
+
+    made = _parsed(definition, source, read, None)
+    # a distance that is not bounded below begins at 0
+    ranges = tuple(
+        one if one.low is not None else replace(one, head={"from": 0.0, **one.head}) for one in made.ranges
+    )
+    return GeoDistance(definition.common, source, ranges, made.keyed, "geo_distance", origin, METERS[unit])
+
+
 def _instant(text: str, source: Source, pattern: DateFormat, definition: Definition) -> float:
     return float(date_math(text, pattern, definition.context.now_ms, zone=source.display.zone))
 
@@ -133,7 +192,7 @@ def _parsed(
     source: Source,
     read: Callable[[Any], float],
     text: Callable[[float], str | None] | None,
-) -> Aggregation:
+) -> Ranges:
     options = definition.options
     bodies = parse_ranges(definition)
     keyed = options.flag("keyed")
@@ -261,3 +320,86 @@ def _number(term: str) -> int:
 
 def _shown(address: int) -> str:
     return address_of(IPv6Address(address).exploded)
+
+
+# `ip_prefix`: a bucket for each network of a given size that has an address.
+
+
+@dataclass(frozen=True)
+class IpPrefix(Aggregation):
+    """length: bits of the network's part of an address of 32 bits, or of 128 if wide."""
+
+    source: Source
+    length: int
+    wide: bool
+    appends: bool
+    min_doc_count: int
+    keyed: bool
+
+    @property
+    def typed(self) -> str:
+        return "ip_prefix"
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        members, numbers, terms = self.source.own_terms(scope, rows.docs)
+        used, inverse = np.unique(numbers, return_inverse=True)
+        own = [self._network(_number(terms.value(number))) for number in used.tolist()]
+        networks = sorted(
+            {each for part in scope.gathered("networks", own) for each in part if each is not None}
+        )
+        number_of = {network: number for number, network in enumerate(networks)}
+        found = np.array([-1 if each is None else number_of[each] for each in own], np.int64)[inverse]
+        members, found = members[found >= 0], found[found >= 0]
+        order = np.lexsort((found, members))
+        cells = cells_of(scope, rows, members[order], found[order])
+        cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
+        scope.count_buckets(len(cells))
+        lists = bucket_lists(
+            scope, self.common, cells, rows.count, lambda number: self._head(networks[number])
+        )
+        return [{"buckets": keyed_buckets(buckets) if self.keyed else buckets} for buckets in lists]
+
+    def _network(self, address: int) -> int | None:
+        """The first address of its network; None for an address of the other kind."""
+        if (address >> 32 == _MAPPED) == self.wide:
+            return None
+        host = (128 if self.wide else 32) - self.length
+        return address >> host << host
+
+    def _head(self, network: int) -> Answer:
+        text = _shown(network)
+        head: Answer = {
+            "key": f"{text}/{self.length}" if self.appends else text,
+            "is_ipv6": self.wide,
+            "prefix_length": self.length,
+        }
+        if not self.wide:
+            head["netmask"] = str(IPv4Address((1 << 32) - (1 << (32 - self.length))))
+        return head
+
+
+_MAPPED = 0xFFFF  # what stands before an address of 32 bits as one of 128 (RFC 4291, 2.5.5.2)
+
+
+def parse_ip_prefix(definition: Definition) -> Aggregation:
+    options = definition.options
+    source = Source.parse(definition, (Storage.TERMS,))
+    length, wide = options.integer("prefix_length", -1), options.flag("is_ipv6")
+    appends, keyed = options.flag("append_prefix_length"), options.flag("keyed")
+    least = options.integer("min_doc_count", 1)
+    options.done()
+    most = 128 if wide else 32
+    if not 0 <= length <= most:
+        raise illegal_request(
+            f"[prefix_length] must be in range [0, {most}] while value is [{length}] in [{definition.name}]"
+        )
+    if least < 1:
+        raise illegal_request(
+            f"[min_doc_count] must be greater than 0. Found [{least}] in [{definition.name}]"
+        )
+    if source.spec is not None and source.spec.type != "ip":
+        raise illegal_argument(
+            f"Field [{source.spec.path}] of type [{source.spec.type}] is not supported for aggregation "
+            "[ip_prefix]"
+        )
+    return IpPrefix(definition.common, source, length, wide, appends, least, keyed)

@@ -1,4 +1,4 @@
-"""The `terms` aggregation: which terms count, and in which order their buckets come."""
+"""`terms` and `rare_terms`: which terms count, and in which order their buckets come."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,9 +34,11 @@ __all__ = [
     "ByMetric",
     "Choice",
     "Order",
+    "RareTerms",
     "Terms",
     "parse_order",
     "parse_path",
+    "parse_rare_terms",
     "parse_terms",
     "sorted_cells",
 ]
@@ -263,3 +265,63 @@ def parse_terms(definition: Definition) -> Aggregation:
     options.ignore("shard_size", "shard_min_doc_count", "execution_hint", "collect_mode")
     options.done()
     return Terms(definition.common, source, size, least, order, choice, show_error)
+
+
+# `rare_terms`: a bucket for each value that few documents have, the rarest first.
+
+RARE_MAX = 100  # documents
+
+
+@dataclass(frozen=True)
+class RareTerms(Aggregation):
+    """Counts are exact, whatever the precision that is asked for."""
+
+    source: Source
+    most: int
+    choice: Choice
+
+    @property
+    def typed(self) -> str:
+        if self.source.spec is None:
+            return "umrareterms"
+        return "lrareterms" if self.source.spec.storage is Storage.INTS else "srareterms"
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        members, numbers, vocabulary = self.source.keyed(scope, rows.docs)
+        allowed = self.choice.mask(vocabulary)
+        if allowed is not None:
+            members, numbers = members[allowed[numbers]], numbers[allowed[numbers]]
+        cells = cells_of(scope, rows, members, numbers)
+        cells = cells.picked(np.flatnonzero(cells.counts <= self.most))
+        cells = cells.picked(np.lexsort((vocabulary.places(cells.keys), cells.counts, cells.owners)))
+        scope.count_buckets(len(cells))
+
+        def head(number: int) -> Answer:
+            value = vocabulary.value(number)
+            text = self.source.display.key_text(value)
+            shown = {"key": self.source.display.key(value)}
+            return shown if text is None else {**shown, "key_as_string": text}
+
+        return [{"buckets": page} for page in bucket_lists(scope, self.common, cells, rows.count, head)]
+
+
+def parse_rare_terms(definition: Definition) -> Aggregation:
+    options = definition.options
+    most = options.integer("max_doc_count", 1)
+    if most < 1:
+        raise illegal_request(
+            f"[max_doc_count] must be greater than 0. Found [{most}] in [{definition.name}]"
+        )
+    if most > RARE_MAX:
+        raise illegal_request(
+            f"[max_doc_count] must be smaller than [{RARE_MAX}], found [{most}] in [{definition.name}]"
+        )
+    precision = options.number("precision", 0.001)
+    if precision is None or precision < 0.00001:
+        raise illegal_request(f"[precision] must be greater than 0.00001, in [{definition.name}]")
+    source = Source.parse(definition, COMPARABLE)
+    if source.spec is not None and source.spec.storage is Storage.FLOATS:
+        raise illegal_argument("RareTerms aggregation does not support floating point fields.")
+    choice = Choice.parse(definition.name, source, options.take("include"), options.take("exclude"))
+    options.done()
+    return RareTerms(definition.common, source, most, choice)

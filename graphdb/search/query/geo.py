@@ -18,7 +18,7 @@ from graphdb.search.query.kernels import any_within
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
 
-__all__ = ["PARSERS", "BoundingBoxQuery", "DistanceQuery", "distances_m", "meters"]
+__all__ = ["METERS", "PARSERS", "BoundingBoxQuery", "DistanceQuery", "distances_m", "meters"]
 
 EARTH_RADIUS_M = 6_371_008.7714  # the mean radius
 METERS = {

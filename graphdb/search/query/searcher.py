@@ -298,10 +298,10 @@ class Searcher:
         return self.keep(("doc_freq", path, term), lambda: self._doc_freq(path, term))
 
     def _doc_freq(self, path: str, term: str) -> int:
-        count = 0
+        count, numbers = 0, self.text_numbers(path, term)
         for leaf in self.leaves:
             if (text := leaf.segment.text(path)) is not None:
-                number = text.dictionary.find(term)
+                number = numbers.get(leaf.base, -1)
                 count += len(text.postings(number)[0]) if number >= 0 else 0
             elif (terms := leaf.segment.terms(path)) is not None:
                 number = terms.dictionary.find(term)

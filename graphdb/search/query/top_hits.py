@@ -371,10 +371,10 @@ class _Weights:
         """
         key = (id(searcher), boost, *map(id, terms))
         if key not in self._known:
-            ordered = sorted(terms, key=lambda term: (-term.weight(searcher, boost), term.term))
+            weighed = [(term.weight(searcher, boost), term) for term in terms]
+            weighed.sort(key=lambda each: (-each[0], each[1].term))
             self._known[key] = [
-                (term.weight(searcher, boost), searcher.text_numbers(term.path, term.term))
-                for term in ordered
+                (weight, searcher.text_numbers(term.path, term.term)) for weight, term in weighed
             ]
         return self._known[key]
 

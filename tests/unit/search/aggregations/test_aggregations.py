@@ -46,7 +46,115 @@ def key(value: Any, count: int, **more: Any) -> dict[str, Any]:
     return {"key": value, "doc_count": count, **more}
 
 
+TAGS = {"filters": {name: {"term": {"tag": name}} for name in "abc"}}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "rare_terms": ({"rare_terms": {"field": "tag"}}, {"buckets": [key("b", 1), key("c", 1)]}),
+    "rare_terms, rarest first": (
+        {"rare_terms": {"field": "tag", "max_doc_count": 2, "exclude": "c"}},
+        {"buckets": [key("b", 1), key("a", 2)]},
+    ),
+    "multi_terms": (
+        {"multi_terms": {"terms": [{"field": "tag"}, {"field": "flag", "missing": True}], "size": 2}},
+        terms(
+            key(["a", False], 1, key_as_string="a|false"),
+            key(["a", True], 1, key_as_string="a|true"),
+            other=2,
+        ),
+    ),
+    "multi_terms, dates": (
+        {
+            "multi_terms": {
+                "terms": [{"field": "day", "format": "yyyy"}, {"field": "p"}],
+                "order": {"_key": "desc"},
+            }
+        },
+        terms(
+            key(["2020", 2.5], 1, key_as_string="2020|2.5"), key(["2020", 1.5], 1, key_as_string="2020|1.5")
+        ),
+    ),
+    "adjacency_matrix": (
+        {"adjacency_matrix": {**TAGS, "separator": "+"}},
+        {"buckets": [key("a", 2), key("a+b", 1), key("b", 1), key("c", 1)]},
+    ),
+    "ip_prefix": (
+        {"ip_prefix": {"field": "ip", "prefix_length": 16}},
+        {"buckets": [key("10.0.0.0", 2, is_ipv6=False, prefix_length=16, netmask="255.255.0.0")]},
+    ),
+    "ip_prefix, keyed": (
+        {"ip_prefix": {"field": "ip", "prefix_length": 24, "keyed": True, "append_prefix_length": True}},
+        {
+            "buckets": {
+                f"{network}/24": {
+                    "doc_count": 1,
+                    "is_ipv6": False,
+                    "prefix_length": 24,
+                    "netmask": "255.255.255.0",
+                }
+                for network in ("10.0.0.0", "10.0.1.0")
+            }
+        },
+    ),
+    "ip_prefix, of the other kind": (
+        {"ip_prefix": {"field": "ip", "prefix_length": 8, "is_ipv6": True}},
+        {"buckets": []},
+    ),
+    "sampler": (
+        {"sampler": {"shard_size": 1}, "aggs": {"t": {"terms": {"field": "tag"}}}},
+        {"doc_count": 1, "t": terms(key("a", 1), key("b", 1))},
+    ),
+    "diversified_sampler": (
+        {"diversified_sampler": {"field": "flag"}, "aggs": {"n": {"sum": {"field": "n"}}}},
+        {"doc_count": 3, "n": {"value": 13.0}},
+    ),
+    "random_sampler": (
+        {"random_sampler": {"probability": 0.1, "seed": 7}, "aggs": {"n": {"sum": {"field": "n"}}}},
+        {"seed": 7, "probability": 0.1, "doc_count": 4, "n": {"value": 13.0}},
+    ),
+    "boxplot": (
+        {"boxplot": {"field": "n"}},
+        {"min": 1.0, "max": 7.0, "q1": 1.75, "q2": 2.5, "q3": 4.0, "lower": 1.0, "upper": 7.0},
+    ),
+    "boxplot, of nothing": (
+        {"boxplot": {"field": "nope"}},
+        {"min": "Infinity", "max": "-Infinity", **dict.fromkeys(("q1", "q2", "q3", "lower", "upper"), "NaN")},
+    ),
+    "string_stats": (
+        {"string_stats": {"field": "c.u"}},
+        {"count": 0, "min_length": None, "max_length": None, "avg_length": None, "entropy": 0.0},
+    ),
+    "string_stats, of words": (
+        {"string_stats": {"field": "tag", "show_distribution": True, "missing": "bc"}},
+        {
+            "count": 5,
+            "min_length": 1,
+            "max_length": 2,
+            "avg_length": 1.2,
+            "entropy": 1.584962500721156,
+            "distribution": {"a": 2 / 6, "b": 2 / 6, "c": 2 / 6},
+        },
+    ),
+    "top_metrics": (
+        {
+            "top_metrics": {
+                "metrics": [{"field": "p"}, {"field": "day"}, {"field": "flag"}],
+                "sort": {"n": "desc"},
+                "size": 2,
+            }
+        },
+        {
+            "top": [
+                {"sort": [7], "metrics": {"p": None, "day": "2020-04-10T00:00:00.000Z", "flag": None}},
+                {"sort": [3], "metrics": {"p": 2.5, "day": "2020-03-29T12:00:00.000Z", "flag": False}},
+            ]
+        },
+    ),
+    "top_metrics, to order by": (
+        {
+            "terms": {"field": "tag", "order": {"m.n": "desc"}, "size": 1},
+            "aggs": {"m": {"top_metrics": {"metrics": {"field": "n"}, "sort": "p"}}},
+        },
+        terms(key("a", 2, m={"top": [{"sort": [1.5], "metrics": {"n": 1}}]}), other=2),
+    ),
     "terms": ({"terms": {"field": "tag"}}, terms(key("a", 2), key("b", 1), key("c", 1))),
     "terms, size": ({"terms": {"field": "tag", "size": 1}}, terms(key("a", 2), other=2)),
     "terms, regular expression": (

@@ -1,0 +1,268 @@
+"""`significant_terms` and `significant_text`: terms more frequent in a bucket than in the background.
+
+Source: Manning, Raghavan and Schütze, Introduction to Information Retrieval, 13.5 (mutual information, chi
+square); Cilibrasi and Vitányi, The Google Similarity Distance; Elasticsearch's documentation for JLH.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from graphdb.search.aggregations.aggregation import (
+    Aggregation,
+    Answer,
+    Definition,
+    Rows,
+    Scope,
+    bucket_lists,
+    cells_of,
+)
+from graphdb.search.aggregations.columns import spread
+from graphdb.search.aggregations.options import Options, required
+from graphdb.search.aggregations.terms_aggregation import Choice
+from graphdb.search.aggregations.value_sources import COMPARABLE, Display, Source, Vocabulary
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
+from graphdb.search.fields import Storage
+from graphdb.search.leaf_reader import Bools, Doubles, Longs
+from graphdb.search.query import Query, parse_query
+
+__all__ = ["Heuristic", "SignificantTerms", "parse_significant_terms"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of one term: the documents of the bucket that hold it, and all of them; the same of the background."""
+
+    inside: Doubles
+    inside_all: Doubles
+    background: Doubles
+    background_all: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Documents with the term or without it, in the bucket's class or not: n11 has the term and is in it."""
+
+    n11: Doubles
+    n10: Doubles
+    n01: Doubles
+    n00: Doubles
+
+    @staticmethod
+    def of(counts: Counts, is_superset: bool) -> "_Table":
+        n11, n01 = counts.inside, counts.inside_all - counts.inside
+        n10, n00 = counts.background, counts.background_all - counts.background
+        return _Table(n11, n10 - n11, n01, n00 - n01) if is_superset else _Table(n11, n10, n01, n00)
+
+    @property
+    def lacks(self) -> Bools:
+        """Where the term is rarer in the class than outside."""
+        inside, outside = self.n11 + self.n01, self.n10 + self.n00
+        return np.asarray(self.n11 / inside < self.n10 / outside)
+
+
+@dataclass(frozen=True, slots=True)
+class Heuristic:
+    """score gives a number for each term; of those of 0 and less there are no buckets."""
+
+    score: Callable[[Counts], Doubles]
+
+
+def _jlh(counts: Counts) -> Doubles:
+    inside = counts.inside / counts.inside_all
+    # a term that the background lacks counts as found once there
+    outside = np.maximum(counts.background, 1) / max(counts.background_all, 1)
+    return np.where(inside > outside, (inside - outside) * (inside / outside), 0.0)
+
+
+def _percentage(counts: Counts) -> Doubles:
+    return np.where(counts.background > 0, counts.inside / np.maximum(counts.background, 1), 0.0)
+
+
+def _chi_square(negatives: bool, is_superset: bool) -> Callable[[Counts], Doubles]:
+    def score(counts: Counts) -> Doubles:
+        table = _Table.of(counts, is_superset)
+        n11, n10, n01, n00 = table.n11, table.n10, table.n01, table.n00
+        total = n11 + n10 + n01 + n00
+        margins = (n11 + n01) * (n11 + n10) * (n01 + n00) * (n10 + n00)
+        found = total * (n11 * n00 - n01 * n10) ** 2 / margins
+        return found if negatives else np.where(table.lacks, -np.inf, found)
+
+    return score
+
+
+def _mutual_information(negatives: bool, is_superset: bool) -> Callable[[Counts], Doubles]:
+    def score(counts: Counts) -> Doubles:
+        table = _Table.of(counts, is_superset)
+        total = table.n11 + table.n10 + table.n01 + table.n00
+        found = np.zeros(len(total))
+        for cell, other_class, other_term in (
+            (table.n00, table.n01, table.n10),
+            (table.n01, table.n00, table.n11),
+            (table.n10, table.n11, table.n00),
+            (table.n11, table.n10, table.n01),
+        ):
+            ratio = total * cell / ((cell + other_class) * (cell + other_term))
+            found += np.where(cell > 0, cell / total * np.log2(ratio), 0.0)
+        return found if negatives else np.where(table.lacks, -np.inf, found)
+
+    return score
+
+
+def _google_distance(is_superset: bool) -> Callable[[Counts], Doubles]:
+    def score(counts: Counts) -> Doubles:
+        both, inside = counts.inside, counts.inside_all
+        term = counts.background if is_superset else counts.background + counts.inside
+        total = counts.background_all if is_superset else counts.background_all + inside
+        logs = np.log(term), np.log(inside)
+        distance = (np.maximum(*logs) - np.log(both)) / (np.log(total) - np.minimum(*logs))
+        exact = (term == both) & (inside == both)
+        return np.where(both == 0, 0.0, np.where(exact, 1.0, np.exp(-distance)))
+
+    return score
+
+
+def _heuristic(options: Options) -> Heuristic:
+    """Errors: SearchError for two of them, and for one that needs a script."""
+    named = [name for name in (*_HEURISTICS, "script_heuristic", "p_value") if name in options]
+    if len(named) > 1:
+        raise illegal_request("Only one significance heuristic may be given")
+    if not named:
+        return Heuristic(_jlh)
+    (name,) = named
+    if name not in _HEURISTICS:
+        known = ", ".join(_HEURISTICS)
+        raise illegal_argument(f"[{name}] is not supported: use one of [{known}]")
+    inner = Options(name, options.take(name, {}))
+    made = _HEURISTICS[name](inner)
+    inner.done()
+    return Heuristic(made)
+
+
+def _superset(inner: Options) -> bool:
+    return inner.flag("background_is_superset", True)
+
+
+_HEURISTICS: dict[str, Callable[[Options], Callable[[Counts], Doubles]]] = {
+    "jlh": lambda _: _jlh,
+    "percentage": lambda _: _percentage,
+    "chi_square": lambda inner: _chi_square(inner.flag("include_negatives"), _superset(inner)),
+    "mutual_information": lambda inner: _mutual_information(
+        inner.flag("include_negatives"), _superset(inner)
+    ),
+    "gnd": lambda inner: _google_distance(_superset(inner)),
+}
+
+
+@dataclass(frozen=True)
+class SignificantTerms(Aggregation):
+    """Counts are exact. background None: all documents that the request's names show."""
+
+    kind: str
+    source: Source
+    size: int
+    min_doc_count: int
+    heuristic: Heuristic
+    choice: Choice
+    background: Query | None
+
+    @property
+    def typed(self) -> str:
+        if self.source.spec is None:
+            return "umsigterms"
+        return "siglterms" if self.source.spec.storage is Storage.INTS else "sigsterms"
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        around = self._background(scope)
+        docs = np.union1d(around, rows.docs)
+        members, numbers, vocabulary = self.source.keyed(scope, docs)
+        allowed = self.choice.mask(vocabulary)
+        if allowed is not None:
+            kept = allowed[numbers]
+            members, numbers = members[kept], numbers[kept]
+        starts = np.searchsorted(members, np.arange(len(docs) + 1))
+        own, at = spread(starts, np.searchsorted(docs, rows.docs))
+        cells = cells_of(scope, rows, own, numbers[at])
+        behind = Rows(around, np.zeros(len(around), np.int64), 1)
+        own, at = spread(starts, np.searchsorted(docs, around))
+        found = cells_of(scope, behind, own, numbers[at])
+        frequency = np.zeros(len(vocabulary), np.int64)
+        frequency[found.keys] = found.counts
+        whole = int(scope.total(behind.sizes())[0])
+        sizes = scope.total(rows.sizes())
+        scores = self._scores(cells.counts, sizes[cells.owners], frequency[cells.keys], whole)
+        cells = cells.picked(np.flatnonzero((scores > 0) & (cells.counts >= self.min_doc_count)))
+        scores = self._scores(cells.counts, sizes[cells.owners], frequency[cells.keys], whole)
+        order = np.lexsort((cells.keys, -scores, cells.owners))
+        cells, scores = cells.picked(order), scores[order]
+        shown = np.flatnonzero(cells.ranks() < self.size)
+        cells, scores = cells.picked(shown), scores[shown]
+        scope.count_buckets(len(cells))
+        lists = bucket_lists(scope, self.common, cells, rows.count, lambda key: self._head(vocabulary, key))
+        places = iter(zip(scores.tolist(), frequency[cells.keys].tolist(), strict=True))
+        for bucket in (bucket for buckets in lists for bucket in buckets):
+            bucket["score"], bucket["bg_count"] = next(places)
+        return [
+            {"doc_count": size, "bg_count": whole, "buckets": buckets}
+            for size, buckets in zip(sizes.tolist(), lists, strict=True)
+        ]
+
+    def _scores(self, inside: Longs, inside_all: Longs, background: Longs, whole: int) -> Doubles:
+        counts = Counts(
+            inside.astype(np.float64), inside_all.astype(np.float64), background.astype(np.float64), whole
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.nan_to_num(self.heuristic.score(counts), nan=-math.inf)
+
+    def _background(self, scope: Scope) -> Longs:
+        mask = scope.live() & scope.columns.at_path(None)
+        for query in (scope.visible, self.background):
+            if query is not None:
+                mask &= scope.matching(query)
+        return np.flatnonzero(mask)
+
+    def _head(self, vocabulary: Vocabulary, number: int) -> Answer:
+        value = vocabulary.value(number)
+        head = {"key": self.source.display.key(value)}
+        text = self.source.display.key_text(value)
+        return head if text is None else {**head, "key_as_string": text}
+
+
+def parse_significant_terms(definition: Definition) -> Aggregation:
+    """significant_terms and significant_text. Errors: SearchError."""
+    options, kind = definition.options, definition.kind
+    source = _text_source(definition) if kind == "significant_text" else Source.parse(definition, COMPARABLE)
+    if source.spec is not None and source.spec.storage is Storage.FLOATS:
+        raise illegal_argument(f"No support for examining floating point numerics in [{definition.name}]")
+    size, least = options.integer("size", 10), options.integer("min_doc_count", 3, 0)
+    if size < 1:
+        raise illegal_request(f"[size] must be greater than 0. Found [{size}] in [{definition.name}]")
+    heuristic = _heuristic(options)
+    choice = Choice.parse(definition.name, source, options.take("include"), options.take("exclude"))
+    given = options.take("background_filter")
+    background = None if given is None else parse_query(given, definition.context)
+    options.ignore("shard_size", "shard_min_doc_count", "execution_hint")
+    options.done()
+    return SignificantTerms(definition.common, kind, source, size, least, heuristic, choice, background)
+
+
+def _text_source(definition: Definition) -> Source:
+    """The tokens of a text as its index has them: what analyzing its documents again would give."""
+    options = definition.options
+    path = required(options.text("field"), "field")
+    if options.flag("filter_duplicate_text"):
+        raise illegal_argument("[filter_duplicate_text] is not supported in [significant_text]")
+    if "source_fields" in options:
+        raise illegal_argument(
+            "[source_fields] is not supported in [significant_text]: name an indexed [field]"
+        )
+    spec = definition.context.mapping.field(path)
+    if spec is not None and spec.storage not in (Storage.TEXT, Storage.TERMS):
+        raise SearchError(
+            "illegal_argument_exception",
+            f"Field [{path}] has no analyzer, but SignificantText requires an analyzed field",
+        )
+    known = None if spec is None else replace(spec, storage=Storage.TERMS)
+    return Source(known, Display.of(known, None, None))
