@@ -87,6 +87,7 @@ class EntryKind(IntEnum):
     SAVED_QUERIES = 8  # a command to the book of saved queries (`graphdb.saved_queries`), by that writer too
     NAMESPACES = 9  # a command to the book of namespaces (`graphdb.namespaces`), by that writer too
     CLOSE_CLEARED = 10  # as CLOSE; and what the parts remove is all that some graphs have
+    NAMED_STATES = 11  # a command to the book of `graphdb.history.named_states`, by that writer too
 
     @property
     def concerns_quads(self) -> bool:
@@ -101,7 +102,12 @@ class EntryKind(IntEnum):
     @property
     def is_of_a_book(self) -> bool:
         """Whether it changes a state of its own that is kept beside the quads."""
-        return self in (EntryKind.ALERTS, EntryKind.SAVED_QUERIES, EntryKind.NAMESPACES)
+        return self in _OF_BOOKS
+
+
+_OF_BOOKS = frozenset(
+    {EntryKind.ALERTS, EntryKind.SAVED_QUERIES, EntryKind.NAMESPACES, EntryKind.NAMED_STATES}
+)
 
 
 class Interface(IntEnum):

@@ -15,6 +15,7 @@ from graphdb.errors import GraphDBError
 from graphdb.graphql.edits import Edits
 from graphdb.history.asked import AskedChanges
 from graphdb.history.moments import Moment
+from graphdb.history.named_states import NamedState
 from graphdb.history.pages import Difference, HistoryPage, PageRequest
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
@@ -64,6 +65,7 @@ __all__ = [
     "History",
     "LiveReport",
     "LiveSink",
+    "NamedStates",
     "Namespaces",
     "NodeStatus",
     "Progress",
@@ -483,6 +485,39 @@ class Namespaces(Protocol):
         """Remove a prefix, or all for None; no error if there is no such prefix. Raises UnavailableError."""
 
 
+class NamedStates(Protocol):
+    """Names of past states, the same for all; `Moment` has them. What leads back to a named state is kept.
+    Changes are logged, as updates are, and take a request_id as those do.
+    """
+
+    async def oldest_index(self) -> int:
+        """The oldest state that this node has; that of an older named state is lost here.
+
+        Raises UnavailableError.
+        """
+
+    def list(self) -> Sequence[NamedState]:
+        """By name, as far as this node has followed the log.
+
+        This and `show` may be called on any thread. Both raise UnavailableError.
+        """
+
+    def show(self, name: str) -> NamedState:
+        """Raises NotFound."""
+
+    async def create(
+        self, name: str, at: Moment | None, named_by: str, request_id: bytes | None
+    ) -> NamedState:
+        """Name the state at a moment (None: now); no effect where it has that name already.
+
+        named_by: `Principal.qualified_name`, or "". Raises InvalidParameter, AlreadyExists (another state has
+        the name), HistoryForgotten, IndexNotReached, LimitExceeded, UnavailableError.
+        """
+
+    async def delete(self, name: str, request_id: bytes | None) -> None:
+        """Raises NotFound, UnavailableError."""
+
+
 class Transaction(Protocol):
     """A transaction over several requests, which wait for each other. It reads the state at its begin with
     its own changes laid over it, and holds no lock.
@@ -672,6 +707,8 @@ class GraphNode(Protocol):
     def saved_queries(self) -> SavedQueries: ...
     @property
     def namespaces(self) -> Namespaces: ...
+    @property
+    def named_states(self) -> NamedStates: ...
     @property
     def transactions(self) -> Transactions: ...
     @property

@@ -61,6 +61,7 @@ from serve.graph.metrics import (
     MetricsEndpoint,
     TransactionMetrics,
 )
+from serve.graph.named_states import named_state_routes
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.query_check import QueryCheckEndpoint
@@ -107,6 +108,7 @@ ENDPOINTS = {
     "/history": "what changed, by whom and when, GET; ?resource=IRI, ?graph=IRI or a triple pattern",
     "/diff": "the net change from one state to another, GET; ?from=INDEX&to=INDEX, or times",
     "/revert": "back to an earlier state, POST; ?to=INDEX, &graph=IRI or &resource=IRI",
+    "/snapshots": "named states of the past, GET; /snapshots/{name}: GET, PUT (?at=INDEX or a time), DELETE",
     "/ws": "live queries, a WebSocket",
     "/alerts": "scheduled queries that call webhooks: GET, POST, DELETE",
     "/queries": "the running queries, GET; DELETE /queries/{id} cancels one",
@@ -293,6 +295,7 @@ def _routes(
         resource("/history", index, get=history.get),
         resource("/diff", index, get=history.diff),
         resource("/revert", index, post=history.revert),
+        *named_state_routes(node.named_states, history, index),
         WebSocketRoute("/ws", live),
         resource("/ws", get=live.get),
         *alert_routes(node.alerts, server.max_body_bytes),

@@ -20,6 +20,7 @@ from serve.search.administration import (
     indices,
     info,
     nodes,
+    rollover,
     templates,
 )
 from serve.search.backend import SearchBackend
@@ -45,6 +46,7 @@ MODULES = (
     info,
     nodes,
     reading,
+    rollover,
     templates,
 )
 

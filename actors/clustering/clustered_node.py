@@ -12,7 +12,13 @@ from actors.alerts.alert_service import AlertService
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import cluster_report, node_status
 from actors.clustering.forwarded_work import APPLIED_INDEX, TRANSACTION_REQUEST, ForwardedWork
-from actors.clustering.forwarded_writes import AlertChange, ForwardedWrite, NamespaceChange, SavedQueryChange
+from actors.clustering.forwarded_writes import (
+    AlertChange,
+    ForwardedWrite,
+    NamedStateChange,
+    NamespaceChange,
+    SavedQueryChange,
+)
 from actors.clustering.maintenance import Maintenance
 from actors.clustering.routed_writes import RoutedWrites, RoutedWriting, WriteRouter
 from actors.clustering.search_copies import SearchCopies
@@ -79,6 +85,7 @@ def clustered_node(
         alerts,
         SavedQueryService(_RoutedBook(parts.own_saved_queries, peers, SavedQueryChange)),
         NamespaceService(_RoutedBook(parts.own_namespaces, peers, NamespaceChange)),
+        parts.named_states(_RoutedBook(parts.own_named_states, peers, NamedStateChange)),
     )
     members = _LogMembers(log, peers.follower)
     return parts.node(lifecycle, progress, writing, books, members, peers)
@@ -110,6 +117,7 @@ class _Peers:
             parts.own_alerts,
             parts.own_saved_queries,
             parts.own_namespaces,
+            parts.own_named_states,
             settings.security,
             SearchCopies(settings, log),
             parts.transactions.answer_other,

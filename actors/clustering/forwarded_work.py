@@ -10,6 +10,7 @@ from actors.clustering.forwarded_writes import (
     BATCH,
     AlertChange,
     GraphDeletion,
+    NamedStateChange,
     NamespaceChange,
     QuadPatchWrite,
     ResourceEdits,
@@ -22,6 +23,7 @@ from actors.clustering.forwarded_writes import (
 )
 from actors.clustering.search_copies import SearchCopies
 from actors.node.admin import AlertLog
+from actors.node.named_states import OwnNamedStates
 from actors.node.namespaces import OwnNamespaces
 from actors.node.saved_queries import OwnSavedQueries
 from actors.node.store_writes import StoreWriting
@@ -55,18 +57,20 @@ class ForwardedWork:
         alerts: AlertLog,
         saved_queries: OwnSavedQueries,
         namespaces: OwnNamespaces,
+        named_states: OwnNamedStates,
         limits: GateLimits,
         copies: SearchCopies,
         answer_about_transaction: Callable[[bytes], Awaitable[bytes]],
     ) -> None:
-        """applied_index raises LogUnavailable; writing, alerts, saved_queries and namespaces are those of
-        this node, for where it leads. copies belongs to this from here on. answer_about_transaction answers
-        for the transactions that live here.
+        """applied_index raises LogUnavailable; writing, alerts, saved_queries, namespaces and named_states
+        are those of this node, for where it leads. copies belongs to this from here on.
+        answer_about_transaction answers for the transactions that live here.
         """
         self._copies, self._answer_about_transaction = copies, answer_about_transaction
         self._cluster = cluster
         self._applied_index, self._writing, self._alerts = applied_index, writing, alerts
-        self._saved_queries, self._namespaces, self._limits = saved_queries, namespaces, limits
+        self._saved_queries, self._namespaces = saved_queries, namespaces
+        self._named_states, self._limits = named_states, limits
         self._worker = QueueWorker(log, RequestQueue.GRAPH, self._answer)
 
     def start(self) -> None:
@@ -144,6 +148,8 @@ class ForwardedWork:
             return await self._saved_queries.change(write.command, request_id, write.since)
         if isinstance(write, NamespaceChange):
             return await self._namespaces.change(write.command, request_id, write.since)
+        if isinstance(write, NamedStateChange):
+            return await self._named_states.change(write.command, request_id, write.since)
         writes = self._writing.writes(write.writer.visibility, write.writer.author)
         if isinstance(write, SparqlUpdate):
             update = await self._read(write)

@@ -23,6 +23,11 @@ from graphdb.access.visibility import Visibility
 from graphdb.alerts.commands import Command, decode_command, encode_command
 from graphdb.errors import CorruptionError, GraphDBError, OutcomeUnknown
 from graphdb.graphql.edits import Edits
+from graphdb.history.named_states import (
+    NamedStateCommand,
+    decode_named_state_command,
+    encode_named_state_command,
+)
 from graphdb.model import UNKNOWN_AUTHOR, Author, Confirmation, Interface
 from graphdb.namespaces import NamespaceCommand, decode_namespace_command, encode_namespace_command
 from graphdb.rdf.formats import RdfSyntax
@@ -38,6 +43,7 @@ __all__ = [
     "ForwardedWrite",
     "GraphDeletion",
     "GraphWrite",
+    "NamedStateChange",
     "NamespaceChange",
     "QuadPatchWrite",
     "ResourceEdits",
@@ -255,6 +261,14 @@ class NamespaceChange(_BookChange[NamespaceCommand]):
     _encode, _decode = staticmethod(encode_namespace_command), staticmethod(decode_namespace_command)
 
 
+class NamedStateChange(_BookChange[NamedStateCommand]):
+    """`OwnBook.change` of the named states."""
+
+    __slots__ = ()
+    operation: ClassVar[str] = "change_named_states"
+    _encode, _decode = staticmethod(encode_named_state_command), staticmethod(decode_named_state_command)
+
+
 ForwardedWrite: TypeAlias = (
     SparqlUpdate
     | GraphWrite
@@ -264,6 +278,7 @@ ForwardedWrite: TypeAlias = (
     | AlertChange
     | SavedQueryChange
     | NamespaceChange
+    | NamedStateChange
     | TransactionWrite
 )
 _KINDS: dict[str, type[ForwardedWrite]] = {kind.operation: kind for kind in get_args(ForwardedWrite)}

@@ -14,7 +14,7 @@ from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.history.archive import COMPRESSED, RAW, ArchiveName, CompressedFile, RawFile, compress
 from graphdb.history.past_log import archived_names
 from graphdb.history.places import HISTORY
-from graphdb.history.retention import KeptFile, expired_count
+from graphdb.history.retention import KeptFile, expired_count, is_needed
 from graphdb.log.file_system import RealFileSystem
 from graphdb.timestamps import until_whole
 
@@ -75,10 +75,11 @@ class HistoryKeeper:
                 path.with_suffix(RAW).unlink()
 
     def _give_way(self) -> None:
-        """On a full disk writes come before the past, unless that is to be kept forever."""
+        """On a full disk writes come before the past, unless that is kept forever, or for a named state."""
         names = [] if self._config.keep == "forever" else archived_names(self._directory)
+        kept_from = self._kept_from()
         for name in names:
-            if self._has_room():
+            if self._has_room() or is_needed(name, self._config, kept_from):
                 return
             logger.warning("the disk is full: the history up to entry %d is deleted", name.last_index)
             self._delete(name)

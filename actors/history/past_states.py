@@ -35,7 +35,7 @@ from graphdb.errors import (
     StorageFull,
 )
 from graphdb.graphql.schema_triples import SchemaWatch
-from graphdb.history.moments import Moment
+from graphdb.history.moments import Moment, index_of
 from graphdb.history.past_log import PastLog
 from graphdb.store.quad_store import QuadStore
 from graphdb.timestamps import iso_timestamp
@@ -61,6 +61,7 @@ class Present:
     annotations: AnnotationWatch
     views: Views
     has_room: Callable[[], bool]  # whether the disk takes what adds
+    named: Callable[[str], int | None]  # the log index of a named state
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class PastStates:
     async def visible_store(self, moment: Moment, visibility: Visibility, timeout_s: float) -> VisibleStore:
         """What a visibility shows of the state at a moment, less what it does not show of the present.
 
-        Raises InvalidParameter (a moment of the future, once the time is up; or before all entries),
+        Raises InvalidParameter (a moment of the future, once the time is up; see also `index_of`),
         HistoryForgotten, LimitExceeded, StorageFull, QueryTimeout, QueryMemoryExceeded, UnavailableError:
         Overloaded where the state is not made in time; who asks again finds it made, or nearly so.
         """
@@ -125,7 +126,7 @@ class PastStates:
             async with asyncio.timeout_at(ends):
                 index = moment.log_index
                 if index is None:
-                    index = await self._index_at(moment)
+                    index = await on_thread(self._index_of, moment, self._present.applied.current)
                 return await self._visible_store(index, visibility)
         except TimeoutError:
             raise Overloaded(
@@ -169,6 +170,8 @@ class PastStates:
             async with asyncio.timeout(timeout_s):
                 if moment.log_index is not None:
                     await applied.wait_for(moment.log_index)
+                elif moment.name is not None:
+                    return
                 elif (ahead_s := moment.time_ms / 1000 - self._clock()) > timeout_s:
                     raise TimeoutError
                 elif ahead_s > 0:
@@ -181,20 +184,10 @@ class PastStates:
             )
             raise InvalidParameter("as_of", f"{moment} is in the future: {now}") from None
 
-    async def _index_at(self, moment: Moment) -> int:
-        """See `PastLog.index_at`. Raises InvalidParameter, HistoryForgotten."""
-        last_index = self._present.applied.current
-        found, first_index = await on_thread(self._look_up, moment.time_ms, last_index)
-        if found is not None:
-            return found
-        if first_index > 1:
-            raise HistoryForgotten(str(moment), first_index - 1)
-        raise InvalidParameter("as_of", f"{moment} is before the first change")
-
-    def _look_up(self, time_ms: int, last_index: int) -> tuple[int | None, int]:
-        """The index at a time, and the first that is kept."""
+    def _index_of(self, moment: Moment, last_index: int) -> int:
+        """See `graphdb.history.moments.index_of`."""
         with closing(PastLog(self._present.data_dir)) as log:
-            return log.index_at(time_ms, last_index), log.first_index(last_index)
+            return index_of(moment, log, last_index, self._present.named)
 
     async def _check_kept(self, index: int) -> None:
         """Raises HistoryForgotten, LogUnavailable, CorruptionError."""

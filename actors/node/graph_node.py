@@ -18,8 +18,10 @@ from actors.node.changes import Changes
 from actors.node.column_feeder import ColumnFeeder
 from actors.node.commit_runner import CommitRunner
 from actors.node.edit_runner import EditRunner
+from actors.node.named_states import NamedStateService, OwnNamedStates
 from actors.node.namespaces import NamespaceService, OwnNamespaces
 from actors.node.open_store import CurrentStore
+from actors.node.own_book import BookLog
 from actors.node.past_changes import PastChanges
 from actors.node.queries import Progress, Queries, QueryPaths
 from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
@@ -37,6 +39,7 @@ from actors.shard.large_bodies import LargeBodies
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
+from graphdb.history.named_states import NamedStateBook, NamedStateCommand
 from graphdb.model import Author, EntryKind, Outcome
 from graphdb.planning.costs import LearntCosts
 from graphdb.sparql.syntax import Update
@@ -77,6 +80,7 @@ class Books:
     alerts: AlertService
     saved_queries: SavedQueryService
     namespaces: NamespaceService
+    named_states: NamedStateService
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,11 @@ class GraphNode(Generic[W]):
     def namespaces(self) -> NamespaceService:
         """See `serve.backend.Namespaces`."""
         return self.books.namespaces
+
+    @property
+    def named_states(self) -> NamedStateService:
+        """See `serve.backend.NamedStates`."""
+        return self.books.named_states
 
     @property
     def running(self) -> Queries:
@@ -188,7 +197,7 @@ class NodeParts:
             settings.server.data_dir,
             settings.history,
             self.own_progress.snapshot_index,
-            lambda: None,
+            lambda: self.current.opened().kept.named_states.needed_from,
             DiskRoom.of(settings.server).admits,
         )
         self.running = RunningQueries()
@@ -223,12 +232,19 @@ class NodeParts:
             self.current, EntryKind.SAVED_QUERIES, lambda kept: kept.saved_queries
         )
         self.own_namespaces = OwnNamespaces(self.current, EntryKind.NAMESPACES, lambda kept: kept.namespaces)
+        self.own_named_states = OwnNamedStates(
+            self.current, EntryKind.NAMED_STATES, lambda kept: kept.named_states
+        )
 
     def _paths(self, columns: ColumnClient | None) -> QueryPaths:
         costs = LearntCosts()
         decides = self.settings.columns.chosen_by_cost
         runs_on_columns = None if columns is None else ColumnRunner(columns, costs if decides else None)
         return QueryPaths(self.settings, self.runner, self.running, runs_on_columns, self._indexes, costs)
+
+    def named_states(self, log: BookLog[NamedStateBook, NamedStateCommand]) -> NamedStateService:
+        """Names by this log."""
+        return NamedStateService(log, self.past_changes, keeps_past=self.settings.history.keep != "off")
 
     def _write_checks(self, directory: StoreDirectory) -> WriteChecks:
         timeout_s, loop = self.settings.server.query_timeout_seconds, asyncio.get_running_loop()
@@ -294,5 +310,10 @@ def standalone_node(
     parts = NodeParts(settings, log, readers, config, columns, indexes)
     alerts = AlertService(parts.own_alerts, parts.own_progress, parts.queries, settings)
     lifecycle = parts.lifecycle(OwnLog(log), alerts.timer.wake)
-    books = Books(alerts, SavedQueryService(parts.own_saved_queries), NamespaceService(parts.own_namespaces))
+    books = Books(
+        alerts,
+        SavedQueryService(parts.own_saved_queries),
+        NamespaceService(parts.own_namespaces),
+        parts.named_states(parts.own_named_states),
+    )
     return parts.node(lifecycle, parts.own_progress, parts.own_writing, books, Alone())

@@ -16,9 +16,9 @@ from pyoxigraph import Quad
 from actors.node.open_store import CurrentStore
 from graphdb.access.annotations import has_annotations
 from graphdb.access.visibility import Visibility
-from graphdb.errors import HistoryForgotten, IndexNotReached, Overloaded, QueryTimeout
+from graphdb.errors import Overloaded, QueryTimeout
 from graphdb.history.asked import AskedChanges
-from graphdb.history.moments import Moment
+from graphdb.history.moments import Moment, index_of
 from graphdb.history.pages import (
     Cursor,
     Difference,
@@ -106,6 +106,24 @@ class PastChanges:
 
         return await self._on_thread(read)
 
+    async def place_of(self, at: Moment | None) -> tuple[int, int]:
+        """The log index of a moment (None: now), and the first entry that leads back to its state.
+
+        Raises InvalidParameter, HistoryForgotten, IndexNotReached, UnavailableError.
+        """
+        present = self._current.opened().writer.applied_index
+
+        def find(_stop: threading.Event) -> tuple[int, int]:
+            index = present if at is None else self._index_of(at, present)
+            return index, self._past.needed_from(index, present)
+
+        return await self._on_thread(find)
+
+    async def oldest_index(self) -> int:
+        """The oldest state that there is. Raises UnavailableError."""
+        index = self._current.opened().writer.applied_index
+        return await self._on_thread(lambda _stop: self._past.first_index(index) - 1)
+
     async def close(self) -> None:
         """Let go of the files."""
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
@@ -142,15 +160,8 @@ class PastChanges:
         return self._annotating[1]
 
     def _index_of(self, at: Moment, last_index: int) -> int:
-        """Raises IndexNotReached, HistoryForgotten."""
-        if at.log_index is None:
-            found = self._past.index_at(at.time_ms, last_index)
-            if found is None:
-                raise HistoryForgotten(at.text, self._past.first_index(last_index) - 1)
-            return found
-        if at.log_index > last_index:
-            raise IndexNotReached(f"the node is at index {last_index}, not yet at {at.log_index}")
-        return at.log_index
+        """See `graphdb.history.moments.index_of`."""
+        return index_of(at, self._past, last_index, self._current.opened().kept.named_states.index_of)
 
     async def _on_thread(self, function: Callable[[threading.Event], T]) -> T:
         if self._waiting >= _WAITING_MAX:

@@ -338,7 +338,8 @@ class StoreLifecycle:
             text_settings=self._settings.text,
             union_default_graph=union,
         )
-        present = Present(data_dir, writer.applied, checkpoints, annotations, views, self.room.admits)
+        named = kept.named_states.index_of
+        present = Present(data_dir, writer.applied, checkpoints, annotations, views, self.room.admits, named)
         past = PastStates(
             data_dir / _PAST,
             present,

@@ -20,7 +20,7 @@ __all__ = ["KEPT_BESIDE", "adopt", "incoming_state", "sync_tree"]
 _DRAFT = "incoming.draft"
 _INCOMING = "incoming"
 # the files of `store_directory.KeptBeside`
-KEPT_BESIDE = ("requests", "alerts", "saved-queries", "namespaces")
+KEPT_BESIDE = ("requests", "alerts", "saved-queries", "namespaces", "named-states")
 _PARTS = ("store", "search", "log", "history", *KEPT_BESIDE, "applied")
 
 

@@ -9,6 +9,7 @@ FORMAT     one line; a directory with another line is not touched
     alerts     the alerts, with their secrets, at least as of there (`AlertBook`)
     saved-queries   the queries that users keep, at least as of there (`SavedQueryBook`)
     namespaces   the prefixes that clients keep, at least as of there (`NamespaceBook`)
+    named-states   the names of states of the past, at least as of there (`NamedStateBook`)
     history/   what compaction took from the log (`actors.history` owns it)
     live/      copies for live queries (`actors.live.live_copy` owns them), emptied before the first
     scratch/   temporary copies and files, emptied at each start
@@ -37,6 +38,7 @@ from actors.shard.search_state import copy_search, receive_search
 from graphdb.alerts.book import AlertBook
 from graphdb.errors import AlreadyExists, CorruptionError, LogUnavailable, StorageFull
 from graphdb.history.copying import copy_history
+from graphdb.history.named_states import NamedStateBook
 from graphdb.log.file_log import begin_log
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.log.recent_requests import RecentRequests
@@ -62,6 +64,7 @@ class KeptBeside:
     alerts: AlertBook
     saved_queries: SavedQueryBook
     namespaces: NamespaceBook
+    named_states: NamedStateBook
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -71,6 +74,7 @@ class KeptBeside:
             "alerts": self.alerts.to_bytes(),
             "saved-queries": self.saved_queries.to_bytes(),
             "namespaces": self.namespaces.to_bytes(),
+            "named-states": self.named_states.to_bytes(),
         }
 
     @property
@@ -80,6 +84,7 @@ class KeptBeside:
             EntryKind.ALERTS: self.alerts,
             EntryKind.SAVED_QUERIES: self.saved_queries,
             EntryKind.NAMESPACES: self.namespaces,
+            EntryKind.NAMED_STATES: self.named_states,
         }
 
 
@@ -154,12 +159,13 @@ class StoreDirectory:
         Raises CorruptionError where a book is damaged: the log has what was in it no more.
         """
         alerts, saved_queries = self._read("alerts"), self._read("saved-queries")
-        namespaces = self._read("namespaces")
+        namespaces, named_states = self._read("namespaces"), self._read("named-states")
         return KeptBeside(
             self.read_requests(applied_index),
             AlertBook() if alerts is None else AlertBook.from_bytes(alerts),
             SavedQueryBook() if saved_queries is None else SavedQueryBook.from_bytes(saved_queries),
             NamespaceBook() if namespaces is None else NamespaceBook.from_bytes(namespaces),
+            NamedStateBook() if named_states is None else NamedStateBook.from_bytes(named_states),
         )
 
     def _read(self, name: str) -> bytes | None:

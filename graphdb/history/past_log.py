@@ -103,6 +103,23 @@ class PastLog:
                 break
         return first_index
 
+    def needed_from(self, index: int, last_index: int) -> int:
+        """The first of the entries by which the state at index is found: the next one; or, where a change
+        that comes in parts has begun by then and is not closed, the first of these.
+
+        Raises HistoryForgotten, LogUnavailable, CorruptionError.
+        """
+        kept_from = self.first_index(last_index)
+        if index < kept_from - 1:
+            raise HistoryForgotten(str(index), kept_from - 1)
+        needed, request_id = index + 1, None
+        if index >= kept_from:
+            for entry in self._entries_back(index, kept_from):
+                if entry.kind is not EntryKind.PART or request_id not in (None, entry.request_id):
+                    break
+                needed, request_id = entry.log_index, entry.request_id
+        return needed
+
     def spans(self, last_index: int) -> list[Span]:
         """The files and what counts in them, in order and without a gap. One may be gone when it is opened:
         then ask again. Raises LogUnavailable, CorruptionError.

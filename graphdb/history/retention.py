@@ -6,7 +6,7 @@ from typing import NamedTuple
 from graphdb.config.service import History
 from graphdb.history.archive import ArchiveName
 
-__all__ = ["KeptFile", "expired_count"]
+__all__ = ["KeptFile", "expired_count", "is_needed"]
 
 _DAY_MS = 86_400_000
 
@@ -25,7 +25,8 @@ def expired_count(
     """How many of these files may go: the oldest ones. files are in order.
 
     last_index: the newest entry of the log. kept_from: an entry that has to be kept, with all after it,
-    whatever its age; None for none. The bound on the size holds for those too.
+    whatever its age; None for none. The bound on the size holds for those too, and where nothing is to be
+    kept ("off") there will be a gap behind them.
     """
     size_left = config.max_gb << 30
     fitting = 0
@@ -36,11 +37,15 @@ def expired_count(
         fitting += 1
     count = len(files) - fitting
     for file in files[count:]:
-        is_needed = kept_from is not None and file.name.last_index >= kept_from
-        if is_needed or not _is_old(file, config.keep, now_ms, last_index):
+        if is_needed(file.name, config, kept_from) or not _is_old(file, config.keep, now_ms, last_index):
             break
         count += 1
     return count
+
+
+def is_needed(name: ArchiveName, config: History, kept_from: int | None) -> bool:
+    """Whether a file has entries that a named state needs; see `expired_count`."""
+    return config.keep != "off" and kept_from is not None and name.last_index >= kept_from
 
 
 def _is_old(file: KeptFile, keep: str, now_ms: int, last_index: int) -> bool:

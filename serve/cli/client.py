@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import typer
@@ -27,7 +27,7 @@ AsOf: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--as-of",
-        help="The graph as it was: at a log index, or at a time such as 2026-11-27T08:00:00Z.",
+        help="The graph as it was: a log index, a time such as 2026-11-27T08:00:00Z, or the name of a state.",
         metavar="MOMENT",
     ),
 ]
@@ -122,6 +122,14 @@ class Client:
         if fields is None:
             return self._record(method, f"/cluster{below}")
         return self._record(method, f"/cluster{below}", json.dumps(fields).encode(), "application/json")
+
+    def named_states(
+        self, method: str, name: str = "", params: dict[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Ask for the named states, or about one."""
+        return self._record(
+            method, f"/snapshots/{quote(name, safe='')}" if name else "/snapshots", params=params
+        )
 
     def _record(
         self,

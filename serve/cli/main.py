@@ -30,6 +30,7 @@ COMMANDS = {
     "restore": "serve.cli.backup",
     "auth": "serve.cli.auth",
     "cluster": "serve.cli.cluster",
+    "snapshots": "serve.cli.snapshots",
     "mcp": "serve.cli.mcp",
 }
 INTERRUPTED = 130

@@ -26,6 +26,8 @@ __all__ = [
     "HolonList",
     "HolonicHealth",
     "MembraneReport",
+    "NamedStateList",
+    "NamedStateRecord",
     "PortalList",
     "QueryCheck",
     "QueryList",
@@ -183,6 +185,25 @@ class StateDifference:
     added: list[str]
     dropped_graphs: list[str]
     created_graphs: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedStateRecord:
+    """A named state. kept: whether this node still has it; named_at: ISO 8601, UTC."""
+
+    name: str
+    index: int
+    named_at: str
+    named_by: str | None
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamedStateList:
+    """Named states, by name; the oldest state that this node has."""
+
+    snapshots: list[NamedStateRecord]
+    oldest_index: int
 
 
 @dataclass(frozen=True, slots=True)

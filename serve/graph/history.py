@@ -18,6 +18,7 @@ from graphdb.history.pages import Difference, Entry, HistoryPage, PageRequest, r
 from graphdb.history.provenance import PREFIXES, provenance
 from graphdb.live.changes import change_members
 from graphdb.model import UNKNOWN_AUTHOR, Interface, NamedGraph
+from graphdb.node import Consistency
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import PATCH_TYPE, header_row, patch_rows
 from graphdb.rdf.writing import write_quads
@@ -62,8 +63,8 @@ class HistoryEndpoint:
         asked = PageRequest(
             _asked(parameters),
             _limit(parameters),
-            await self._at("from", parameters),
-            await self._at("to", parameters),
+            await self.moment("from", parameters),
+            await self.moment("to", parameters),
             None if cursor is None else read_cursor(cursor),
         )
         page = await self._history.page(asked, visibility_of(request.scope))
@@ -81,9 +82,9 @@ class HistoryEndpoint:
         """The net change from one state to another."""
         written = choose(request.headers.get("accept"), _DIFF_OFFERS).value
         parameters = Parameters(request.scope["query_string"])
-        since, until = await self._at("from", parameters), await self._at("to", parameters)
+        since, until = await self.moment("from", parameters), await self.moment("to", parameters)
         if since is None:
-            raise InvalidParameter("from", "is missing: a log index or a time")
+            raise InvalidParameter("from", "is missing: a log index, a time or a name")
         found = await self._history.difference(_asked(parameters), since, until, visibility_of(request.scope))
         body = await asyncio.to_thread(lambda: b"".join(written[1](found)))
         headers = {"X-Snapshot-Index": str(found.to_index), "Vary": "Accept", "Content-Type": written[0]}
@@ -96,9 +97,9 @@ class HistoryEndpoint:
         """
         parameters = Parameters(request.scope["query_string"])
         request_id = read_request_id(request, ())
-        until = await self._at("to", parameters)
+        until = await self.moment("to", parameters)
         if until is None:
-            raise InvalidParameter("to", "is missing: a log index or a time")
+            raise InvalidParameter("to", "is missing: a log index, a time or a name")
         asked, visibility = _asked(parameters), visibility_of(request.scope)
         now = Moment("now", self._progress.snapshot_index())
         found = await self._history.difference(asked, now, until, visibility)
@@ -111,8 +112,15 @@ class HistoryEndpoint:
         writes = writes_of(self._writing, request, Interface.REVERT)
         return confirm(await writes.commit(commit, request_id))
 
-    async def _at(self, name: str, parameters: Parameters) -> Moment | None:
-        """A log index, which is waited for, or a time of RFC 3339."""
+    async def reach_present(self) -> None:
+        """Wait for all that was confirmed before. Raises IndexNotReached, UnavailableError."""
+        await self._progress.reach(Consistency.LINEARIZABLE, self._timeout_s)
+
+    async def moment(self, name: str, parameters: Parameters) -> Moment | None:
+        """A log index, which is waited for, a time of RFC 3339, or the name of a state.
+
+        Raises InvalidParameter, UnavailableError.
+        """
         text = parameters.one(name)
         if text is None:
             return None

@@ -35,6 +35,8 @@ from serve.graph.answer_shapes import (
     HolonicHealth,
     HolonList,
     MembraneReport,
+    NamedStateList,
+    NamedStateRecord,
     PortalList,
     QueryCheck,
     QueryList,
@@ -113,13 +115,16 @@ _PAST = (
     Parameter("object", "of the statements"),
     Parameter("graph", "of the statements"),
     Parameter("default", "only the default graph; takes no value"),
-    Parameter("from", "the state behind which changes count: a log index, or a time of RFC 3339"),
+    Parameter("from", "the state behind which changes count: a log index, a time of RFC 3339, or a name"),
     Parameter("to", "the state up to which they count; the present one without it"),
 )
+_STATE_NAME = Parameter("name", "name of a state of the past", place="path")
 _TIMEOUT = Parameter("timeout", "time limit, in seconds or with a unit: `2.5`, `2.5s` or `2500ms`")
 _MIN_INDEX = Parameter("min_index", "read a state at this log index or later", _INDEX)
 _AS_OF = Parameter(
-    "as_of", "read the state of the past at this log index, or at this time (RFC 3339)", {"type": "string"}
+    "as_of",
+    "read the state of the past at this log index, at this time (RFC 3339), or of this name (`/snapshots`)",
+    {"type": "string"},
 )
 _CONSISTENCY = Parameter(
     "consistency",
@@ -436,12 +441,37 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         Confirmed,
         parameters=(
             *_PAST[:-2],
-            Parameter("to", "the state: a log index, or a time", is_required=True),
+            Parameter("to", "the state: a log index, a time, or a name", is_required=True),
             _KEY,
         ),
         fails=(*_WRITE_FAILS, 410),
         says="One new change undoes all others since that state, of what the parameters choose. A change "
         "that comes meanwhile is a conflict (409).",
+    ),
+    ("/snapshots", "GET"): Operation("history", "The named states", NamedStateList, fails=(503,)),
+    ("/snapshots/{name}", "GET"): Operation(
+        "history", "A named state", NamedStateRecord, parameters=(_STATE_NAME,), fails=(404, 503)
+    ),
+    ("/snapshots/{name}", "PUT"): Operation(
+        "history",
+        "Name a state, and keep it",
+        NamedStateRecord,
+        parameters=(
+            _STATE_NAME,
+            Parameter("at", "the state: a log index, a time of RFC 3339, or another name; else the present"),
+            _KEY,
+        ),
+        fails=(400, 409, 410, 422, 503),
+        says="Whatever reads the past takes the name in place of an index. That another state has the name "
+        "already is a conflict (409).",
+    ),
+    ("/snapshots/{name}", "DELETE"): Operation(
+        "history",
+        "Take a state's name away",
+        Success,
+        parameters=(_STATE_NAME, _KEY),
+        fails=_CHANGE_FAILS,
+        says="It is then kept for as long as others are.",
     ),
     ("/mcp", "POST"): Operation(
         "agents", "A message of the Model Context Protocol", dict[str, Any], fails=(403, 503)

@@ -4,6 +4,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Quad
 
+from actors.history.history_keeper import HistoryKeeper
 from actors.history.visible_past import hide_present
 from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
@@ -22,8 +24,10 @@ from actors.shard.shard_writer import WriterConfig
 from graphdb.access.annotations import ALLOWED_SID, REIFIES, VisibleQuads
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.config import Settings
-from graphdb.errors import RequestError
+from graphdb.config.service import History
+from graphdb.errors import HistoryForgotten, RequestError
 from graphdb.history.moments import read_moment
+from graphdb.history.places import HISTORY
 from graphdb.log.file_log import FileLogConfig
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
@@ -108,6 +112,72 @@ async def check_every_state(
 def test_every_state_is_that_of_a_replay(readers: str, changes: list[Change], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as directory:
         asyncio.run(check_every_state(Path(directory), changes, readers, data))
+
+
+async def check_named_states(
+    directory: Path, changes: list[Change], readers: str, data: st.DataObject
+) -> None:
+    config = replace(SEGMENTS, history=str(directory / HISTORY))
+    log = UpdateLog(str(directory / "log"), config)
+    settings_ = Settings(server={"data_dir": directory}, history={"as_of_states": 3})
+    client = LogClient(answering(log.endpoint()))
+    shard = Shard.standalone(settings_, client, ReaderClient(answering(readers)), CONFIG)
+    try:
+        await shard.start()
+        states = {0: twin_of(shard.opened().quads)}
+        for change in changes:
+            with suppress(RequestError):
+                await perform(shard, change)
+            states[shard.snapshot_index()] = twin_of(shard.opened().quads)
+        last_index = max(states)
+        indexes = st.sampled_from(range(last_index + 1))
+        named = data.draw(st.lists(indexes, min_size=1, max_size=3, unique=True))
+        for index in named:
+            await shard.node.named_states.create(f"n{index}", read_moment(str(index)), "", None)
+        await shard.opened().checkpointer.checkpoint()
+        for _ in range(20):  # compaction hears of it in its own time, if there is anything to compact
+            if (await shard.node.parts.log.status()).first_index > 1:
+                break
+            await asyncio.sleep(0.05)
+
+        async def check(index: int, moment: str) -> None:
+            store = await shard.opened().past.visible_store(read_moment(moment), FULL_VISIBILITY, HANG_S)
+            assert twin_of(store.quads) == states[max(at for at in states if at <= index)], index
+
+        def tend() -> None:
+            needed_from = shard.opened().kept.named_states.needed_from
+            HistoryKeeper(
+                directory, History(keep="1"), lambda: last_index, lambda: needed_from, lambda: False
+            ).tend()
+
+        tend()
+        for index in named:
+            await check(index, f"n{index}")
+        for index in data.draw(st.lists(st.sampled_from(range(min(named), last_index + 1)), max_size=3)):
+            await check(index, str(index))
+        for index in named:
+            await shard.node.named_states.delete(f"n{index}", None)
+        tend()
+        for index in data.draw(st.lists(indexes, min_size=1, max_size=2)):
+            with suppress(HistoryForgotten):  # but never another state
+                await check(index, str(index))
+    finally:
+        await shard.close()
+        log.close()
+
+
+@given(st.lists(requests | documents, min_size=25, max_size=40), st.data())
+@settings(
+    max_examples=2,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.generate),
+)
+def test_retention_leaves_what_named_states_need(
+    readers: str, changes: list[Change], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        asyncio.run(check_named_states(Path(directory), changes, readers, data))
 
 
 @given(annotated(), annotated(), visibilities)

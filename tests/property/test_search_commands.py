@@ -26,6 +26,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutMapping,
     PutSettings,
     RefreshIndices,
+    RollOver,
     UpdateAliases,
     WriteDocuments,
 )
@@ -75,6 +76,7 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(PutSettings, NAMES, BODIES, st.booleans()),
     st.builds(PutClusterSettings, BODIES, BODIES),
     st.builds(PutIndexTemplate, TEXTS, BODIES, st.booleans()),
+    st.builds(RollOver, TEXTS, TEXTS, BODIES, TEXTS, TEXTS),
     st.builds(PutComponentTemplate, TEXTS, BODIES, st.booleans()),
     st.builds(DeleteIndexTemplates, NAMES),
     st.builds(DeleteComponentTemplates, NAMES),

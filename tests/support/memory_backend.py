@@ -11,14 +11,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
-from typing import Any, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from pyoxigraph import BlankNode, NamedNode, Quad, Store
 
 from actors.alerts.alert_service import AlertService
 from actors.live.live_copy import CopiedState
 from actors.live.subscription_hub import SubscriptionHub
+from actors.node.named_states import NamedStateService
 from actors.node.namespaces import NamespaceService
+from actors.node.own_book import Book as PlannedBook
 from actors.node.saved_queries import SavedQueryService
 from graphdb.access.principal import Principal
 from graphdb.access.visibility import Visibility
@@ -40,9 +42,10 @@ from graphdb.geometry.evaluate import evaluation_json
 from graphdb.graphql.editing import EditCheck, EditPlanner, LastChanges, forgotten
 from graphdb.graphql.edits import Edits
 from graphdb.graphql.schema_triples import SchemaWatch
-from graphdb.history.moments import Moment
+from graphdb.history.moments import Moment, index_of
+from graphdb.history.named_states import NamedStateBook
 from graphdb.live.matcher import LiveQuery
-from graphdb.log.replay import Book
+from graphdb.log.replay import Book as AppliedBook
 from graphdb.log.request_ids import key_part
 from graphdb.log.views import ViewStatus
 from graphdb.model import (
@@ -54,7 +57,7 @@ from graphdb.model import (
     NamedGraph,
     Outcome,
 )
-from graphdb.namespaces import NamespaceBook, NamespaceCommand
+from graphdb.namespaces import NamespaceBook
 from graphdb.node import (
     ClusterReport,
     Consistency,
@@ -70,7 +73,7 @@ from graphdb.rdf.formats import RdfSyntax
 from graphdb.rdf.patch import QuadPatch
 from graphdb.rdf.pieces import Sink
 from graphdb.rdf.reading import read_quads
-from graphdb.saved_queries import QueryCommand, SavedQueryBook
+from graphdb.saved_queries import SavedQueryBook
 from graphdb.shacl.change_check import Report, check_report
 from graphdb.shacl.data_graph import DataGraphName
 from graphdb.shacl.shapes import Shapes
@@ -156,9 +159,12 @@ class MemoryBackend:
         self._edits = EditPlanner(check)
         self.book = AlertBook()
         self.alerts = AlertService(self, self, self, settings or Settings())
-        self.saved_queries = SavedQueryService(_MemoryQueryLog(self))
+        self.saved_queries = SavedQueryService(_MemoryBookLog(self, SavedQueryBook()))
         self.transactions = _NoTransactions()
-        self.namespaces = NamespaceService(_MemoryNamespaceLog(self))
+        self.namespaces = NamespaceService(_MemoryBookLog(self, NamespaceBook()))
+        self._state_names = NamedStateBook()
+        names = _MemoryBookLog(self, self._state_names)
+        self.named_states = NamedStateService(names, self.history, keeps_past=True)
         self.book.on_change = self.alerts.timer.wake
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
@@ -183,21 +189,21 @@ class MemoryBackend:
         return self if as_of is None else await self._past(as_of, timeout_s)
 
     async def _past(self, moment: Moment, timeout_s: float) -> Self:
-        """By a log index alone, for entries have no times here."""
-        assert moment.log_index is not None
+        """By a log index or a name."""
         try:
-            await self.wait_for_index(moment.log_index, timeout_s)
+            await self.wait_for_index(moment.log_index or 0, timeout_s)
         except IndexNotReached as error:
             raise InvalidParameter("as_of", str(error)) from None
-        if moment.log_index + 1 < self.logged.first_index:
+        index = index_of(moment, self.history, self._index, self._state_names.index_of)
+        if index + 1 < self.logged.first_index:
             raise HistoryForgotten(str(moment), self.logged.first_index - 1)
         past = copy.copy(self)
         past.store = QuadStore((await self._copy_state()).quads._store)
         for logged in reversed(self.logged.changes):
-            if logged.index > moment.log_index:
+            if logged.index > index:
                 past.store.apply(logged.change.inverse)
-        past._index, past._is_changing, past._schema = moment.log_index, False, SchemaWatch()
-        past.view_key = f"as of {moment.log_index}"
+        past._index, past._is_changing, past._schema = index, False, SchemaWatch()
+        past.view_key = f"as of {index}"
         return past
 
     def whole_reads(self) -> Self:
@@ -209,7 +215,12 @@ class MemoryBackend:
 
     @property
     def history(self) -> MemoryHistory:
-        return MemoryHistory(self.logged.changes, self.snapshot_index, lambda: self.logged.first_index)
+        return MemoryHistory(
+            self.logged.changes,
+            self.snapshot_index,
+            lambda: self.logged.first_index,
+            self._state_names.index_of,
+        )
 
     def live(self, visibility: Visibility) -> Self:
         assert visibility.has_all_graphs
@@ -492,7 +503,9 @@ class MemoryBackend:
     async def change_alerts(self, command: Command, request_id: bytes | None = None) -> Confirmation:
         return self.log_beside(request_id, self.book, lambda: self.book.plan(command, 1_000))
 
-    def log_beside(self, request_id: bytes | None, book: Book, plan: Callable[[], bytes]) -> Confirmation:
+    def log_beside(
+        self, request_id: bytes | None, book: AppliedBook, plan: Callable[[], bytes]
+    ) -> Confirmation:
         """An entry that a book beside the quads follows."""
 
         def change() -> Confirmation:
@@ -570,27 +583,21 @@ class _NoTransactions:
         pass
 
 
-class _MemoryQueryLog:
+class _AppliedBook(PlannedBook, AppliedBook, Protocol):
+    """Both ends of a book."""
+
+
+B = TypeVar("B", bound=_AppliedBook)
+
+
+class _MemoryBookLog(Generic[B]):
     """See `actors.node.own_book.BookLog`."""
 
-    def __init__(self, backend: MemoryBackend) -> None:
-        self._backend, self._book = backend, SavedQueryBook()
+    def __init__(self, backend: MemoryBackend, book: B) -> None:
+        self._backend, self._book = backend, book
 
-    def book(self) -> SavedQueryBook:
+    def book(self) -> B:
         return self._book
 
-    async def change(self, command: QueryCommand, request_id: bytes | None = None) -> Confirmation:
-        return self._backend.log_beside(request_id, self._book, lambda: self._book.plan(command))
-
-
-class _MemoryNamespaceLog:
-    """See `actors.node.own_book.BookLog`."""
-
-    def __init__(self, backend: MemoryBackend) -> None:
-        self._backend, self._book = backend, NamespaceBook()
-
-    def book(self) -> NamespaceBook:
-        return self._book
-
-    async def change(self, command: NamespaceCommand, request_id: bytes | None = None) -> Confirmation:
+    async def change(self, command: object, request_id: bytes | None = None) -> Confirmation:
         return self._backend.log_beside(request_id, self._book, lambda: self._book.plan(command))

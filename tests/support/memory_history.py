@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from graphdb.access.visibility import Visibility
 from graphdb.errors import HistoryForgotten
 from graphdb.history.asked import AskedChanges
-from graphdb.history.moments import Moment
+from graphdb.history.moments import Moment, index_of
 from graphdb.history.pages import (
     Cursor,
     Difference,
@@ -28,9 +28,14 @@ class MemoryHistory:
     """See `serve.backend.History`, and `graphdb.history.pages.Past`. Everybody sees everything."""
 
     def __init__(
-        self, changes: Sequence[LoggedChange], last_index: Callable[[], int], first_index: Callable[[], int]
+        self,
+        changes: Sequence[LoggedChange],
+        last_index: Callable[[], int],
+        first_index: Callable[[], int],
+        named: Callable[[str], int | None],
     ) -> None:
         self._changes, self._last_index, self._first_index = changes, last_index, first_index
+        self._named = named
 
     async def page(self, asked: PageRequest, visibility: Visibility) -> HistoryPage:
         first = self.first_index(0) if asked.since is None else self._index_of(asked.since) + 1
@@ -51,12 +56,19 @@ class MemoryHistory:
         return Difference(change if first <= last else change.inverse, first, last)
 
     def _index_of(self, at: Moment) -> int:
-        if at.log_index is not None:
-            return at.log_index
-        found = [one.index for one in self._changes if one.timestamp_ms <= at.time_ms]
-        if not found:
-            raise HistoryForgotten(at.text, self.first_index(0) - 1)
-        return max(found)
+        return index_of(at, self, self._last_index(), self._named)
+
+    def index_at(self, time_ms: int, last_index: int) -> int | None:
+        return max((one.index for one in self._changes if one.timestamp_ms <= time_ms), default=None)
+
+    async def place_of(self, at: Moment | None) -> tuple[int, int]:
+        index = self._last_index() if at is None else self._index_of(at)
+        if index < (oldest := self.first_index(0) - 1):
+            raise HistoryForgotten(str(index), oldest)
+        return index, index + 1
+
+    async def oldest_index(self) -> int:
+        return self.first_index(0) - 1
 
     def first_index(self, last_index: int) -> int:
         return self._first_index()

@@ -1,9 +1,10 @@
 """Aliases: what one may say of an index, and which sets of them are allowed."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from graphdb.search.catalog.catalog_commands import AliasAction
+from graphdb.search.catalog.catalog_commands import AliasAction, RollOver
 from graphdb.search.catalog.index_names import check_alias_name
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
@@ -16,6 +17,7 @@ __all__ = [
     "document_routing",
     "read_aliases",
     "with_alias_actions",
+    "with_rollover",
 ]
 
 _ALIASES_MAX = 10_000  # of one index
@@ -114,7 +116,7 @@ def with_alias_actions(state: CatalogState, actions: Iterable[AliasAction]) -> C
     for action in actions:
         if action.kind != "remove_index":
             _act(aliases, changed.index(action.uuid), action)
-    after = CatalogState(changed.by_uuid, aliases, changed.templates, changed.components)
+    after = replace(changed, aliases=aliases)
     check_aliases(after, {action.alias for action in actions})
     return after
 
@@ -131,6 +133,30 @@ def _act(aliases: dict[str, dict[str, AliasOptions]], index: Index, action: Alia
             raise aliases_missing(action.alias)
     else:
         raise illegal_argument(f"Unsupported action [{action.kind}]")
+
+
+def with_rollover(state: CatalogState, command: RollOver, new: str) -> CatalogState:
+    """The alias of a rollover over to the new index. One that says which index is written to keeps the old
+    one; another is moved. Errors: illegal_argument_exception where it is not as it was any more.
+    """
+    old, members = state.index(command.old_uuid), state.by_alias.get(command.alias, {})
+    options = members.get(old.uuid)
+    others = [uuid for uuid in members if uuid != old.uuid]
+    is_written = options is not None and (bool(options.get("is_write_index")) or not others)
+    if options is None or not is_written:
+        raise illegal_argument(f"[{old.name}] is not what is written to by alias [{command.alias}] any more")
+    hidden = {"is_hidden": True} if options.get("is_hidden") else {}
+    if "is_write_index" in options:
+        actions = [
+            AliasAction("add", old.uuid, command.alias, {**options, "is_write_index": False}),
+            AliasAction("add", new, command.alias, {**hidden, "is_write_index": True}),
+        ]
+    else:
+        actions = [
+            AliasAction("remove", old.uuid, command.alias),
+            AliasAction("add", new, command.alias, hidden),
+        ]
+    return with_alias_actions(state, actions)
 
 
 def aliases_missing(names: str) -> SearchError:

@@ -29,6 +29,7 @@ __all__ = [
     "PutMapping",
     "PutSettings",
     "RefreshIndices",
+    "RollOver",
     "UpdateAliases",
     "WriteDocuments",
     "WriteResult",
@@ -132,6 +133,19 @@ class UpdateAliases:
 
 
 @dataclass(frozen=True, slots=True)
+class RollOver:
+    """An index is made, as by CreateIndex, and the alias that wrote to an old one writes to it from here on.
+    Its outcome: the new index's name.
+    """
+
+    name: str
+    uuid: str
+    body: Mapping[str, Any]
+    alias: str
+    old_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
 class RefreshIndices:
     """On every node: what was written before is found from here on."""
 
@@ -221,6 +235,7 @@ Command: TypeAlias = (
     | DeleteIndexTemplates
     | DeleteComponentTemplates
     | UpdateAliases
+    | RollOver
     | RefreshIndices
     | IntroduceNode
     | WriteDocuments

@@ -32,6 +32,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutMapping,
     PutSettings,
     RefreshIndices,
+    RollOver,
     UpdateAliases,
     WriteDocuments,
 )
@@ -54,6 +55,7 @@ _PLAIN: dict[str, type[Any]] = {
     "delete_index_templates": DeleteIndexTemplates,
     "delete_component_templates": DeleteComponentTemplates,
     "refresh_indices": RefreshIndices,
+    "roll_over": RollOver,
     "introduce_node": IntroduceNode,
 }
 _NAMES = {kind: name for name, kind in _PLAIN.items()}

@@ -17,6 +17,7 @@ __all__ = [
     "component_template",
     "contents",
     "index_template",
+    "overlap",
     "template_for",
     "without_components",
     "without_templates",
@@ -176,7 +177,7 @@ def _check_overlap(state: CatalogState, name: str, body: Mapping[str, Any]) -> N
     for other, template in sorted(state.templates.items()):
         if other == name or _priority(template) != _priority(body):
             continue
-        if any(_overlap(a, b) for a in body["index_patterns"] for b in template["index_patterns"]):
+        if any(overlap(a, b) for a in body["index_patterns"] for b in template["index_patterns"]):
             raise illegal_argument(
                 f"index template [{name}] has index patterns {_listed(body['index_patterns'])} matching "
                 f"patterns from existing templates [{other}] with patterns ({other} => "
@@ -186,7 +187,7 @@ def _check_overlap(state: CatalogState, name: str, body: Mapping[str, Any]) -> N
             )
 
 
-def _overlap(first: str, second: str) -> bool:
+def overlap(first: str, second: str) -> bool:
     """Whether a name may fit both patterns, as far as their beginnings and ends tell."""
     if "*" not in first or "*" not in second:
         return wildcard_match(first, second) or wildcard_match(second, first)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, TypeAlias
 
-from graphdb.search.catalog.aliases import check_aliases, read_aliases, with_alias_actions
+from graphdb.search.catalog.aliases import check_aliases, read_aliases, with_alias_actions, with_rollover
 from graphdb.search.catalog.catalog_commands import (
     Command,
     CreateIndex,
@@ -19,6 +19,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutMapping,
     PutSettings,
     RefreshIndices,
+    RollOver,
     UpdateAliases,
 )
 from graphdb.search.catalog.cluster_settings import check_auto_create, with_cluster_settings
@@ -166,7 +167,21 @@ def planned(state: CatalogState, command: Command, check_graph: GraphCheck, time
             command.name, command.uuid, timestamp_ms, command.body, in_one_shard=command.in_one_shard
         )
         return Change(with_new_index(state, new, check_graph), value=command.name)
+    if isinstance(command, RollOver):
+        new = NewIndex(command.name, command.uuid, timestamp_ms, command.body)
+        made = with_new_index(state, new, check_graph)
+        return _with_aliases(with_rollover(made, command, command.uuid), command.name)
     return _planned(command, state)
+
+
+def _with_aliases(after: CatalogState, value: Any = None) -> Change:
+    """Indexes that know the aliases that the state says."""
+
+    def act() -> None:
+        for uuid, index in after.by_uuid.items():
+            index.aliases = after.aliases.get(uuid, {})
+
+    return Change(after, act, value)
 
 
 @singledispatch
@@ -212,13 +227,7 @@ def _(command: PutSettings, state: CatalogState) -> Change:
 
 @_planned.register
 def _(command: UpdateAliases, state: CatalogState) -> Change:
-    after = with_alias_actions(state, command.actions)
-
-    def act() -> None:
-        for uuid, index in after.by_uuid.items():
-            index.aliases = after.aliases.get(uuid, {})
-
-    return Change(after, act)
+    return _with_aliases(with_alias_actions(state, command.actions))
 
 
 @_planned.register

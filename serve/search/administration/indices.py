@@ -16,7 +16,7 @@ from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.parameters import Parameters
 
-__all__ = ["CHOICE", "chosen_indexes", "routes"]
+__all__ = ["CHOICE", "chosen_indexes", "new_uuid", "routes"]
 
 # Which indexes a request about indexes means.
 

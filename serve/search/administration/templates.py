@@ -1,6 +1,6 @@
 """Templates: what indexes get when they are made, by their names."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphdb.config import Settings
@@ -10,7 +10,10 @@ from graphdb.search.catalog.catalog_commands import (
     PutComponentTemplate,
     PutIndexTemplate,
 )
-from graphdb.search.errors import SearchError
+from graphdb.search.catalog.index_settings import nested_settings
+from graphdb.search.catalog.index_templates import contents, index_template, overlap, template_for
+from graphdb.search.catalog.state import CatalogState
+from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
@@ -21,6 +24,7 @@ __all__ = ["routes"]
 _GET = "flat_settings include_defaults local master_timeout settings_filter"
 _PUT = "cause create master_timeout timeout"
 _DELETE = "master_timeout timeout"
+_SIMULATE = "cause create include_defaults master_timeout"
 
 
 def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
@@ -30,6 +34,9 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
         *endpoint("GET HEAD", f"{index}/{{name}}", _index_templates, _GET),
         *endpoint("PUT POST", f"{index}/{{name}}", _put_index_template, _PUT, Body.JSON),
         *endpoint("DELETE", f"{index}/{{name}}", _delete_index_templates, _DELETE),
+        *endpoint("POST", f"{index}/_simulate_index/{{name}}", _simulate_index, _SIMULATE, Body.JSON),
+        *endpoint("POST", f"{index}/_simulate", _simulate, _SIMULATE, Body.JSON),
+        *endpoint("POST", f"{index}/_simulate/{{name}}", _simulate, _SIMULATE, Body.JSON),
         *endpoint("GET", component, _components, _GET),
         *endpoint("GET HEAD", f"{component}/{{name}}", _components, _GET),
         *endpoint("PUT POST", f"{component}/{{name}}", _put_component, _PUT, Body.JSON),
@@ -76,6 +83,53 @@ async def _delete_components(exchange: Exchange) -> dict[str, Any]:
     names = _names(exchange, exchange.node.catalog.components)
     await exchange.node.perform(DeleteComponentTemplates(names))
     return {"acknowledged": True}
+
+
+# What would be made, without anything being made.
+
+
+async def _simulate_index(exchange: Exchange) -> dict[str, Any]:
+    """What an index of this name would get; with a body, if that were a template too."""
+    body, state = await exchange.json(), exchange.node.catalog.state
+    if body is not None:
+        state = index_template(state, PutIndexTemplate(_SIMULATED, body))
+    name = template_for(state, exchange["name"])
+    if name is None:
+        return {"template": None, "overlapping": []}
+    return _simulated(state, name, [exchange["name"]])
+
+
+async def _simulate(exchange: Exchange) -> dict[str, Any]:
+    """What a template that is there makes, or the one of the body, which may stand in its place."""
+    body, state, name = await exchange.json(), exchange.node.catalog.state, exchange.get("name")
+    if body is not None:
+        state = index_template(state, PutIndexTemplate(name or _SIMULATED, body))
+    elif name is None:
+        raise illegal_argument("a template, or the name of one, is required")
+    elif name not in state.templates:
+        raise illegal_argument(f"unable to simulate template [{name}] that does not exist")
+    name = name or _SIMULATED
+    return _simulated(state, name, state.templates[name]["index_patterns"])
+
+
+_SIMULATED = "simulate_template"
+
+
+def _simulated(state: CatalogState, name: str, patterns: Sequence[str]) -> dict[str, Any]:
+    """overlapping: other templates for such names, of lower priority."""
+    made = contents(state, state.templates[name])
+    settings = {key: value for key, value in made.settings.items() if value is not None}
+    others = [
+        {"name": other, "index_patterns": template["index_patterns"]}
+        for other, template in sorted(state.templates.items())
+        if other != name and any(overlap(one, two) for one in patterns for two in template["index_patterns"])
+    ]
+    shown = {
+        "settings": nested_settings(settings),
+        "mappings": made.mappings,
+        "aliases": made.aliases,
+    }
+    return {"template": shown, "overlapping": others}
 
 
 async def _template(exchange: Exchange) -> tuple[dict[str, Any], bool]:

@@ -44,6 +44,7 @@ PATHS = (
     *(b"/sparql", b"/update", b"/data", b"/data/x", b"/data/%2e%2e/x"),
     *(b"/queries", b"/queries/x", b"/queries/%ff", b"/shacl/validate", b"/shacl"),
     *(b"/geospatial/evaluate", b"/geospatial", b"/ws", b"/ws?since=x"),
+    *(b"/snapshots", b"/snapshots/a", b"/snapshots/a?at=1", b"/snapshots/%ff?at=x"),
     *(b"/cluster", b"/cluster/members", b"/cluster/members/2", b"/cluster/leader"),
     *(b"/protocol", b"/repositories", b"/repositories/graphdb", b"/repositories/x", b"/rest/repositories"),
     *(b"/repositories/graphdb/statements", b"/repositories/graphdb/statements?subj=%3Curn:a%3E&context=null"),

@@ -14,6 +14,12 @@ from actors.shard.store_directory import KeptBeside, StoreDirectory
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Create, encode_command
 from graphdb.errors import CorruptionError, LogUnavailable
+from graphdb.history.named_states import (
+    NamedState,
+    NamedStateBook,
+    NameState,
+    encode_named_state_command,
+)
 from graphdb.log.recent_requests import RecentRequests, Remembered
 from graphdb.model import ChangeSet
 from graphdb.namespaces import NamespaceBook, SetNamespace, encode_namespace_command
@@ -40,9 +46,9 @@ def requests_up_to(index: int) -> bytes:
 
 def kept_at(index: int) -> KeptBeside:
     """A request; an alert whose entry is the one before, a saved query whose is the one before that, and a
-    namespace whose is the one before that.
+    namespace whose is the one before that; a named state of the state before it.
     """
-    kept = KeptBeside(RecentRequests(), AlertBook(), SavedQueryBook(), NamespaceBook())
+    kept = KeptBeside(RecentRequests(), AlertBook(), SavedQueryBook(), NamespaceBook(), NamedStateBook())
     kept.requests.remember(ID, index, 3)
     created = Create("a", definition(f"made before {index}"), NOON_MS)
     kept.alerts.apply(index - 1, encode_command(created))
@@ -50,6 +56,8 @@ def kept_at(index: int) -> KeptBeside:
     kept.saved_queries.apply(index - 2, encode_query_command(CreateQuery("q", draft, ADA, NOON_MS)))
     namespace = SetNamespace("p", f"urn:made-before-{index}:")
     kept.namespaces.apply(index - 3, encode_namespace_command(namespace))
+    named = NamedState("n", index - 4, index - 3, "", NOON_MS)
+    kept.named_states.apply(index - 3, encode_named_state_command(NameState(named)))
     return kept
 
 
@@ -73,6 +81,7 @@ def holds(path: Path) -> tuple[set[Quad], int, int]:
     assert kept.alerts.find("a").definition.name == f"made before {kept.requests.through}"
     assert kept.saved_queries.find("q", ADA).name == f"made before {kept.requests.through}"
     assert kept.namespaces.namespaces == {"p": f"urn:made-before-{kept.requests.through}:"}
+    assert kept.named_states.index_of("n") == kept.requests.through - 4
     return {*store.dataset_quads()}, applied, kept.requests.through
 
 
@@ -83,7 +92,7 @@ def tree(tmp_path: Path) -> Path:
     store = other.open_store(9, union_default_graph=False)
     other.make_snapshot(store, kept_at(9), tree)
     assert {path.name for path in tree.iterdir()} == {
-        *("store", "requests", "alerts", "saved-queries", "namespaces")
+        *("store", "requests", "alerts", "saved-queries", "namespaces", "named-states")
     }
     return tree
 
@@ -107,18 +116,20 @@ def test_a_list_that_cannot_be_relied_on_begins_anew(
     assert "list of recent requests" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["alerts", "saved-queries", "namespaces"])
+@pytest.mark.parametrize("name", ["alerts", "saved-queries", "namespaces", "named-states"])
 def test_books_are_kept_and_not_guessed(tmp_path: Path, name: str) -> None:
     directory = StoreDirectory(tmp_path)
     empty = directory.read_beside(0)
     assert not empty.alerts.alerts
     assert not empty.saved_queries.visible(ADA)
     assert not empty.namespaces.namespaces
+    assert not empty.named_states.states
     directory.write_beside(kept_at(9))
     found = directory.read_beside(0)
     assert [*found.alerts.alerts] == ["a"]
     assert [one.id for one in found.saved_queries.visible(ADA)] == ["q"]
     assert [*found.namespaces.namespaces] == ["p"]
+    assert [*found.named_states.states] == ["n"]
     (tmp_path / name).write_bytes(b"nonsense")
     with pytest.raises(CorruptionError, match=name):
         directory.read_beside(0)

@@ -41,6 +41,7 @@ def test_loads_add_up(loaded: Path) -> None:
         "alerts",
         "applied",
         "log",
+        "named-states",
         "namespaces",
         "requests",
         "saved-queries",

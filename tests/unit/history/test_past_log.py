@@ -213,3 +213,15 @@ def test_damage_is_noticed(tmp_path: Path, log: FileLog) -> None:
         first.write_bytes(bytes(data[:place]) + bytes([data[place] ^ 1]) + bytes(data[place + 1 :]))
         with closing(PastLog(tmp_path)) as past, pytest.raises(CorruptionError):
             list(past.changes_between(1, COUNT))
+
+
+@pytest.mark.parametrize("compacted", [0, 150])
+def test_a_state_within_a_large_change_needs_all_its_parts(
+    log: FileLog, past: PastLog, compacted: int
+) -> None:
+    log.truncate_before(compacted)
+    assert past.needed_from(0, COUNT) == 1
+    assert past.needed_from(COUNT, COUNT) == COUNT + 1
+    first = 200
+    for place, needed in ((0, 1), (1, 2), (2, 2), (3, 2), (4, 2), (5, 6), (9, 10)):
+        assert past.needed_from(first + place, COUNT) == first + needed, place

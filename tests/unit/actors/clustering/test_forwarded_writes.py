@@ -14,6 +14,7 @@ from actors.clustering.forwarded_writes import (
     ForwardedWrite,
     GraphDeletion,
     GraphWrite,
+    NamedStateChange,
     NamespaceChange,
     QuadPatchWrite,
     ResourceEdits,
@@ -27,6 +28,7 @@ from actors.clustering.forwarded_writes import (
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.alerts.commands import Create, Delete
 from graphdb.graphql.edits import EditKind, Edits, ResourceEdit
+from graphdb.history.named_states import ForgetState, NamedState, NameState
 from graphdb.model import Author, Confirmation, Interface
 from graphdb.namespaces import ClearNamespaces, RemoveNamespace, SetNamespace
 from graphdb.rdf.formats import RdfSyntax
@@ -89,6 +91,10 @@ QUERY_COMMANDS = st.one_of(
 NAMESPACE_COMMANDS = st.one_of(
     st.builds(SetNamespace, TEXTS, TEXTS), st.builds(RemoveNamespace, TEXTS), st.builds(ClearNamespaces)
 )
+STATE_COMMANDS = st.one_of(
+    st.builds(NameState, st.builds(NamedState, TEXTS, INDEXES, INDEXES, TEXTS, INDEXES)),
+    st.builds(ForgetState, TEXTS),
+)
 
 WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
     st.builds(SparqlUpdate, TEXTS, IRIS, DATASETS, INDEXES, WRITERS),
@@ -110,6 +116,7 @@ WRITES: st.SearchStrategy[ForwardedWrite] = st.one_of(
     st.builds(AlertChange, st.builds(Delete, TEXTS), INDEXES),
     st.builds(SavedQueryChange, QUERY_COMMANDS, INDEXES),
     st.builds(NamespaceChange, NAMESPACE_COMMANDS, INDEXES),
+    st.builds(NamedStateChange, STATE_COMMANDS, INDEXES),
 )
 
 

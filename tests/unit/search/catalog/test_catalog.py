@@ -13,10 +13,13 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteIndexTemplates,
     DeleteIndices,
     DocumentWrite,
+    IntroduceNode,
+    PutClusterSettings,
     PutComponentTemplate,
     PutIndexTemplate,
     PutMapping,
     PutSettings,
+    RollOver,
     UpdateAliases,
     WriteDocuments,
 )
@@ -121,6 +124,34 @@ def test_a_mapping_is_put_into_all_or_none() -> None:
     error = refused(commands, PutMapping(("a", "b"), properties(f=TEXT)))
     assert error.reason == "mapper [f] cannot be changed from type [keyword] to [text]"
     assert [index.mapping.as_json() for index in commands.catalog.indexes()] == [{}, properties(f=KEYWORD)]
+
+
+def test_an_alias_changes_nothing_else() -> None:
+    commands = Commands("a")
+    commands(IntroduceNode(1, "n", "host:9200", "cluster"))
+    commands(PutClusterSettings({"action.auto_create_index": "false"}))
+    before = commands.catalog.state
+    commands(UpdateAliases((AliasAction("add", "a", "x"),)))
+    after = commands.catalog.state
+    assert after.by_alias.keys() == {"x"}
+    assert (after.cluster_uuid, after.nodes, after.cluster_settings) == (
+        before.cluster_uuid,
+        before.nodes,
+        before.cluster_settings,
+    )
+    assert after.cluster_uuid == "cluster"
+
+
+def test_a_rollover_meets_another_state_than_it_was_made_for() -> None:
+    commands = Commands("a-1", "b")
+    commands(
+        UpdateAliases(
+            (AliasAction("add", "a-1", "x"), AliasAction("add", "b", "x", {"is_write_index": True}))
+        )
+    )
+    error = refused(commands, RollOver("a-2", "u", {}, "x", "a-1"))
+    assert error.reason == "[a-1] is not what is written to by alias [x] any more"
+    assert commands.catalog.find("a-2") is None
 
 
 @pytest.mark.parametrize(

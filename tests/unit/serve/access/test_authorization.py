@@ -89,6 +89,10 @@ def test_what_changes_something_needs_more_than_reading() -> None:
     }
     reading |= {"/_search/scroll", "/_search/scroll/{scroll_id}", "/{index}/_explain/{id}"}
     reading |= {"/{index}/_terms_enum", "/_cluster/allocation/explain"}
+    # what would be made, without making it
+    reading |= {
+        f"/_index_template/{name}" for name in ("_simulate", "_simulate/{name}", "_simulate_index/{name}")
+    }
     # What changes something is known by the body: `test_fuseki.py` and `test_mcp.py` hold it.
     reading |= {"/mcp", "/$/ping", "/{dataset}", "/{dataset}/query", "/{dataset}/sparql"}
     # one's own, which are not data
