@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.query.clause import ClauseParser, QueryContext, malformed
 from graphdb.search.query.compound import PARSERS as COMPOUND
+from graphdb.search.query.features import PARSERS as FEATURES
 from graphdb.search.query.full_text import PARSERS as FULL_TEXT
 from graphdb.search.query.function_score import PARSERS as FUNCTION_SCORE
 from graphdb.search.query.geo import PARSERS as GEO
@@ -25,6 +26,7 @@ __all__ = ["PARSERS", "parse_query"]
 
 PARSERS: dict[str, ClauseParser] = {
     **COMPOUND,
+    **FEATURES,
     **FULL_TEXT,
     **FUNCTION_SCORE,
     **GEO,
