@@ -128,7 +128,7 @@ class _Sum:
             if column is not None:
                 size = leaf.segment.size
                 counts = np.ones(size, np.int64) if column.starts is None else np.diff(column.starts)
-                parts.append(column.values[np.repeat(leaf.live, counts)])
+                parts.append(column.values[np.repeat(leaf.live, counts)].astype(np.float64))
         return math.fsum(value for part in parts for value in part.tolist()), sum(map(len, parts))
 
 
