@@ -32,7 +32,7 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One of the parts of `suggest`. max_frequency and min_frequency are documents, or a part of them below 1."""
+    """One part of `suggest`. max_frequency and min_frequency are documents, or a part of them below 1."""
 
     name: str
     words: tuple[Token, ...]
