@@ -1,7 +1,7 @@
 """`Analyzer`: a text through character filters, a tokenizer and token filters."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from graphdb.search.analysis.case import java_lower
@@ -17,7 +17,7 @@ from graphdb.search.analysis.token import (
 )
 from graphdb.search.analysis.tokenizers import StandardTokenizer
 
-__all__ = ["Analyzer", "Normalizer"]
+__all__ = ["Analyzer", "Names", "Normalizer"]
 
 _POSITION_GAP = 100
 _REMEMBERED_MAX = 200_000  # terms of one analyzer
@@ -51,6 +51,15 @@ def _filtered(term: str, filters: Sequence[TokenFilter]) -> str | None:
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Of the components of an analyzer."""
+
+    char_filters: tuple[str, ...]
+    tokenizer: str
+    filters: tuple[str, ...]
+
+
 class Analyzer:
     """Immutable but for what it remembers of terms. position_gap stands between two values of a field.
 
@@ -63,8 +72,10 @@ class Analyzer:
         filters: Sequence[TokenFilter] = (),
         char_filters: Sequence[CharFilter] = (),
         position_gap: int = _POSITION_GAP,
+        names: "Names | None" = None,
     ) -> None:
-        self.position_gap = position_gap
+        """names: of the components, where settings or a request have put them together."""
+        self.position_gap, self.names = position_gap, names
         self._tokenizer, self._filters, self._char_filters = tokenizer, filters, char_filters
         self._by_term = tokenizer.consecutive and not any(isinstance(step, StreamFilter) for step in filters)
         self._cache = _TermCache(filters)
@@ -108,6 +119,15 @@ class Analyzer:
             if not isinstance(step, StreamFilter):
                 dropped += last - (tokens[-1].position if tokens else -1)
         return tokens, (tokens[-1].position if tokens else -1) + dropped + 1
+
+    def stages(self, text: str) -> tuple[list[str], list[list[Token]]]:
+        """The text after each character filter; the tokens of the tokenizer, and after each token filter."""
+        texts, whole = [], text
+        for char_filter in self._char_filters:
+            whole = char_filter(whole).text
+            texts.append(whole)
+        parts = (self._filters[:count] for count in range(len(self._filters) + 1))
+        return texts, [Analyzer(self._tokenizer, part, self._char_filters).detailed(text) for part in parts]
 
     def normalize(self, text: str) -> str:
         """A part of a word, as in a wildcard: what of the analysis does not depend on the whole word."""

@@ -6,10 +6,11 @@ from types import MappingProxyType
 from typing import Any
 
 from graphdb.search.analysis import token_filters
-from graphdb.search.analysis.analyzer import Analyzer, Normalizer
+from graphdb.search.analysis.analyzer import Analyzer, Names, Normalizer
 from graphdb.search.analysis.case import fold, java_lower
 from graphdb.search.analysis.char_filters import CharFilter, html_strip, mapping_filter, pattern_replace
 from graphdb.search.analysis.filter_types import FILTERS, PREDEFINED_FILTERS, FilterScope, stop_filter
+from graphdb.search.analysis.pairs import cjk_bigrams, cjk_width
 from graphdb.search.analysis.parameters import JavaPattern, Parameters
 from graphdb.search.analysis.synonyms import Phrase
 from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, TokenFilter, Tokenizer
@@ -93,7 +94,8 @@ class Components:
         steps: list[TokenFilter] = []
         for item in filters:
             steps.append(self._filter(item, failure, cutter, steps))
-        return Analyzer(cutter, steps, before, position_gap)
+        names = Names(tuple(map(_name_of, char_filters)), _name_of(tokenizer), tuple(map(_name_of, filters)))
+        return Analyzer(cutter, steps, before, position_gap, names)
 
     def _char_filter(self, item: Any, failure: Failure) -> CharFilter:
         kind, parameters = self._definition("char_filter", item, {"html_strip"}, failure)
@@ -140,6 +142,10 @@ class Components:
         if not isinstance(values, Mapping) or values.get("type") is None:
             raise illegal_argument(f"{kind} [{name}] must specify either an analyzer type, or a tokenizer")
         return str(values["type"]), Parameters(name, values)
+
+
+def _name_of(item: Any) -> str:
+    return f"__anonymous__{item.get('type')}" if isinstance(item, Mapping) else str(item)
 
 
 def _phrase(tokenizer: Tokenizer, before: Sequence[TokenFilter]) -> Callable[[str], Phrase]:
@@ -202,6 +208,19 @@ def _english(parameters: Parameters) -> Analyzer:
     return Analyzer(StandardTokenizer(), filters)
 
 
+_CJK_WORDS = frozenset({*ENGLISH, "s", "t", "www"})
+
+
+def _cjk(parameters: Parameters) -> Analyzer:
+    filters: list[TokenFilter] = [
+        TermFilter(cjk_width, normalizes=True),
+        _LOWERCASE,
+        StreamFilter(cjk_bigrams(frozenset(), unigrams=False)),
+        *_stop(parameters, _CJK_WORDS),
+    ]
+    return Analyzer(StandardTokenizer(), filters)
+
+
 def _fingerprint(parameters: Parameters) -> Analyzer:
     join = token_filters.fingerprint(
         parameters.text("separator", " "), parameters.number("max_output_size", 255)
@@ -218,6 +237,7 @@ BUILT_IN: dict[str, Callable[[Parameters], Analyzer]] = {
     "keyword": _keyword,
     "pattern": _pattern,
     "english": _english,
+    "cjk": _cjk,
     "fingerprint": _fingerprint,
 }
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from graphdb.search.analysis.parameters import JavaPattern, java_replacement
 from graphdb.search.errors import illegal_argument
 
-__all__ = ["CharFilter", "FilteredText", "html_strip", "mapping_filter", "pattern_replace"]
+__all__ = ["CharFilter", "FilteredText", "html_strip", "mapping_filter", "pattern_replace", "unescaped"]
 
 _MAPPINGS_MAX = 10_000
 _RULE_LENGTH_MAX = 1000
@@ -109,10 +109,12 @@ def _rule(rule: str) -> tuple[str, str]:
     source, arrow, target = rule.rpartition("=>")
     if not arrow or not source.strip() or len(rule) > _RULE_LENGTH_MAX:
         raise illegal_argument(f"Invalid Mapping Rule : [{rule}]")
-    return _unescaped(source.strip()), _unescaped(target.strip())
+    return unescaped(source.strip()), unescaped(target.strip())
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
+    """With what stands behind backslashes in a rule: n, t, r, b, f, u with four digits, or the character."""
+
     def plain(found: "re.Match[str]") -> str:
         code = found[1]
         return chr(int(code[1:], 16)) if len(code) == 5 else _ESCAPES.get(code, code)

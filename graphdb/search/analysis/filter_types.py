@@ -1,16 +1,20 @@
 """The token filters that settings can name, and their parameters."""
 
+import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from graphdb.search.analysis import token_filters
 from graphdb.search.analysis.case import fold, java_lower, java_upper, turkish_lower
+from graphdb.search.analysis.char_filters import unescaped
+from graphdb.search.analysis.pairs import cjk_bigrams, cjk_width, common_grams
 from graphdb.search.analysis.parameters import JavaPattern, Parameters, java_replacement
 from graphdb.search.analysis.synonyms import Phrase, flat_synonyms, graph_synonyms, synonym_map
 from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, Token, TokenFilter
 from graphdb.search.analysis.token_filters import ENGLISH, porter, snowball, stemmer, stop_words
 from graphdb.search.analysis.tokenizer_types import check_gram_sizes, gram_sizes
+from graphdb.search.analysis.word_delimiter import WORD_KINDS, DelimiterOptions, word_parts
 from graphdb.search.errors import illegal_argument
 
 __all__ = ["FILTERS", "PREDEFINED_FILTERS", "FilterScope", "stop_filter"]
@@ -243,19 +247,199 @@ def _decimal_digit(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     return TermFilter(plain, normalizes=True)
 
 
+def _keep(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    words = parameters.words("keep_words")
+    if words is None:
+        raise illegal_argument("keep requires either `keep_words` or `keep_words_path` to be configured")
+    if parameters.flag("keep_words_case", False):
+        lowered = frozenset(map(java_lower, words))
+        return TermFilter(lambda term: term if java_lower(term) in lowered else None)
+    kept = frozenset(words)
+    return TermFilter(lambda term: term if term in kept else None)
+
+
+def _keep_types(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    types, mode = parameters.words("types"), parameters.text("mode", "include")
+    if not types:
+        raise illegal_argument("keep_types requires `types` to be configured")
+    if mode not in ("include", "exclude"):
+        raise illegal_argument(
+            f"`keep_types` tokenfilter mode can only be [include] or [exclude] but was [{mode}]."
+        )
+    named = frozenset(types)
+    return StreamFilter(
+        lambda tokens: [token for token in tokens if (token.type in named) == (mode == "include")]
+    )
+
+
+def _stemmer_override(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    rules = parameters.lines("rules")
+    if rules is None:
+        raise illegal_argument(
+            "stemmer override filter requires either `rules` or `rules_path` to be configured"
+        )
+    stems: dict[str, str] = {}
+    for rule in rules:
+        words, arrow, stem = rule.partition("=>")
+        keys = [word.strip() for word in words.split(",")]
+        if not arrow or not stem.strip() or not all(keys) or "," in stem:
+            raise illegal_argument(f"Invalid Keyword override Rule:{rule[:100]}")
+        stems |= dict.fromkeys(keys, stem.strip())
+
+    def override(token: Token) -> Token:
+        stem = None if token.keyword else stems.get(token.term)
+        return token if stem is None else replace(token, term=stem, keyword=True)
+
+    return StreamFilter(lambda tokens: list(map(override, tokens)))
+
+
+_CAPTURED_MAX = 1_000  # tokens of one
+
+
+def _pattern_capture(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    texts = parameters.lines("patterns")
+    if not texts:
+        raise illegal_argument("required setting 'patterns' is missing for token filter [pattern_capture]")
+    patterns = [JavaPattern(text) for text in texts]
+    original = parameters.flag("preserve_original", True)
+
+    def captured(token: Token) -> list[Token]:
+        spans = {
+            found.span(group)
+            for pattern in patterns
+            for found in pattern.finditer(token.term)
+            for group in range(1, pattern.groups + 1)
+            if found.start(group) < found.end(group)
+        }
+        if not spans:
+            return [token]
+        if original:
+            spans.discard((0, len(token.term)))
+        terms = [token.term[start:end] for start, end in sorted(spans)[:_CAPTURED_MAX]]
+        return [*([token] if original else []), *(replace(token, term=term) for term in terms)]
+
+    return StreamFilter(lambda tokens: [form for token in tokens for form in captured(token)])
+
+
+def _common_grams(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    words = parameters.words("common_words")
+    if not words:
+        raise illegal_argument(
+            "missing or empty [common_words] or [common_words_path] configuration for common_grams token "
+            "filter"
+        )
+    ignores_case = parameters.flag("ignore_case", False)
+    common = frozenset(map(java_lower, words) if ignores_case else words)
+
+    def is_common(term: str) -> bool:
+        return (java_lower(term) if ignores_case else term) in common
+
+    return StreamFilter(common_grams(is_common, parameters.flag("query_mode", False)))
+
+
+_CJK_SCRIPTS = ("han", "hiragana", "katakana", "hangul")
+
+
+def _cjk_bigram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    ignored = frozenset(parameters.words("ignored_scripts") or ())
+    unknown = sorted(ignored.difference(_CJK_SCRIPTS))
+    if unknown:
+        raise illegal_argument(
+            f"Unknown script [{unknown[0][:100]}]: one of {list(_CJK_SCRIPTS)} is expected"
+        )
+    return StreamFilter(cjk_bigrams(ignored, parameters.flag("output_unigrams", False)))
+
+
+def _cjk_width(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return TermFilter(cjk_width, normalizes=True)
+
+
+def _delimited_payload(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    """There are no payloads here, so that they are only cut off."""
+    delimiter, encoding = parameters.text("delimiter", "|"), parameters.text("encoding", "float")
+    if len(delimiter) != 1:
+        raise illegal_argument("delimiter must be a one char value")
+    if encoding not in ("float", "int", "identity"):
+        raise illegal_argument(f"invalid payload encoding [{encoding[:100]}]")
+    return TermFilter(lambda term: term.partition(delimiter)[0])
+
+
+def _flatten_graph(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    """An index has no lengths of positions: every graph is flat there."""
+    return StreamFilter(lambda tokens: [replace(token, position_length=1) for token in tokens])
+
+
+def _classic(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    """Without possessives, and acronyms without their dots."""
+
+    def classic(term: str) -> str:
+        if term.endswith(("'s", "'S")):
+            return term[:-2]
+        return term.replace(".", "") if _ACRONYM.fullmatch(term) else term
+
+    return TermFilter(classic)
+
+
+_ACRONYM = re.compile(r"(?:[^\W\d_]\.){2,}")
+
+
+def _word_delimiter(parameters: Parameters, scope: FilterScope, graph: bool = False) -> TokenFilter:
+    options = DelimiterOptions(
+        parameters.flag("generate_word_parts", True),
+        parameters.flag("generate_number_parts", True),
+        parameters.flag("catenate_words", False),
+        parameters.flag("catenate_numbers", False),
+        parameters.flag("catenate_all", False),
+        parameters.flag("split_on_case_change", True),
+        parameters.flag("split_on_numerics", True),
+        parameters.flag("preserve_original", False),
+        parameters.flag("stem_english_possessive", True),
+        parameters.flag("adjust_offsets", True),
+        parameters.flag("ignore_keywords", False),
+        frozenset(parameters.words("protected_words") or ()),
+        _type_table(parameters.lines("type_table") or []),
+    )
+    return StreamFilter(word_parts(options, graph))
+
+
+def _word_delimiter_graph(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return _word_delimiter(parameters, scope, graph=True)
+
+
+def _type_table(rules: Sequence[str]) -> dict[str, int] | None:
+    """Of rules such as `$ => DIGIT` and `\\u002C => DIGIT`."""
+    table = {}
+    for rule in rules:
+        char, arrow, kind = rule.partition("=>")
+        char = unescaped(char.strip())
+        if not arrow or len(char) != 1 or kind.strip() not in WORD_KINDS:
+            raise illegal_argument(f"Invalid Mapping Rule : [{rule[:100]}]. Illegal mapping.")
+        table[char] = WORD_KINDS[kind.strip()]
+    return table or None
+
+
 FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
     "apostrophe": _apostrophe,
     "asciifolding": _asciifolding,
+    "cjk_bigram": _cjk_bigram,
+    "cjk_width": _cjk_width,
+    "classic": _classic,
+    "common_grams": _common_grams,
     "decimal_digit": _decimal_digit,
+    "delimited_payload": _delimited_payload,
     "edge_ngram": _edge_ngram,
     "elision": _elision,
     "fingerprint": _fingerprint,
+    "flatten_graph": _flatten_graph,
+    "keep": _keep,
+    "keep_types": _keep_types,
     "keyword_marker": _keyword_marker,
     "keyword_repeat": _keyword_repeat,
     "length": _length,
     "limit": _limit,
     "lowercase": _lowercase,
     "ngram": _ngram,
+    "pattern_capture": _pattern_capture,
     "pattern_replace": _pattern_replace,
     "porter_stem": _porter_stem,
     "remove_duplicates": _remove_duplicates,
@@ -263,6 +447,7 @@ FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
     "shingle": _shingle,
     "snowball": _snowball,
     "stemmer": _stemmer,
+    "stemmer_override": _stemmer_override,
     "stop": _stop,
     "synonym": _synonym,
     "synonym_graph": _synonym_graph,
@@ -270,5 +455,9 @@ FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
     "truncate": _truncate,
     "unique": _unique,
     "uppercase": _uppercase,
+    "word_delimiter": _word_delimiter,
+    "word_delimiter_graph": _word_delimiter_graph,
 }
-PREDEFINED_FILTERS = FILTERS.keys() - {"keyword_marker", "pattern_replace", "synonym", "synonym_graph"}
+_CONFIGURED = """common_grams keep keep_types keyword_marker pattern_capture pattern_replace stemmer_override
+    synonym synonym_graph"""  # there are none without parameters
+PREDEFINED_FILTERS = FILTERS.keys() - set(_CONFIGURED.split())

@@ -39,6 +39,8 @@ def analyze(
     """analyzers is None where the request names no index. Offsets in the answer count UTF-16 units."""
     texts = _texts(body)
     analyzer = _chosen(body, analyzers, mapping)
+    if body.get("explain") in (True, "true"):
+        return {"detail": _explained(body, analyzer, texts)}
     answer: list[dict[str, Any]] = []
     position = offset = 0
     for text in texts:
@@ -55,8 +57,6 @@ def _texts(body: Mapping[str, Any]) -> list[str]:
     unknown = sorted(body.keys() - _MEMBERS)
     if unknown:
         raise SearchError("x_content_parse_exception", f"[analyze_request] unknown field [{unknown[0]}]")
-    if body.get("explain") in (True, "true"):
-        raise illegal_argument("[explain] is not supported")
     text = body.get("text")
     texts = text if isinstance(text, list) else [] if text is None else [text]
     if not texts:
@@ -127,6 +127,59 @@ def _shown(tokens: list[Token], text: str, position: int, offset: int) -> list[d
         }
         for token in tokens
     ]
+
+
+def _explained(body: Mapping[str, Any], analyzer: Analyzer, texts: Sequence[str]) -> dict[str, Any]:
+    """What each component makes of the texts; of an analyzer that comes as it is, what it makes of them."""
+    wanted = body.get("attributes")
+    attributes = None if not wanted else frozenset(wanted if isinstance(wanted, list) else [wanted])
+    found = [analyzer.stages(text) for text in texts]
+
+    def tokens(stage: int) -> list[dict[str, Any]]:
+        shown: list[dict[str, Any]] = []
+        position = offset = 0
+        for text, (_, stages) in zip(texts, found, strict=True):
+            of_text = stages[stage]
+            shown += _detailed(of_text, text, position, offset, attributes)
+            if len(shown) > _TOKENS_MAX:
+                raise _too_many_tokens()
+            position += (of_text[-1].position + 1 if of_text else 0) + analyzer.position_gap
+            offset += utf16_length(text, 0, len(text)) + 1
+        return shown
+
+    names = analyzer.names
+    if names is None:
+        name = body.get("analyzer") or "default"
+        return {"custom_analyzer": False, "analyzer": {"name": str(name), "tokens": tokens(-1)}}
+    char_filters = [
+        {"name": name, "filtered_text": [filtered[number] for filtered, _ in found]}
+        for number, name in enumerate(names.char_filters)
+    ]
+    filters = [{"name": name, "tokens": tokens(number)} for number, name in enumerate(names.filters, start=1)]
+    return {
+        "custom_analyzer": True,
+        **({"charfilters": char_filters} if char_filters else {}),
+        "tokenizer": {"name": names.tokenizer, "tokens": tokens(0)},
+        **({"tokenfilters": filters} if filters else {}),
+    }
+
+
+def _detailed(
+    tokens: list[Token], text: str, position: int, offset: int, attributes: frozenset[Any] | None
+) -> list[dict[str, Any]]:
+    """With the attributes that are asked for, or all."""
+    shown = _shown(tokens, text, position, offset)
+    for token, one in zip(tokens, shown, strict=True):
+        raw = token.term.encode("utf-8", "surrogatepass")
+        more = {
+            "bytes": f"[{' '.join(f'{byte:x}' for byte in raw)}]",
+            "keyword": token.keyword,
+            "positionLength": token.position_length,
+            "termFrequency": 1,
+        }
+        one.pop("positionLength", None)
+        one.update({name: value for name, value in more.items() if attributes is None or name in attributes})
+    return shown
 
 
 def _units(text: str) -> Sequence[int]:

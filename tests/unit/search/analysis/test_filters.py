@@ -39,6 +39,70 @@ FILTERS: dict[str, tuple[Any, str, list[str]]] = {
         "a b c",
         ["a+b", "a+b+c", "b+c"],
     ),
+    "keep": ({"type": "keep", "keep_words": ["fox", "Dog"]}, "a fox dog", ["fox"]),
+    "keep, case ignored": (
+        {"type": "keep", "keep_words": ["fox", "Dog"], "keep_words_case": True},
+        "a Fox dog",
+        ["Fox", "dog"],
+    ),
+    "stemmer_override": (
+        {"type": "stemmer_override", "rules": ["running, runs => run", "mice=>mouse"]},
+        "running mice runs run",
+        ["run", "mouse", "run", "run"],
+    ),
+    "pattern_capture": (
+        {"type": "pattern_capture", "patterns": [r"([^@]+)", r"(\p{L}+)", r"(\d+)", "@(.+)"]},
+        "john-smith_123@foo.com",
+        ["john-smith_123@foo.com", "john", "john-smith_123", "smith", "123", "foo", "foo.com", "com"],
+    ),
+    "pattern_capture alone": (
+        {"type": "pattern_capture", "patterns": ["(a)(b)"], "preserve_original": False},
+        "ab c",
+        ["a", "b", "c"],
+    ),
+    "common_grams": (
+        {"type": "common_grams", "common_words": ["the", "in"]},
+        "the rain in spain falls",
+        ["the", "the_rain", "rain", "rain_in", "in", "in_spain", "spain", "falls"],
+    ),
+    "common_grams of a query": (
+        {"type": "common_grams", "common_words": ["THE", "in"], "ignore_case": True, "query_mode": True},
+        "the rain in spain falls",
+        ["the_rain", "rain_in", "in_spain", "falls"],
+    ),
+    "cjk_width": ("cjk_width", "Ｔｅｓｔ１ ｼｰｻｲﾄﾞ", ["Test1", "シーサイド"]),
+    "delimited_payload": ("delimited_payload", "the|0 fox|5.5 x", ["the", "fox", "x"]),
+    "classic": ("classic", "I.B.M. dog's a.b.c", ["IBM", "dog", "a.b.c"]),
+    "flatten_graph": ("flatten_graph", "a b", ["a", "b"]),
+    "word_delimiter": (
+        "word_delimiter",
+        "Neil's-Super-Duper-XL500--42+AutoCoder -- plain",
+        ["Neil", "Super", "Duper", "XL", "500", "42", "Auto", "Coder", "plain"],
+    ),
+    "word_delimiter_graph joined": (
+        {"type": "word_delimiter_graph", "catenate_words": True, "preserve_original": True},
+        "Wi-Fi4 x",
+        ["Wi-Fi4", "WiFi", "Wi", "Fi", "4", "x"],
+    ),
+    "word_delimiter_graph, all joined": (
+        {"type": "word_delimiter_graph", "catenate_all": True, "generate_word_parts": False},
+        "a-b-12",
+        ["12", "ab12"],
+    ),
+    "word_delimiter_graph, whole numbers and cases": (
+        {"type": "word_delimiter_graph", "split_on_case_change": False, "split_on_numerics": False},
+        "PowerShot500 j2se it's",
+        ["PowerShot500", "j2se", "it"],
+    ),
+    "word_delimiter_graph, other kinds": (
+        {
+            "type": "word_delimiter_graph",
+            "type_table": ["$ => DIGIT", "\\u002D => ALPHA"],
+            "protected_words": ["b+c"],
+        },
+        "$5 a-b b+c",
+        ["$5", "a-b", "b+c"],
+    ),
     "unique": ("unique", "the fox the", ["the", "fox"]),
     "trim": ("trim", "fox", ["fox"]),
     "truncate": ({"type": "truncate", "length": 3}, "jumping fox", ["jum", "fox"]),
@@ -249,3 +313,105 @@ def test_synonyms_are_analyzed_by_what_comes_before() -> None:
 def test_what_would_be_too_much_is_an_error(definition: dict[str, Any], reason: str) -> None:
     with pytest.raises(SearchError, match=reason):
         terms("a", filters=[definition])
+
+
+def test_parts_of_words_are_a_graph() -> None:
+    body = {
+        "tokenizer": "whitespace",
+        "filter": [{"type": "word_delimiter_graph", "catenate_all": True}],
+        "text": "to Wi-Fi go",
+    }
+    shown = [
+        (one["token"], one["start_offset"], one["end_offset"], one["position"], one.get("positionLength", 1))
+        for one in analyze(body, None)["tokens"]
+    ]
+    assert shown == [
+        ("to", 0, 2, 0, 1), ("WiFi", 3, 8, 1, 2), ("Wi", 3, 5, 1, 1), ("Fi", 6, 8, 2, 1), ("go", 9, 11, 3, 1)
+    ]  # fmt: skip
+
+
+def test_characters_in_pairs() -> None:
+    def pairs(text: str, **parameters: Any) -> list[tuple[str, str, int]]:
+        body = {"tokenizer": "standard", "filter": [{"type": "cjk_bigram", **parameters}], "text": text}
+        return [(one["token"], one["type"], one["position"]) for one in analyze(body, None)["tokens"]]
+
+    assert pairs("東京都 x 本") == [
+        ("東京", "<DOUBLE>", 0),
+        ("京都", "<DOUBLE>", 1),
+        ("x", "<ALPHANUM>", 2),
+        ("本", "<SINGLE>", 3),
+    ]
+    assert pairs("東京", output_unigrams=True) == [
+        ("東", "<SINGLE>", 0),
+        ("東京", "<DOUBLE>", 0),
+        ("京", "<SINGLE>", 1),
+    ]
+    assert pairs("東京 한글", ignored_scripts=["han"]) == [
+        ("東", "<IDEOGRAPHIC>", 0),
+        ("京", "<IDEOGRAPHIC>", 1),
+        ("한글", "<DOUBLE>", 2),
+    ]
+    assert [
+        one["token"] for one in analyze({"analyzer": "cjk", "text": "the Ｔest 東京"}, None)["tokens"]
+    ] == [
+        "test",
+        "東京",
+    ]
+
+
+def test_kinds_of_tokens_that_are_kept() -> None:
+    for mode, expected in (("include", ["1"]), ("exclude", ["a", "b"])):
+        kept = {"type": "keep_types", "types": ["<NUM>"], "mode": mode}
+        assert terms("a 1 b", "standard", [kept]) == expected
+
+
+def test_analysis_step_by_step() -> None:
+    body = {
+        "char_filter": ["html_strip"],
+        "tokenizer": "whitespace",
+        "filter": ["lowercase", {"type": "stop", "stopwords": ["the"]}],
+        "text": ["<b>The</b> Fox", "é"],
+        "explain": True,
+        "attributes": ["keyword"],
+    }
+    detail = analyze(body, None)["detail"]
+    assert detail["custom_analyzer"] is True
+    assert detail["charfilters"] == [{"name": "html_strip", "filtered_text": ["The Fox", "é"]}]
+    assert detail["tokenizer"]["name"] == "whitespace"
+    assert [one["token"] for one in detail["tokenizer"]["tokens"]] == ["The", "Fox", "é"]
+    assert [step["name"] for step in detail["tokenfilters"]] == ["lowercase", "__anonymous__stop"]
+    assert detail["tokenfilters"][1]["tokens"][0] == {
+        "token": "fox", "start_offset": 11, "end_offset": 14, "type": "word", "position": 1, "keyword": False
+    }  # fmt: skip
+    named = analyze({"analyzer": "standard", "text": "é", "explain": True}, None)["detail"]
+    assert named == {
+        "custom_analyzer": False,
+        "analyzer": {
+            "name": "standard",
+            "tokens": [
+                {
+                    "token": "é", "start_offset": 0, "end_offset": 1, "type": "<ALPHANUM>", "position": 0,
+                    "bytes": "[c3 a9]", "keyword": False, "positionLength": 1, "termFrequency": 1,
+                }
+            ],
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "filter_",
+    [
+        {"type": "keep"},
+        {"type": "keep_types", "types": ["x"], "mode": "some"},
+        {"type": "stemmer_override", "rules": ["a"]},
+        {"type": "pattern_capture"},
+        {"type": "common_grams"},
+        {"type": "cjk_bigram", "ignored_scripts": ["latin"]},
+        {"type": "delimited_payload", "delimiter": "--"},
+        {"type": "word_delimiter", "type_table": ["ab => DIGIT"]},
+    ],
+)
+def test_filters_that_cannot_be(filter_: Any) -> None:
+    with pytest.raises(SearchError) as error:
+        terms("a", filters=[filter_])
+    assert error.value.kind == "illegal_argument_exception"
