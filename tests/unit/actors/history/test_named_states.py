@@ -22,6 +22,7 @@ from graphdb.history.named_states import (
 )
 from graphdb.history.pages import PageRequest
 from graphdb.history.past_log import PastLog
+from graphdb.history.places import HISTORY
 from tests.property.twin import Twin, twin_of
 from tests.support.clustered_shards import nodes
 from tests.support.shards import stand_alone
