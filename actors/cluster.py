@@ -34,6 +34,7 @@ from graphdb.log.views import views_of
 
 __all__ = [
     "GRAPH_PORT",
+    "INDEX_RESOURCE",
     "SEARCH_PORT",
     "SHARD_RESOURCE",
     "OwnRuntime",
@@ -46,6 +47,7 @@ __all__ = [
     "connect",
     "core_count",
     "flush_search",
+    "index_shard_places",
     "on_this_node",
     "port_state",
     "readers_endpoint",
@@ -53,6 +55,7 @@ __all__ = [
     "shard_nodes",
     "spread_places",
     "start_alone",
+    "start_at",
     "start_log",
     "start_port",
     "start_query_keeper",
@@ -67,6 +70,7 @@ logger = logging.getLogger(__name__)
 GRAPH_PORT = "graph_port"  # the names of actors
 SEARCH_PORT = "search_port"
 SHARD_RESOURCE = "column_shards"  # of a Ray node: how many shards of column views it may have
+INDEX_RESOURCE = "index_shards"  # how many processes for shards of search indexes
 _UPDATE_LOG = "update_log"
 _QUERY_KEEPER = "query_keeper"
 # how many workers Ray keeps ready: UpdateLog, QueryKeeper, and the ports GraphPort and SearchPort
@@ -134,7 +138,7 @@ class OwnRuntime:
             temp_dir=str(self._files.runtime_dir),
             num_cpus=_WORKERS,
             num_gpus=0,
-            resources={SHARD_RESOURCE: _SHARDS_MAX},
+            resources={SHARD_RESOURCE: _SHARDS_MAX, INDEX_RESOURCE: os.cpu_count() or 1},
             object_store_memory=_OBJECT_STORE_BYTES,
             include_dashboard=False,
             include_log_monitor=False,
@@ -445,6 +449,22 @@ def shard_nodes() -> dict[str, float]:
         node["NodeID"]: node["Resources"][SHARD_RESOURCE]
         for node in ray.nodes()  # type: ignore[no-untyped-call]
         if node["Alive"] and SHARD_RESOURCE in node["Resources"]
+    }
+
+
+def start_at(kind: type[Any], node_id: str, calls: int, *arguments: Any) -> Any:
+    """An actor for index shards on one Ray node, which ends with this process; see `start_spread`."""
+    options = {"num_cpus": 0, "resources": {INDEX_RESOURCE: 1}, "max_restarts": 0, "max_concurrency": calls}
+    place = {"label_selector": {"ray.io/node-id": node_id}}
+    return ray.remote(kind).options(**options, **place).remote(*arguments)
+
+
+def index_shard_places() -> dict[str, tuple[str, int]]:
+    """The Ray nodes that may have shards of search indexes: the address and how many processes of each."""
+    return {
+        node["NodeID"]: (node["NodeManagerAddress"], int(node["Resources"][INDEX_RESOURCE]))
+        for node in ray.nodes()  # type: ignore[no-untyped-call]
+        if node["Alive"] and INDEX_RESOURCE in node["Resources"]
     }
 
 

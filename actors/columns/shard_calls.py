@@ -3,9 +3,10 @@
 `actors.cluster` has those that are Ray actors.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from actors.columns.column_shard import ShardSettings
+if TYPE_CHECKING:  # index shards are called so too, and need no DuckDB
+    from actors.columns.column_shard import ShardSettings
 
 __all__ = ["Result", "ShardLost", "ShardProcess", "ShardProcesses"]
 
@@ -42,7 +43,7 @@ class ShardProcesses(Protocol):
     @property
     def count(self) -> int: ...
 
-    def start(self, number: int, settings: ShardSettings) -> ShardProcess:
+    def start(self, number: int, settings: "ShardSettings") -> ShardProcess:
         """That of one shard, in place of the one that is lost. Its first call waits until it has a place."""
         ...
 

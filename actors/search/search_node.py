@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import node_status
@@ -47,6 +47,9 @@ from graphdb.search.errors import SearchError
 from graphdb.search.following.graph_settings import completed_body
 from graphdb.search.segments.operations import Action, OperationResult
 
+if TYPE_CHECKING:  # most nodes search their shards themselves
+    from actors.search.shard_cluster import HostProcesses, ShardCluster
+
 __all__ = ["SearchNode"]
 
 logger = logging.getLogger(__name__)
@@ -78,6 +81,7 @@ class SearchNode:
         """Nothing is opened yet. log belongs to this node from here on; graph is a `GraphAccess`."""
         self.graph = graph
         self.own = known_node(settings)
+        self.shards: ShardCluster | None = None  # see search_on
         node_id = settings.cluster.node_id
         self.contexts = SearchContexts(
             now_ms, lambda: make_context_id(node_id, secrets.token_bytes(RANDOM_BYTES))
@@ -143,6 +147,8 @@ class SearchNode:
         """Answer who waits, put everything on disk, let go of the log."""
         if self._worker is not None:
             await self._worker.close()
+        if self.shards is not None:
+            self.shards.close()
         ending = [*self._tasks, *([] if self._reporting is None else [self._reporting])]
         for task in ending:
             task.cancel()
@@ -153,6 +159,13 @@ class SearchNode:
         if opened is not None:
             await opened.close(LogUnavailable("the node is stopping"))
         await self._log.close()
+
+    def search_on(self, processes: "HostProcesses") -> None:
+        """Have the shards of indexes searched by these, from now on."""
+        from actors.search.shard_cluster import ShardCluster
+
+        self.shards = ShardCluster(processes, lambda: self.catalog)
+        self.shards.start()
 
     async def until_indexed(self) -> None:
         """Return once there is an index."""

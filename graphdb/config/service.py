@@ -203,6 +203,11 @@ class Search(Section):
     linear_weights: tuple[
         Annotated[float, Field(ge=0, allow_inf_nan=False)], Annotated[float, Field(ge=0, allow_inf_nan=False)]
     ] = Field((0.5, 0.5), description="Weights of `query` and `knn` for the scorer `linear`, not both 0.")
+    shards_on: Literal["node", "cluster"] = Field(
+        "node",
+        description="Who searches the shards of indexes: the database node, or processes on the Ray nodes "
+        "that have the resource index_shards.",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

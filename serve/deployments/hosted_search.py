@@ -25,6 +25,7 @@ from serve.search_app import build_search_app
 __all__ = ["HostedSearch"]
 
 logger = logging.getLogger(__name__)
+_CALL_S = 10.0  # beyond the time limit of a search
 _ANSWERED_S = 0.5  # until those are answered whose change was not applied
 _COLLECT_AFTER = 50_000  # new objects: a bulk request makes tens of thousands, and no circles
 
@@ -41,6 +42,7 @@ class HostedSearch:
             log = RaftLogClient(log_endpoint)
         self.graph = LocalGraph(graph_socket(settings), settings.server.query_timeout_seconds)
         self.search = SearchNode(settings, log, self.graph)
+        self._settings = settings
         app = build_search_app(self.search, settings, access_backend(settings))
         self.app: ASGIApp = AtLogIndex(app, self.search.reach)
         self.search.serve_others(PeerRequests(app).perform)
@@ -54,9 +56,16 @@ class HostedSearch:
     async def start(self) -> None:
         await self._note.begin()
         await start_patiently(self.search.start)
+        if self._settings.search.shards_on == "cluster":
+            await asyncio.to_thread(self._search_on_cluster)
         self._note.tell()
         self._warming = asyncio.create_task(self._warm_up())
         threading.Thread(target=_settle, daemon=True).start()
+
+    def _search_on_cluster(self) -> None:
+        from actors.index_shard_actors import RayHosts  # not at the top: most have none
+
+        self.search.search_on(RayHosts(self._settings.server.query_timeout_seconds + _CALL_S))
 
     async def _warm_up(self) -> None:
         """Once there is something to search: what is compiled takes 57 MB, and time at the start."""

@@ -5,7 +5,7 @@ and tests to memory.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.access.principal import Principal
 from graphdb.node import NodeStatus
@@ -14,7 +14,10 @@ from graphdb.search.catalog.catalog_commands import Command, DocumentWrite, Writ
 from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
 
-__all__ = ["GraphAccess", "SearchBackend"]
+if TYPE_CHECKING:
+    from graphdb.search.sharded import SearchTask, ShardFailures
+
+__all__ = ["GraphAccess", "PlacedShard", "SearchBackend", "ShardPlace", "ShardSearch"]
 
 
 class GraphAccess(Protocol):
@@ -33,12 +36,59 @@ class GraphAccess(Protocol):
         """The rows of a SELECT as they come: SPARQL 1.1 results TSV, in pieces of any length."""
 
 
+class ShardPlace(Protocol):
+    """A machine that has copies of shards: id and name as clients know it, host: its address."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+
+
+class PlacedShard(Protocol):
+    """A copy of a shard: number of the shard, state: STARTED, INITIALIZING, UNASSIGNED, and why it is so."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def is_primary(self) -> bool: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def node(self) -> ShardPlace | None: ...
+    @property
+    def reason(self) -> str | None: ...
+
+
+class ShardSearch(Protocol):
+    """The shards of a node's indexes that processes elsewhere search. For any thread."""
+
+    def search(
+        self, index: Index, task: "SearchTask", partial: bool
+    ) -> "tuple[dict[str, Any], ShardFailures]":
+        """See `search_shards`. Raises SearchError, NoShard; UnavailableError where they cannot be asked
+        yet.
+        """
+
+    def copies(self, index: Index) -> Sequence[PlacedShard]:
+        """Shard by shard, the primary first, as many as the settings of the index ask for."""
+
+    def nodes(self) -> Sequence[ShardPlace]:
+        """Those that may have copies."""
+
+
 class SearchBackend(Protocol):
     """One node's search indexes. The catalogue and its indexes may be read on any thread."""
 
     contexts: SearchContexts
     graph: GraphAccess
     own: KnownNode  # what this node says of itself, whether or not the catalogue has it by now
+
+    @property
+    def shards(self) -> ShardSearch | None:
+        """None: this node searches its shards itself."""
 
     @property
     def catalog(self) -> Catalog:

@@ -25,7 +25,10 @@ _MEANS = """
 _STATE = (
     "access egress alerts log raft loading shard readers columns views history live node clustering search"
 )
-_WHOLE = "query_keeper cluster shard_actors divided_columns distributed_load connection offline"
+_WHOLE = """
+    query_keeper cluster ray_calls shard_actors index_shard_actors divided_columns distributed_load connection
+    offline
+"""
 
 _PARTS = """
     errors parameters negotiation answers inner_requests routing access backend bodies spooled_bodies

@@ -19,9 +19,10 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
-__all__ = ["SHARD_RESOURCE", "RayCluster"]
+__all__ = ["INDEX_RESOURCE", "SHARD_RESOURCE", "RayCluster"]
 
 SHARD_RESOURCE = "column_shards"  # of `actors.cluster`, which imports Ray
+INDEX_RESOURCE = "index_shards"
 _OBJECT_STORE_BYTES = 80 << 20
 _STOP_S = 20
 
@@ -125,7 +126,7 @@ def _run(directory: Path) -> None:
                 temp_dir=_temp_dir(directory, name),
                 node_ip_address=known[name],  # an address of its own, as a machine has
                 num_cpus=2,
-                resources={SHARD_RESOURCE: 2},
+                resources={SHARD_RESOURCE: 2, INDEX_RESOURCE: 1},
                 object_store_memory=_OBJECT_STORE_BYTES,
                 include_dashboard=False,
                 include_log_monitor=False,

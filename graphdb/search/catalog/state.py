@@ -21,6 +21,7 @@ __all__ = [
     "Index",
     "KnownNode",
     "has_patterns",
+    "query_context",
 ]
 
 # Which indexes analyse with regular expressions of their users.
@@ -105,24 +106,33 @@ class Index:
             return searcher
         return searcher.keep(("shards", numbers), lambda: PartialSearcher(searcher, view.of_shards(numbers)))
 
-    def _names(self) -> tuple[tuple[str, bool], ...]:
-        """What the field `_index` is called by: the index and its aliases, and whether each is hidden."""
-        aliases = ((name, bool(options.get("is_hidden"))) for name, options in self.aliases.items())
-        return ((self.name, flag_setting(self.settings, "hidden")), *aliases)
-
     def context(self, now_ms: int) -> QueryContext:
         """For the queries of one request."""
-        return QueryContext(
-            self.mapping,
-            self.analyzers,
-            now_ms,
-            self.name,
-            max_terms_count=self.number("max_terms_count"),
-            max_regex_length=self.number("max_regex_length"),
-            max_analyzed_offset=self.number("highlight.max_analyzed_offset"),
-            default_fields=words_setting(self.settings, "query.default_field"),
-            index_names=self._names(),
-        )
+        return query_context(self.name, self.mapping, self.analyzers, self.settings, self.aliases, now_ms)
+
+
+def query_context(
+    name: str,
+    mapping: FieldMapping,
+    analyzers: Analyzers,
+    settings: Mapping[str, Any],
+    aliases: Mapping[str, Mapping[str, Any]],
+    now_ms: int,
+) -> QueryContext:
+    """How the queries of one request read an index. settings: in normal form."""
+    hidden = ((alias, bool(options.get("is_hidden"))) for alias, options in aliases.items())
+    return QueryContext(
+        mapping,
+        analyzers,
+        now_ms,
+        name,
+        max_terms_count=number_setting(settings, "max_terms_count"),
+        max_regex_length=number_setting(settings, "max_regex_length"),
+        max_analyzed_offset=number_setting(settings, "highlight.max_analyzed_offset"),
+        default_fields=words_setting(settings, "query.default_field"),
+        # what the field `_index` is called by, and whether each is hidden
+        index_names=((name, flag_setting(settings, "hidden")), *hidden),
+    )
 
 
 AliasOptions: TypeAlias = Mapping[str, Any]

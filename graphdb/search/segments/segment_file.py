@@ -24,7 +24,7 @@ from graphdb.log.file_system import File, FileSystem, RealFileSystem
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.sections import Key, freeze
 
-__all__ = ["map_file", "read_segment", "verify_segment", "write_segment"]
+__all__ = ["map_file", "read_segment", "segment_pieces", "verify_segment", "write_segment"]
 
 MAGIC = b"GDBSEGM\n"
 VERSION = 1
@@ -35,18 +35,24 @@ _PIECE_BYTES = 16 << 20
 
 def write_segment(file: File, segment: ArraySegment) -> int:
     """Write all of it into an empty file and sync; returns the file's bytes. Raises OSError."""
+    for offset, piece in segment_pieces(segment):
+        file.write(piece, offset)
+    file.sync()
+    return file.size()
+
+
+def segment_pieces(segment: ArraySegment) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of what the file of a segment has, at most 16 MB each but for the table."""
     arrays = [(key, _little_endian(array)) for key, array in segment.sections.items()]
     rows: list[list[Any]] = [
         [*key, array.dtype.str, array.shape, 0, array.nbytes, zlib.crc32(memoryview(_raw(array)))]
         for key, array in arrays
     ]
     table = _placed(segment.name, rows)
-    file.write(_HEADER.pack(MAGIC, VERSION, len(table), zlib.crc32(table)) + table, 0)
+    yield 0, _HEADER.pack(MAGIC, VERSION, len(table), zlib.crc32(table)) + table
     for (_, array), row in zip(arrays, rows, strict=True):
         for start, piece in _pieces(array):
-            file.write(piece, row[5] + start)
-    file.sync()
-    return file.size()
+            yield row[5] + start, piece
 
 
 def _placed(name: str, rows: list[list[Any]]) -> bytes:

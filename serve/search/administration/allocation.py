@@ -3,6 +3,8 @@
 Every node of a cluster has all shards of all indexes, for each follows the whole log. An index is shown with
 as many copies of each shard as its settings ask for: the primary and then the replicas, on one node each, in
 the order of the nodes. A replica without a node is unassigned.
+
+Where shards are searched on a Ray cluster, those copies are shown, each on its Ray node.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +15,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found
-from serve.search.backend import SearchBackend
+from serve.search.backend import SearchBackend, ShardPlace, ShardSearch
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity, NodeName
 
@@ -24,16 +26,14 @@ UNASSIGNED_REASON = "INDEX_CREATED"  # a replica without a node has never had on
 
 @dataclass(frozen=True, slots=True)
 class ShardCopy:
-    """node: where it is, None: nowhere."""
+    """node: where it is, None: nowhere. state: STARTED, INITIALIZING or UNASSIGNED; reason: why it is so."""
 
     index: Index
     number: int
     is_primary: bool
-    node: NodeName | None
-
-    @property
-    def state(self) -> str:
-        return "UNASSIGNED" if self.node is None else "STARTED"
+    node: NodeName | ShardPlace | None
+    state: str
+    reason: str | None = None
 
     def routing(self) -> dict[str, Any]:
         """As the cluster's state shows it."""
@@ -54,9 +54,9 @@ class ShardCopy:
         return {**shown, "allocation_id": {"id": allocation_id(self.index, self.number, self.node)}}
 
 
-def allocation_id(index: Index, shard: int, node: NodeName) -> str:
+def allocation_id(index: Index, shard: int, node: NodeName | ShardPlace) -> str:
     """Of the copy of a shard on a node."""
-    return f"{index.uuid}-{shard}-{node.number}"
+    return f"{index.uuid}-{shard}-{node.number if isinstance(node, NodeName) else node.id}"
 
 
 def unassigned_info(index: Index) -> dict[str, Any]:
@@ -69,24 +69,34 @@ def unassigned_info(index: Index) -> dict[str, Any]:
     }
 
 
-def copies_of(index: Index, nodes: Sequence[NodeName]) -> Iterator[ShardCopy]:
-    """Shard by shard, the primary first. nodes: that can be reached."""
+def copies_of(index: Index, nodes: Sequence[NodeName], elsewhere: ShardSearch | None) -> Iterator[ShardCopy]:
+    """Shard by shard, the primary first. nodes: that can be reached. elsewhere: who searches the shards, if
+    not these.
+    """
+    if elsewhere is not None:
+        for one in elsewhere.copies(index):
+            yield ShardCopy(index, one.number, one.is_primary, one.node, one.state, one.reason)
+        return
     for number in range(len(index.shards)):
         for copy in range(1 + index.number("number_of_replicas")):
-            yield ShardCopy(index, number, copy == 0, nodes[copy] if copy < len(nodes) else None)
+            node = nodes[copy] if copy < len(nodes) else None
+            yield ShardCopy(index, number, copy == 0, node, "UNASSIGNED" if node is None else "STARTED")
 
 
-def routing_table(indexes: Iterable[Index], nodes: Sequence[NodeName]) -> dict[str, Any]:
+def routing_table(
+    indexes: Iterable[Index], nodes: Sequence[NodeName], elsewhere: ShardSearch | None
+) -> dict[str, Any]:
     """`routing_table` and `routing_nodes` of the cluster's state."""
-    by_node: dict[str, list[dict[str, Any]]] = {node.id: [] for node in nodes}
+    having = nodes if elsewhere is None else elsewhere.nodes()
+    by_node: dict[str, list[dict[str, Any]]] = {node.id: [] for node in having}
     unassigned: list[dict[str, Any]] = []
     table: dict[str, Any] = {}
     for index in indexes:
         shards: dict[str, list[dict[str, Any]]] = {}
-        for copy in copies_of(index, nodes):
+        for copy in copies_of(index, nodes, elsewhere):
             shown = copy.routing()
             shards.setdefault(str(copy.number), []).append(shown)
-            (unassigned if copy.node is None else by_node[copy.node.id]).append(shown)
+            (unassigned if copy.node is None else by_node.setdefault(copy.node.id, [])).append(shown)
         table[index.name] = {"shards": shards}
     return {
         "routing_table": {"indices": table},
@@ -105,7 +115,10 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
     identity = Identity(node, settings)
 
     async def explain(exchange: Exchange) -> dict[str, Any]:
-        return _explained(await _copy_asked(exchange, identity), identity.members(exchange.node.status()))
+        copy = await _copy_asked(exchange, identity)
+        if exchange.node.shards is not None:
+            return _explained(copy, list(exchange.node.shards.nodes()))
+        return _explained(copy, identity.members(exchange.node.status()))
 
     resizes = [f"/{{index}}/{name}/{{target}}" for name in ("_split", "_shrink", "_clone")]
     return [
@@ -128,7 +141,11 @@ async def _copy_asked(exchange: Exchange, identity: Identity) -> ShardCopy:
     primary = body.get("primary", parameters.boolean("primary", False) if "primary" in parameters else None)
     nodes = [one for one in identity.members(exchange.node.status()) if one.reachable]
     if index is None and shard is None and primary is None:
-        all_copies = (copy for one in exchange.node.catalog.indexes() for copy in copies_of(one, nodes))
+        all_copies = (
+            copy
+            for one in exchange.node.catalog.indexes()
+            for copy in copies_of(one, nodes, exchange.node.shards)
+        )
         found = next((copy for copy in all_copies if copy.node is None), None)
         if found is None:
             raise illegal_argument(
@@ -152,7 +169,7 @@ def _named_copy(
     index = exchange.node.catalog.find(name)
     if index is None:
         raise index_not_found(name)
-    copies = [copy for copy in copies_of(index, nodes) if copy.number == shard]
+    copies = [copy for copy in copies_of(index, nodes, exchange.node.shards) if copy.number == shard]
     if not copies:
         raise SearchError("shard_not_found_exception", "no such shard", 404, {"index": name})
     wanted = [copy for copy in copies if copy.is_primary == primary]
@@ -161,7 +178,7 @@ def _named_copy(
     return next((copy for copy in wanted if copy.node is None), wanted[0])
 
 
-def _explained(copy: ShardCopy, members: Sequence[NodeName]) -> dict[str, Any]:
+def _explained(copy: ShardCopy, members: Sequence[NodeName | ShardPlace]) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "index": copy.index.name,
         "shard": copy.number,
@@ -172,7 +189,7 @@ def _explained(copy: ShardCopy, members: Sequence[NodeName]) -> dict[str, Any]:
         node = {
             "id": copy.node.id,
             "name": copy.node.name,
-            "transport_address": copy.node.transport_address,
+            "transport_address": _address(copy.node),
             "attributes": {},
         }
         return {
@@ -181,7 +198,9 @@ def _explained(copy: ShardCopy, members: Sequence[NodeName]) -> dict[str, Any]:
             "can_remain_on_current_node": "yes",
             "can_rebalance_cluster": "yes",
             "can_rebalance_to_other_node": "no",
-            "rebalance_explanation": "every node has all shards: there is nothing to be moved",
+            "rebalance_explanation": "every node has all shards: there is nothing to be moved"
+            if isinstance(copy.node, NodeName)
+            else "copies are moved by themselves, so that all Ray nodes have as many",
         }
     info = unassigned_info(copy.index)
     return {
@@ -192,14 +211,21 @@ def _explained(copy: ShardCopy, members: Sequence[NodeName]) -> dict[str, Any]:
             "last_allocation_status": info["allocation_status"],
         },
         "can_allocate": "no",
-        "allocate_explanation": "there are not as many nodes as copies of the shard are asked for: add nodes "
+        "allocate_explanation": copy.reason
+        or "there are not as many nodes as copies of the shard are asked for: add nodes "
         "to the cluster, or set [index.number_of_replicas] to less",
         "node_allocation_decisions": [_refusal(copy, node) for node in members],
     }
 
 
-def _refusal(copy: ShardCopy, node: NodeName) -> dict[str, Any]:
-    if node.reachable:
+def _address(node: NodeName | ShardPlace) -> str:
+    return node.transport_address if isinstance(node, NodeName) else node.host
+
+
+def _refusal(copy: ShardCopy, node: NodeName | ShardPlace) -> dict[str, Any]:
+    if not isinstance(node, NodeName):
+        decider, explanation = "shard_processes", copy.reason or "its processes are being started"
+    elif node.reachable:
         decider = "same_shard"
         explanation = (
             f"a copy of this shard is already allocated to this node [[{copy.index.name}][{copy.number}], "
@@ -210,7 +236,7 @@ def _refusal(copy: ShardCopy, node: NodeName) -> dict[str, Any]:
     return {
         "node_id": node.id,
         "node_name": node.name,
-        "transport_address": node.transport_address,
+        "transport_address": _address(node),
         "node_attributes": {},
         "node_decision": "no",
         "deciders": [{"decider": decider, "decision": "NO", "explanation": explanation}],
@@ -230,7 +256,10 @@ async def _reroute(exchange: Exchange) -> dict[str, Any]:
     for name in (name for command in commands for name in command):
         if name not in _COMMANDS:
             raise SearchError("parsing_exception", f"Unknown allocation command [{name[:100]}]")
-        raise illegal_argument(f"[{name}] is not possible: every node has all shards of all indexes")
+        why = "every node has all shards of all indexes"
+        if exchange.node.shards is not None:
+            why = "copies of shards are placed by themselves, as evenly as can be"
+        raise illegal_argument(f"[{name}] is not possible: {why}")
     answer: dict[str, Any] = {"acknowledged": True}
     return {**answer, "explanations": []} if exchange.parameters.boolean("explain", False) else answer
 

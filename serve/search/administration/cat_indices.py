@@ -9,7 +9,7 @@ from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.allocation import UNASSIGNED_REASON, copies_of
 from serve.search.administration.cat_table import CatView, Column, Listing, Row, Size
-from serve.search.administration.index_stats import count_shards, list_segments
+from serve.search.administration.index_stats import Placement, count_shards, list_segments
 from serve.search.administration.nodes import disk_use
 
 __all__ = ["listings"]
@@ -55,21 +55,21 @@ def _indices(view: CatView) -> Iterator[Row]:
     if health not in (None, *_HEALTHS):
         raise illegal_argument(f"unknown cluster health status [{health}]")
     for index in view.indexes:
-        row = _index_row(index, view.nodes)
+        row = _index_row(index, view.placement)
         if health in (None, row["health"]):
             yield row
 
 
-def _index_row(index: Index, nodes: int) -> dict[str, str | int | Size | None]:
-    stats, shards = index.shards.stats(), count_shards(index, nodes)
-    copies = shards.active // shards.primaries
+def _index_row(index: Index, placement: Placement) -> dict[str, str | int | Size | None]:
+    stats, shards = index.shards.stats(), count_shards(index, placement)
+    copies = shards.active // len(index.shards)
     created = datetime.fromtimestamp(index.created_ms / 1000, UTC)
     return {
         "health": shards.status,
         "status": "open",
         "index": index.name,
         "uuid": index.uuid,
-        "pri": shards.primaries,
+        "pri": len(index.shards),
         "rep": index.number("number_of_replicas"),
         "docs.count": stats.documents,
         "docs.deleted": stats.deleted,
@@ -102,7 +102,7 @@ def _shards(view: CatView) -> Iterator[Row]:
     nodes = [node for node in view.identity.members(view.status) if node.reachable]
     for index in view.indexes:
         stats = [shard.stats() for shard in index.shards]
-        for copy in copies_of(index, nodes):
+        for copy in copies_of(index, nodes, view.node.shards):
             row: Row = {
                 "index": index.name,
                 "shard": copy.number,
@@ -228,7 +228,7 @@ def _allocation(view: CatView, data_dir: Path) -> Iterator[Row]:
     indexes = view.node.catalog.indexes()
     disk = disk_use(data_dir)
     yield {
-        "shards": sum(count_shards(index, 1).active for index in indexes),
+        "shards": sum(len(index.shards) for index in indexes),
         "shards.undesired": 0,
         "disk.indices": Size(sum(index.shards.stats().size_bytes for index in indexes)),
         "disk.used": Size(disk.used),
@@ -240,6 +240,6 @@ def _allocation(view: CatView, data_dir: Path) -> Iterator[Row]:
         "node": here.name,
         "node.role": "dim",
     }
-    unassigned = sum(count_shards(index, view.nodes).unassigned for index in indexes)
+    unassigned = sum(count_shards(index, view.placement).unassigned for index in indexes)
     if unassigned:
         yield {"shards": unassigned, "node": "UNASSIGNED"}

@@ -59,7 +59,7 @@ _HEALTH = (
 
 
 def _health(view: CatView) -> Iterator[Row]:
-    health = health_json(view.identity, view.status, view.node.catalog.indexes())
+    health = health_json(view.identity, view.status, view.placement, view.node.catalog.indexes())
     now = view.node.now_ms() // 1000
     yield {
         "epoch": now,

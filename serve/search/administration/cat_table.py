@@ -10,7 +10,7 @@ from graphdb.node import NodeStatus
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
-from serve.search.administration.index_stats import nodes_reached
+from serve.search.administration.index_stats import Placement
 from serve.search.backend import SearchBackend
 from serve.search.frame.identity import Identity
 from serve.search.frame.parameters import TIME_UNITS, Parameters
@@ -235,9 +235,9 @@ class CatView:
         return self.node.status()
 
     @cached_property
-    def nodes(self) -> int:
-        """That can be reached."""
-        return nodes_reached(self.status)
+    def placement(self) -> Placement:
+        """Where copies of shards may be."""
+        return Placement.of(self.node)
 
 
 @dataclass(frozen=True, slots=True)

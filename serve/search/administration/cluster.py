@@ -20,10 +20,10 @@ from serve.answers import client_gone
 from serve.search.administration.allocation import routing_table
 from serve.search.administration.index_stats import (
     STATUSES,
+    Placement,
     ShardCounts,
     count_all,
-    count_shards,
-    nodes_reached,
+    count_each,
     stats_json,
 )
 from serve.search.administration.indices import chosen_indexes
@@ -77,24 +77,23 @@ def cluster_status(status: NodeStatus, shards: ShardCounts) -> str:
     return shards.status
 
 
-def health_json(identity: Identity, status: NodeStatus, indexes: Sequence[Index]) -> dict[str, Any]:
+def health_json(
+    identity: Identity, status: NodeStatus, placement: Placement, indexes: Sequence[Index]
+) -> dict[str, Any]:
     """As `GET /_cluster/health` shows it."""
-    nodes = nodes_reached(status)
-    shards = count_all(indexes, nodes)
-    wanted = shards.active + shards.unassigned
+    shards = count_all(indexes, placement)
     return {
         "cluster_name": identity.cluster_name,
         "status": cluster_status(status, shards),
         "timed_out": False,
-        "number_of_nodes": nodes,
-        "number_of_data_nodes": nodes,
+        "number_of_nodes": placement.nodes,
+        "number_of_data_nodes": placement.data_nodes,
         **_counts_json(shards),
-        "unassigned_primary_shards": 0,
         "delayed_unassigned_shards": 0,
         "number_of_pending_tasks": 0,
         "number_of_in_flight_fetch": 0,
         "task_max_waiting_in_queue_millis": 0,
-        "active_shards_percent_as_number": 100.0 * shards.active / wanted if wanted else 100.0,
+        "active_shards_percent_as_number": 100.0 * shards.active / shards.wanted if shards.wanted else 100.0,
     }
 
 
@@ -103,8 +102,9 @@ def _counts_json(shards: ShardCounts) -> dict[str, int]:
         "active_primary_shards": shards.primaries,
         "active_shards": shards.active,
         "relocating_shards": 0,
-        "initializing_shards": 0,
+        "initializing_shards": shards.initializing,
         "unassigned_shards": shards.unassigned,
+        "unassigned_primary_shards": min(shards.lost, shards.unassigned),
     }
 
 
@@ -129,22 +129,22 @@ async def _health(exchange: Exchange, identity: Identity) -> Answer:
                 raise ClientDisconnect
     finally:
         gone.cancel()
-    shown = {**health, "timed_out": not is_met, **_by_index(level, indexes, health)}
+    shown = {**health, "timed_out": not is_met, **_by_index(level, indexes, Placement.of(exchange.node))}
     return Answer(shown, 200 if is_met else 408)
 
 
 def _look(exchange: Exchange, identity: Identity) -> tuple[dict[str, Any], list[Index] | None]:
     """How it is now; no indexes, and red, where one that was named is not there: it may still come."""
-    status = exchange.node.status()
+    status, placement = exchange.node.status(), Placement.of(exchange.node)
     if status.status == "error" or not status.index_loaded:
-        return health_json(identity, status, []), []
+        return health_json(identity, status, placement, []), []
     try:
         indexes = chosen_indexes(exchange, states="all")
     except SearchError as error:
         if error.kind != "index_not_found_exception":
             raise
-        return {**health_json(identity, exchange.node.status(), []), "status": "red"}, None
-    return health_json(identity, exchange.node.status(), indexes), indexes
+        return {**health_json(identity, status, placement, []), "status": "red"}, None
+    return health_json(identity, status, placement, indexes), indexes
 
 
 def _check_waits(parameters: Parameters) -> None:
@@ -160,15 +160,15 @@ def _check_waits(parameters: Parameters) -> None:
 
 
 def _is_met(health: dict[str, Any], parameters: Parameters) -> bool:
-    """Whether the health satisfies the `wait_for_` parameters.
-
-    Shards are never relocated or initialized, so waits for the end of that are satisfied.
-    """
+    """Whether the health satisfies the `wait_for_` parameters. What is moved counts as initialized."""
     status = parameters.text("wait_for_status")
     if status is not None and STATUSES.index(health["status"]) > STATUSES.index(status.lower()):
         return False
     shards = parameters.text("wait_for_active_shards") or "0"
-    if health["active_shards"] < int(shards) if shards != "all" else health["unassigned_shards"]:
+    missing = health["unassigned_shards"] + health["initializing_shards"]
+    if health["active_shards"] < int(shards) if shards != "all" else missing:
+        return False
+    if health["initializing_shards"] and parameters.boolean("wait_for_no_initializing_shards", False):
         return False
     return _has_nodes(health["number_of_nodes"], parameters.text("wait_for_nodes"))
 
@@ -186,32 +186,29 @@ def _has_nodes(nodes: int, wanted: str | None) -> bool:
     return nodes == count
 
 
-def _by_index(level: str, indexes: Sequence[Index] | None, health: dict[str, Any]) -> dict[str, Any]:
+def _by_index(level: str, indexes: Sequence[Index] | None, placement: Placement) -> dict[str, Any]:
     if level == "cluster":
         return {}
-    nodes = int(health["number_of_nodes"])
-    return {"indices": {index.name: _index_json(index, nodes, level) for index in indexes or ()}}
+    return {"indices": {index.name: _index_json(index, placement, level) for index in indexes or ()}}
 
 
-def _index_json(index: Index, nodes: int, level: str) -> dict[str, Any]:
-    shards = count_shards(index, nodes)
+def _index_json(index: Index, placement: Placement, level: str) -> dict[str, Any]:
+    each = count_each(index, placement)
+    shards = sum(each, ShardCounts())
     shown: dict[str, Any] = {
         "status": shards.status,
-        "number_of_shards": shards.primaries,
-        "number_of_replicas": (shards.replicas + shards.unassigned) // shards.primaries,
+        "number_of_shards": len(each),
+        "number_of_replicas": index.number("number_of_replicas"),
         **_counts_json(shards),
-        "unassigned_primary_shards": 0,
     }
     if level == "shards":
-        one = ShardCounts(1, shards.replicas // shards.primaries, shards.unassigned // shards.primaries)
-        each = {
-            "status": one.status,
-            "primary_active": True,
-            **_counts_json(one),
-            "unassigned_primary_shards": 0,
-        }
-        each.pop("active_primary_shards")
-        shown["shards"] = {str(number): each for number in range(shards.primaries)}
+        shown["shards"] = {str(number): _shard_json(one) for number, one in enumerate(each)}
+    return shown
+
+
+def _shard_json(counts: ShardCounts) -> dict[str, Any]:
+    shown = {"status": counts.status, "primary_active": counts.primaries > 0, **_counts_json(counts)}
+    shown.pop("active_primary_shards")
     return shown
 
 
@@ -302,7 +299,7 @@ class _Cluster:
                     for index in indexes
                 },
             },
-            **routing_table(indexes, [node for node in members if node.reachable]),
+            **routing_table(indexes, [node for node in members if node.reachable], exchange.node.shards),
         }
         return {
             "cluster_name": self._identity.cluster_name,
@@ -316,7 +313,7 @@ class _Cluster:
     def _stats(self, exchange: Exchange) -> dict[str, Any]:
         """Indexes of the cluster, and the machine of this node."""
         status, indexes = exchange.node.status(), exchange.node.catalog.indexes()
-        health = health_json(self._identity, status, indexes)
+        health = health_json(self._identity, status, Placement.of(exchange.node), indexes)
         load, disk = host_load(), disk_use(self._data_dir)
         nodes = health["number_of_nodes"]
         shards = {"total": health["active_shards"], "primaries": health["active_primary_shards"]}

@@ -5,7 +5,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import PutSettings
 from graphdb.search.errors import illegal_argument
-from serve.search.administration.index_stats import nodes_reached, shards_json
+from serve.search.administration.index_stats import Placement, shards_json
 from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
@@ -33,7 +33,7 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
 async def _refresh(exchange: Exchange) -> dict[str, Any]:
     indexes = chosen_indexes(exchange)
     await exchange.node.refresh(indexes)
-    return {"_shards": shards_json(indexes, nodes_reached(exchange.node.status()))}
+    return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
 
 
 async def _flush(exchange: Exchange) -> dict[str, Any]:
@@ -43,7 +43,7 @@ async def _flush(exchange: Exchange) -> dict[str, Any]:
         raise illegal_argument("wait_if_ongoing must be true for a force flush")
     indexes = chosen_indexes(exchange)
     await exchange.node.flush(indexes)
-    return {"_shards": shards_json(indexes, nodes_reached(exchange.node.status()))}
+    return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
 
 
 async def _force_merge(exchange: Exchange) -> dict[str, Any]:
@@ -53,13 +53,13 @@ async def _force_merge(exchange: Exchange) -> dict[str, Any]:
         raise illegal_argument("cannot set only_expunge_deletes and max_num_segments at the same time")
     indexes = chosen_indexes(exchange)
     await exchange.node.force_merge(indexes, max(most, 1))
-    return {"_shards": shards_json(indexes, nodes_reached(exchange.node.status()))}
+    return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
 
 
 async def _clear_cache(exchange: Exchange) -> dict[str, Any]:
     """Caches of an index are emptied when it changes, so there is nothing to clear."""
     indexes = chosen_indexes(exchange)
-    return {"_shards": shards_json(indexes, nodes_reached(exchange.node.status()))}
+    return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
 
 
 async def _block(exchange: Exchange) -> dict[str, Any]:

@@ -17,15 +17,17 @@ from graphdb.search.segments.index_shard import IndexShard, ShardStats
 from graphdb.search.segments.shard_view import array_segment
 from serve.search.administration.allocation import copies_of
 from serve.search.administration.indices import CHOICE, chosen_indexes
-from serve.search.backend import SearchBackend
+from serve.search.backend import SearchBackend, ShardSearch
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import LUCENE_VERSION, Identity, NodeName
 
 __all__ = [
     "STATUSES",
+    "Placement",
     "SegmentInfo",
     "ShardCounts",
     "count_all",
+    "count_each",
     "count_shards",
     "list_segments",
     "nodes_reached",
@@ -37,7 +39,8 @@ __all__ = [
 # How the copies of indexes are: what the healths of indexes and of the cluster are made of.
 #
 # Every node has all shards of an index. It is shown with as many replicas of each as its settings ask for; a
-# replica has its place where there are nodes enough (`serve.search.administration.allocation`).
+# replica has its place where there are nodes enough (`serve.search.administration.allocation`). Where shards
+# are searched on a Ray cluster, their copies there count.
 
 STATUSES = ("green", "yellow", "red")  # from good to bad
 
@@ -46,35 +49,82 @@ STATUSES = ("green", "yellow", "red")  # from good to bad
 class ShardCounts:
     """Of one index, or of many."""
 
-    primaries: int = 0
-    replicas: int = 0  # that have a place
-    unassigned: int = 0  # replicas without one
+    primaries: int = 0  # that are active
+    replicas: int = 0  # likewise
+    unassigned: int = 0  # copies without a place
+    initializing: int = 0  # copies that are being filled
+    lost: int = 0  # primaries that are not active
 
     @property
     def active(self) -> int:
         return self.primaries + self.replicas
 
     @property
+    def wanted(self) -> int:
+        return self.active + self.unassigned + self.initializing
+
+    @property
     def status(self) -> str:
-        return "yellow" if self.unassigned else "green"
+        if self.lost:
+            return "red"
+        return "yellow" if self.unassigned or self.initializing else "green"
+
+    def __add__(self, other: "ShardCounts") -> "ShardCounts":
+        return ShardCounts(
+            self.primaries + other.primaries,
+            self.replicas + other.replicas,
+            self.unassigned + other.unassigned,
+            self.initializing + other.initializing,
+            self.lost + other.lost,
+        )
 
 
-def count_shards(index: Index, nodes: int) -> ShardCounts:
-    """nodes: that can be reached, this one too."""
-    primaries = len(index.shards)
-    replicas = index.number("number_of_replicas")
-    placed = min(replicas, nodes - 1)
-    return ShardCounts(primaries, primaries * placed, primaries * (replicas - placed))
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where copies may be. nodes: database nodes that can be reached, this one too; elsewhere: who searches
+    the shards, if not these.
+    """
+
+    nodes: int
+    elsewhere: ShardSearch | None = None
+
+    @classmethod
+    def of(cls, node: SearchBackend) -> "Placement":
+        return cls(nodes_reached(node.status()), node.shards)
+
+    @property
+    def data_nodes(self) -> int:
+        """Those that have shards which are searched."""
+        return self.nodes if self.elsewhere is None else len(self.elsewhere.nodes())
 
 
-def count_all(indexes: Iterable[Index], nodes: int) -> ShardCounts:
+def count_shards(index: Index, placement: Placement) -> ShardCounts:
+    """Of one index."""
+    return sum(count_each(index, placement), ShardCounts())
+
+
+def count_each(index: Index, placement: Placement) -> list[ShardCounts]:
+    """By shard."""
+    if placement.elsewhere is None:
+        replicas = index.number("number_of_replicas")
+        placed = min(replicas, placement.nodes - 1)
+        return [ShardCounts(1, placed, replicas - placed) for _ in index.shards]
+    counts = [ShardCounts() for _ in index.shards]
+    for copy in placement.elsewhere.copies(index):
+        is_active = copy.state == "STARTED"
+        counts[copy.number] += ShardCounts(
+            int(is_active and copy.is_primary),
+            int(is_active and not copy.is_primary),
+            int(copy.state == "UNASSIGNED"),
+            int(copy.state == "INITIALIZING"),
+            int(copy.is_primary and not is_active),
+        )
+    return counts
+
+
+def count_all(indexes: Iterable[Index], placement: Placement) -> ShardCounts:
     """Added up."""
-    counts = [count_shards(index, nodes) for index in indexes]
-    return ShardCounts(
-        sum(one.primaries for one in counts),
-        sum(one.replicas for one in counts),
-        sum(one.unassigned for one in counts),
-    )
+    return sum((count_shards(index, placement) for index in indexes), ShardCounts())
 
 
 def nodes_reached(status: NodeStatus) -> int:
@@ -83,10 +133,10 @@ def nodes_reached(status: NodeStatus) -> int:
     return 1 + sum(member.reachable for member in others)
 
 
-def shards_json(indexes: Iterable[Index], nodes: int) -> dict[str, int]:
+def shards_json(indexes: Iterable[Index], placement: Placement) -> dict[str, int]:
     """The `_shards` of an answer that all copies of indexes have had a part in."""
-    counts = count_all(indexes, nodes)
-    return {"total": counts.active + counts.unassigned, "successful": counts.active, "failed": 0}
+    counts = count_all(indexes, placement)
+    return {"total": counts.wanted, "successful": counts.active, "failed": 0}
 
 
 # The segments of an index, as `_segments` and `_cat/segments` show them.
@@ -211,7 +261,7 @@ def _stats(exchange: Exchange, identity: Identity) -> dict[str, Any]:
             f"level parameter must be one of [cluster] or [indices] or [shards] but was [{level}]"
         )
     status = exchange.node.status()
-    indexes, nodes = chosen_indexes(exchange), nodes_reached(status)
+    indexes, nodes = chosen_indexes(exchange), Placement.of(exchange.node)
     reachable = [node for node in identity.members(status) if node.reachable]
     shown: dict[str, Any] = {"_shards": shards_json(indexes, nodes), "_all": _both(indexes, nodes, metrics)}
     if level != "cluster":
@@ -222,7 +272,7 @@ def _stats(exchange: Exchange, identity: Identity) -> dict[str, Any]:
                 "status": "open",
                 **_both([index], nodes, metrics),
                 **_following(exchange, index),
-                **({"shards": _by_shard(index, reachable, metrics)} if level == "shards" else {}),
+                **({"shards": _by_shard(index, reachable, nodes, metrics)} if level == "shards" else {}),
             }
             for index in indexes
         }
@@ -230,12 +280,12 @@ def _stats(exchange: Exchange, identity: Identity) -> dict[str, Any]:
 
 
 def _by_shard(
-    index: Index, nodes: Sequence[NodeName], metrics: Sequence[str]
+    index: Index, nodes: Sequence[NodeName], placement: Placement, metrics: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
     """Of each shard the copies that have a node."""
     stats = [_chosen(_stats_json([shard.stats()]), metrics) for shard in index.shards]
     shown: dict[str, list[dict[str, Any]]] = {}
-    for copy in copies_of(index, nodes):
+    for copy in copies_of(index, nodes, placement.elsewhere):
         if copy.node is not None:
             routing = {name: copy.routing()[name] for name in ("state", "primary", "node", "relocating_node")}
             shown.setdefault(str(copy.number), []).append({"routing": routing, **stats[copy.number]})
@@ -247,12 +297,12 @@ def _following(exchange: Exchange, index: Index) -> dict[str, Any]:
     return {} if following is None else {"graph": following}
 
 
-def _both(indexes: Sequence[Index], nodes: int, metrics: Sequence[str]) -> dict[str, Any]:
+def _both(indexes: Sequence[Index], nodes: Placement, metrics: Sequence[str]) -> dict[str, Any]:
     """Of the primaries, and of all copies."""
     total: dict[str, Any] = {}
     for index in indexes:
         shards = count_shards(index, nodes)
-        total = _sum(total, stats_json([index], shards.active // shards.primaries))
+        total = _sum(total, stats_json([index], shards.active // len(index.shards)))
     both = {"primaries": stats_json(indexes), "total": total or stats_json([])}
     return {name: _chosen(stats, metrics) for name, stats in both.items()}
 
@@ -277,7 +327,7 @@ def _segments(exchange: Exchange, identity: Identity) -> dict[str, Any]:
     for index in indexes:
         shards = {str(number): [_copy(found, here)] for number, found in enumerate(list_segments(index))}
         shown[index.name] = {"shards": shards}
-    return {"_shards": shards_json(indexes, nodes_reached(status)), "indices": shown}
+    return {"_shards": shards_json(indexes, Placement.of(exchange.node)), "indices": shown}
 
 
 def _copy(found: Sequence[SegmentInfo], here: NodeName) -> dict[str, Any]:

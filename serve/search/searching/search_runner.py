@@ -251,10 +251,44 @@ class SearchRunner:
         stage = self._stage_of(asked.body, asked.principal)
         if stage is not None:
             return await self._staged(stage, targets, asked)
-        prepared, answer = await self._run(targets, asked)
-        if key is not None and not prepared.failures:
+        failures, answer = await self._found(targets, asked)
+        if key is not None and not failures:
             self._cache.put(key, targets, answer)
+        return failures, answer
+
+    async def _found(
+        self, targets: Sequence[Target], asked: Asked
+    ) -> tuple[Sequence[Failure], dict[str, Any]]:
+        """By the shards elsewhere, if there are and they can; else by this node."""
+        found, reason = await self._by_shards(targets, asked)
+        if found is not None:
+            return found
+        prepared, answer = await self._run(targets, asked)
+        if reason and "profile" in answer:
+            answer["profile"]["searched_by"] = {"node": self.node_id, "reason": reason}
         return prepared.failures, answer
+
+    async def _by_shards(
+        self, targets: Sequence[Target], asked: Asked
+    ) -> tuple[tuple[Sequence[Failure], dict[str, Any]] | None, str]:
+        """(failures and answer, ""), or None and why this node is to search itself."""
+        if self.node.shards is None:
+            return None, ""
+        from serve.search.searching.shard_search import search_apart, whole_index  # most have no shards
+
+        index, reason = whole_index(self.node, targets, asked.body)
+        if index is None:
+            return None, reason
+        search = partial(
+            search_apart,
+            self.node.shards,
+            index,
+            targets[0],
+            asked.body,
+            self._options(asked),
+            asked.partial,
+        )
+        return await self._within(asked, search)
 
     async def _run(self, targets: Sequence[Target], asked: Asked) -> tuple[Prepared, dict[str, Any]]:
         if len(targets) > _FEW or "aggs" in asked.body:
@@ -284,13 +318,17 @@ class SearchRunner:
         return prepared, self._shown(prepared)
 
     def _prepared(self, body: Mapping[str, Any], targets: Sequence[Target], asked: Asked) -> Prepared:
-        options = SearchOptions(
+        options = self._options(asked)
+        return prepare(body, targets, self.searchers, options, asked.shared_statistics)
+
+    def _options(self, asked: Asked) -> SearchOptions:
+        """How an answer is shown, with sources as they are stored."""
+        return SearchOptions(
             typed_keys=asked.typed_keys,
             raw_source=True,
             named_scores=asked.named_scores,
             hybrid=self._scorer,
         )
-        return prepare(body, targets, self.searchers, options, asked.shared_statistics)
 
     def _shown(self, prepared: Prepared) -> dict[str, Any]:
         start = time.perf_counter_ns()

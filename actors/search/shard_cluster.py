@@ -1,0 +1,544 @@
+"""`ShardCluster`: the shards of a node's search indexes in processes on a Ray cluster: which process has
+which copy, what each copy has, and searches over them.
+
+    ShardCluster (a thread) ─► which copies are where (`graphdb.search.sharded.allocation`)
+      HostFollower (a thread for each place) ─► its process: starts it, sends what copies lack, looks at it
+    search(), on any thread ─► waits for the state of now in a copy of each shard ─► `search_shards`
+
+The database node has all documents, and copies are made of its segments. So what is lost with a process is
+nothing but a copy.
+"""
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from threading import Condition, Thread
+from typing import Any, Protocol, TypeAlias
+
+from actors.columns.shard_calls import Result, ShardLost, ShardProcess
+from actors.search.shard_host import LeafState, ShardState
+from graphdb.errors import GraphDBError, UnavailableError
+from graphdb.public_text import fault_text
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.state import Index
+from graphdb.search.deadline import checkpoint
+from graphdb.search.segments.index_shards import ShardLeaves
+from graphdb.search.segments.segment_file import segment_pieces
+from graphdb.search.segments.shard_view import array_segment
+from graphdb.search.sharded import Call, Lost, SearchTask, ShardFailures, search_shards
+from graphdb.search.sharded.allocation import allocate, next_move
+
+__all__ = ["HostNode", "HostProcesses", "PlacedCopy", "ShardCluster"]
+
+logger = logging.getLogger(__name__)
+
+_POLL_S = 0.05  # between two looks whether an index has changed
+_PLACES_S = 2.0  # between two looks which places there are
+_LOOK_S = 1.0  # between two looks at a process
+_STEP_S = 0.2  # between two looks whether a wait is over
+_SILENT_S = 10.0  # without an answer, until a process counts as lost
+_TELL_S = 30.0  # without a place, until it is said
+_FRESH_S = 2.0  # for which a search waits until the copies have what was refreshed
+_GATHER_S = 5.0  # from the first process that is there, until shards are placed without the others
+_AGAIN_S, _AGAIN_S_MAX = 0.2, 10.0  # between two attempts
+
+ShardKey: TypeAlias = tuple[str, int]  # the uuid of the index, the number of the shard
+
+
+@dataclass(frozen=True, slots=True)
+class HostNode:
+    """A Ray node, on which are one or more places for processes."""
+
+    id: str
+    host: str
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"ray-{self.host}-{self.id[:8]}"
+
+
+class HostProcesses(Protocol):
+    """Starts the processes of `ShardHost`s."""
+
+    def places(self) -> Mapping[str, HostNode]:
+        """Those that there are now, by name: one for each process that there may be."""
+        ...
+
+    def start(self, place: str) -> ShardProcess:
+        """That of one place; its first call waits until it is there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedCopy:
+    """A copy of a shard as it is shown: state is STARTED, INITIALIZING or UNASSIGNED."""
+
+    number: int
+    is_primary: bool
+    state: str
+    node: HostNode | None
+    reason: str | None = None  # why it has no node
+
+
+@dataclass(frozen=True, slots=True)
+class _IndexState:
+    """An index as of one moment."""
+
+    number: int
+    epoch: int  # of the catalogue; another one may give the same names to other segments
+    index: Index
+    view: ShardLeaves
+    mapping: Any
+    settings: Any
+    aliases: Any
+
+    def is_now(self, index: Index, epoch: int) -> bool:
+        return (
+            self.epoch == epoch
+            and self.index is index
+            and self.view is index.shards.view()
+            and self.mapping is index.mapping
+            and self.settings is index.settings
+            and self.aliases is index.aliases
+        )
+
+    def of_shard(self, number: int) -> ShardState:
+        leaves = tuple(map(LeafState.of, self.view.parts[number]))
+        mapping = self.mapping.as_json()
+        return ShardState(self.number, self.index.name, self.settings, mapping, dict(self.aliases), leaves)
+
+
+@dataclass(eq=False, slots=True)
+class _Copy:
+    shard: ShardKey
+    place: str
+    states: tuple[int, ...] = ()  # that it has, the last one last
+    sent: _IndexState | None = None
+
+    def name(self, epoch: int) -> str:
+        """To its process."""
+        return f"{self.shard[0]}.{self.shard[1]}.{epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """A copy, as `search_shards` names it in calls."""
+
+    process: ShardProcess
+    follower: "HostFollower"
+    copy: str
+    state: int
+
+    def begin(self, search: str, task: int, number: int, work: bytes) -> Any:
+        """See `Steps`."""
+        return _finished(self, self.called("begin", search, task, number, work))
+
+    def go_on(self, search: str, task: int, known: bytes) -> Any:
+        """See `Steps`."""
+        return _finished(self, self.called("go_on", search, task, known))
+
+    def end(self, search: str) -> None:
+        """See `Steps`. Nobody waits for it."""
+        self.called("end", search)
+
+    def called(self, method: str, *arguments: Any) -> Result:
+        """What comes of one of these, when it is there."""
+        return self.process.call(method, self.copy, self.state, *arguments)[0]
+
+
+class ShardCluster:
+    """For any threads. start() it, close() it at last."""
+
+    def __init__(self, processes: HostProcesses, catalog: Callable[[], Catalog]) -> None:
+        """catalog raises while there is none."""
+        self._processes, self._catalog = processes, catalog
+        self.changed = Condition()  # guards all that follows
+        self.is_closed = False
+        self._known_catalog: Catalog | None = None
+        self._epoch = 0
+        self._numbers, self._turns = count(1), count()
+        self._states: dict[str, _IndexState] = {}
+        self._copies: dict[ShardKey, list[_Copy]] = {}  # the primary first
+        self._moving: dict[_Copy, _Copy] = {}  # a copy that is being made, the one whose place it takes
+        self._filled: set[ShardKey] = set()  # that have had a copy
+        self._places: Mapping[str, HostNode] = {}
+        self._followers: dict[str, HostFollower] = {}
+        self._first_ready_at: float | None = None
+        self._is_settled = False  # nothing has changed since copies were placed
+        self._thread = Thread(target=self._run, name="index-shards", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look for places."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End all processes."""
+        with self.changed:
+            self.is_closed = True
+            followers = list(self._followers.values())
+            self.changed.notify_all()
+        for follower in followers:
+            follower.kill()
+
+    # what is shown
+
+    def copies(self, index: Index) -> list[PlacedCopy]:
+        """Of an index, shard by shard, the primary first; those without a place too."""
+        wanted = 1 + index.number("number_of_replicas")
+        shown = []
+        with self.changed:
+            for number in range(len(index.shards)):
+                copies = self._copies.get((index.uuid, number), [])
+                whole = [copy for copy in copies if copy not in self._moving][:wanted]
+                for rank in range(wanted):
+                    if rank >= len(whole):
+                        reason = self._why_not(len(whole))
+                        shown.append(PlacedCopy(number, rank == 0, "UNASSIGNED", None, reason))
+                        continue
+                    state = "STARTED" if whole[rank].states else "INITIALIZING"
+                    node = self._places.get(whole[rank].place)
+                    shown.append(PlacedCopy(number, rank == 0, state, node))
+        return shown
+
+    def _why_not(self, copies: int) -> str:
+        nodes = {node.id for node in self._places.values()}
+        if len(nodes) > copies:
+            return "the processes on the Ray nodes for shards are being started"
+        return f"there are {len(nodes)} Ray nodes for shards, and no two copies of a shard are on one of them"
+
+    def nodes(self) -> list[HostNode]:
+        """Those that may have copies."""
+        with self.changed:
+            return sorted({*self._places.values()}, key=lambda node: (node.host, node.id))
+
+    # searches
+
+    def search(self, index: Index, task: SearchTask, partial: bool) -> tuple[dict[str, Any], ShardFailures]:
+        """See `search_shards`: over all shards of an index, as it is now. Shards that have lost all their
+        copies are missing in the answer.
+
+        Raises SearchError, NoShard; UnavailableError where the shards cannot be asked yet.
+        """
+        until = time.monotonic() + _FRESH_S
+        with self.changed:
+            while (copies := self._ready(index)) is None:
+                checkpoint()
+                left_s = until - time.monotonic()
+                if left_s <= 0 or not self._followers:
+                    raise UnavailableError("the processes of its shards do not have the index of now yet")
+                self.changed.wait(min(left_s, _STEP_S))
+        name = secrets.token_hex(8)
+        return search_shards(name, copies, task, _called, partial)
+
+    def _ready(self, index: Index) -> dict[int, list[_Steps]] | None:
+        """The copies that have the state of now, by shard; None where there will be one if one waits."""
+        state = self._state_of(index)
+        found: dict[int, list[_Steps]] = {}
+        for number in range(len(state.view.parts)):
+            key = (index.uuid, number)
+            copies = self._copies.get(key, [])
+            steps = [self._steps(copy, state) for copy in copies if state.number in copy.states]
+            these = [one for one in steps if one is not None]
+            first = next(self._turns) % max(1, len(these))
+            found[number] = these[first:] + these[:first]  # copies share the work
+            if not found[number] and (key not in self._filled or any(copy.states for copy in copies)):
+                return None
+        return found
+
+    def _steps(self, copy: _Copy, state: _IndexState) -> _Steps | None:
+        follower = self._followers.get(copy.place)
+        if follower is None or follower.process is None:
+            return None
+        return _Steps(follower.process, follower, copy.name(state.epoch), state.number)
+
+    # for followers, who hold `changed`
+
+    def is_wanted(self, follower: "HostFollower") -> bool:
+        """Whether its place is still there."""
+        return not self.is_closed and self._followers.get(follower.place) is follower
+
+    def copies_at(self, place: str) -> list[tuple[_Copy, _IndexState]]:
+        """What it is to have, and the state of each."""
+        return [
+            (copy, state)
+            for key, copies in self._copies.items()
+            for copy in copies
+            if copy.place == place and (state := self._states.get(key[0])) is not None
+        ]
+
+    def note_ready(self) -> None:
+        """A process is there."""
+        if self._first_ready_at is None:
+            self._first_ready_at = time.monotonic()
+        self._note_change()
+
+    def note_filled(self, copy: _Copy, state: _IndexState) -> None:
+        """A copy has a state."""
+        same = copy.sent is not None and copy.sent.epoch == state.epoch
+        copy.states = (*copy.states[-1:], state.number) if same else (state.number,)
+        copy.sent = state
+        self._filled.add(copy.shard)
+        source = self._moving.pop(copy, None)
+        if source is not None and (copies := self._copies.get(copy.shard)) and source in copies:
+            copies.remove(copy)
+            copies[copies.index(source)] = copy
+        self._note_change()
+
+    def note_lost(self, follower: "HostFollower") -> None:
+        """A process is gone, with its copies."""
+        self._keep_copies_at(self._places.keys() - {follower.place})
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self._is_settled = False
+        self.changed.notify_all()
+
+    # the thread that decides
+
+    def _run(self) -> None:
+        looked_at = 0.0
+        while not self.is_closed:
+            places = None
+            if time.monotonic() - looked_at >= _PLACES_S:
+                try:
+                    places = self._processes.places()
+                except Exception as error:  # noqa: BLE001 - whatever is wrong with Ray, it is asked again
+                    logger.warning("Ray does not say which nodes there are: %s", fault_text(error))
+                looked_at = time.monotonic()
+            gone: list[HostFollower] = []
+            with self.changed:
+                if places is not None:
+                    gone = self._take_places(places)
+                with suppress(GraphDBError):  # the indexes are being opened
+                    self._take_catalog(self._catalog())
+                if not self._is_settled:
+                    self._place_copies()
+            for follower in gone:
+                follower.kill()
+            time.sleep(_POLL_S)
+
+    def _take_places(self, places: Mapping[str, HostNode]) -> "list[HostFollower]":
+        """Those whose places are gone."""
+        if places != self._places:
+            self._places = places
+            self._note_change()
+        gone = [self._followers.pop(place) for place in self._followers.keys() - places.keys()]
+        for place in places.keys() - self._followers.keys():
+            follower = self._followers[place] = HostFollower(self, self._processes, place)
+            follower.start()
+        return gone
+
+    def _take_catalog(self, catalog: Catalog) -> None:
+        indexes = {index.uuid: index for index in catalog.indexes()}
+        for uuid in self._states.keys() - indexes.keys():
+            del self._states[uuid]
+            self._note_change()
+            self._filled = {key for key in self._filled if key[0] != uuid}
+        for index in indexes.values():
+            self._state_of(index)
+
+    def _state_of(self, index: Index) -> _IndexState:
+        """As of now; a new one wakes those who follow."""
+        catalog = self._catalog()
+        if catalog is not self._known_catalog:
+            self._known_catalog, self._epoch = catalog, self._epoch + 1
+        known = self._states.get(index.uuid)
+        if known is not None and known.is_now(index, self._epoch):
+            return known
+        view, mapping = index.shards.view(), index.mapping
+        state = self._states[index.uuid] = _IndexState(
+            next(self._numbers), self._epoch, index, view, mapping, index.settings, index.aliases
+        )
+        self._note_change()
+        return state
+
+    def _place_copies(self) -> None:
+        """See `allocate`. As long as processes start that are known, the others wait a while for them."""
+        nodes = {
+            place: self._places[place].id
+            for place, follower in self._followers.items()
+            if follower.process is not None
+        }
+        self._keep_copies_at(nodes.keys())
+        since = self._first_ready_at
+        if since is None or (len(nodes) < len(self._places) and time.monotonic() - since < _GATHER_S):
+            return
+        self._is_settled = True
+        wanted = {
+            (uuid, number): 1 + state.index.number("number_of_replicas")
+            for uuid, state in self._states.items()
+            for number in range(len(state.view.parts))
+        }
+        for key in self._copies.keys() - wanted.keys():
+            del self._copies[key]
+        whole = {
+            key: [copy for copy in copies if copy not in self._moving] for key, copies in self._copies.items()
+        }
+        placed = {key: [copy.place for copy in copies] for key, copies in whole.items()}
+        for key, target in allocate(wanted, placed, nodes).items():
+            known = {copy.place: copy for copy in whole.get(key, ())}
+            moving = [copy for copy in self._copies.get(key, ()) if copy in self._moving]
+            self._copies[key] = [known.get(place) or _Copy(key, place) for place in target] + moving
+        self._move_one(nodes)
+
+    def _move_one(self, nodes: Mapping[str, str]) -> None:
+        """Begin to move a copy, if all others have come to rest."""
+        present = {copy for copies in self._copies.values() for copy in copies}
+        self._moving = {copy: source for copy, source in self._moving.items() if {copy, source} <= present}
+        if self._moving or not all(copy.states for copy in present):
+            return
+        move = next_move({key: [copy.place for copy in these] for key, these in self._copies.items()}, nodes)
+        if move is not None:
+            copies = next(these for key, these in self._copies.items() if key == move.shard)
+            source = next(copy for copy in copies if copy.place == move.source)
+            target = _Copy(source.shard, move.target)
+            self._moving[target] = source
+            copies.append(target)
+
+    def _keep_copies_at(self, places: Set[str]) -> None:
+        for key, copies in self._copies.items():
+            self._copies[key] = [copy for copy in copies if copy.place in places]
+
+
+class HostFollower:
+    """The process of one place: starts it, sends what copies lack, and starts it again when it is lost."""
+
+    def __init__(self, cluster: ShardCluster, processes: HostProcesses, place: str) -> None:
+        self.place = place
+        self.process: ShardProcess | None = None  # once it answers
+        self._cluster, self._processes = cluster, processes
+        self._starting: ShardProcess | None = None
+        self._thread = Thread(target=self._run, name=f"index-shards-{place}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def kill(self) -> None:
+        """End its process, whatever it does."""
+        process = self._starting
+        if process is not None:
+            with suppress(Exception):
+                process.kill()
+
+    def note_lost(self, process: ShardProcess) -> None:
+        """Who asked it has been told that it is gone."""
+        with self._cluster.changed:
+            if self.process is process:
+                self.process = None
+                self._cluster.note_lost(self)
+
+    def _run(self) -> None:
+        pause_s = _AGAIN_S
+        while self._is_wanted():
+            began = time.monotonic()
+            try:
+                self._follow(self._started())
+            except Exception as error:  # noqa: BLE001 - it is made again, whatever it was
+                if not self._is_wanted():
+                    break
+                logger.warning("the index shards at %s are made again: %s", self.place, fault_text(error))
+            self.kill()
+            with self._cluster.changed:
+                self.process = self._starting = None
+                self._cluster.note_lost(self)
+            pause_s = _AGAIN_S if time.monotonic() - began > _AGAIN_S_MAX else min(pause_s * 2, _AGAIN_S_MAX)
+            time.sleep(pause_s)
+        self.kill()
+
+    def _is_wanted(self) -> bool:
+        with self._cluster.changed:
+            return self._cluster.is_wanted(self)
+
+    def _started(self) -> ShardProcess:
+        process = self._starting = self._processes.start(self.place)
+        result, began, is_told = process.call("look", ())[0], time.monotonic(), False
+        while True:
+            with suppress(TimeoutError):
+                result.value(_STEP_S)
+                break
+            if not self._is_wanted():
+                raise ShardLost("the place is gone")
+            if not is_told and time.monotonic() - began > _TELL_S:
+                logger.warning("the process for index shards at %s does not start yet", self.place)
+                is_told = True
+        with self._cluster.changed:
+            self.process = process
+            self._cluster.note_ready()
+        return process
+
+    def _follow(self, process: ShardProcess) -> None:
+        """Until it is lost."""
+        looked_at = 0.0
+        while True:
+            with self._cluster.changed:
+                if not self._cluster.is_wanted(self):
+                    return
+                if self.process is not process:
+                    raise ShardLost("it is gone")
+                copies = self._cluster.copies_at(self.place)
+                behind = [(copy, state) for copy, state in copies if copy.sent is not state]
+                if not behind:
+                    self._cluster.changed.wait(_LOOK_S)
+            for copy, state in behind:
+                self._send(process, copy, state)
+            if time.monotonic() - looked_at >= _LOOK_S:
+                looked_at = time.monotonic()
+                self._value(process.call("look", tuple(copy.name(state.epoch) for copy, state in copies)))
+
+    def _send(self, process: ShardProcess, copy: _Copy, state: _IndexState) -> None:
+        name, number = copy.name(state.epoch), copy.shard[1]
+        if number >= len(state.view.parts):
+            return
+        segments = {one.name: one for one in map(array_segment, state.view.parts[number])}
+        missing = self._value(process.call("missing", name, tuple(segments)))
+        sent: list[Result] | None = None
+        for segment in missing:
+            for offset, piece in segment_pieces(segments[segment]):
+                if sent is not None:
+                    self._value(sent)  # the next piece was made meanwhile
+                sent = process.call("take", name, segment, offset, piece)
+        if sent is not None:
+            self._value(sent)
+        self._value(process.call("adopt", name, state.of_shard(number)))
+        with self._cluster.changed:
+            self._cluster.note_filled(copy, state)
+
+    def _value(self, results: Sequence[Result]) -> Any:
+        began = time.monotonic()
+        while True:
+            with suppress(TimeoutError):
+                return results[0].value(_STEP_S)
+            if time.monotonic() - began > _SILENT_S or not self._is_wanted():
+                raise ShardLost(f"it has not answered for {_SILENT_S:.0f} s")
+
+
+def _called(calls: Sequence[Call]) -> list[Any]:
+    """See `Calls`: all at once."""
+    if all(call.method == "end" for call in calls):
+        for call in calls:
+            call.copy.end(*call.arguments)
+        return [None for _ in calls]
+    made = []
+    for call in calls:
+        assert isinstance(call.copy, _Steps)
+        made.append((call.copy, call.copy.called(call.method, *call.arguments)))
+    return [_finished(steps, result) for steps, result in made]
+
+
+def _finished(steps: _Steps, result: Result) -> Any:
+    """What came of a call; `Lost` without its process. Raises what the time limit of the search raises."""
+    while True:
+        try:
+            return result.value(_STEP_S)
+        except TimeoutError:
+            checkpoint()
+            if steps.follower.process is not steps.process:
+                return Lost("its process is lost")
+        except ShardLost as lost:
+            steps.follower.note_lost(steps.process)
+            return Lost(str(lost))

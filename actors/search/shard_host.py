@@ -1,0 +1,188 @@
+"""`ShardHost`: copies of shards of search indexes, in whatever process it is made, and the searches of them.
+
+A copy has the segments that the database node has, so both find the same in the same order. Segments are in
+files without a name, mapped into memory: they end with the process.
+"""
+
+import mmap
+import os
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+from typing import IO, Any
+
+import numpy as np
+
+from graphdb.errors import UnavailableError
+from graphdb.search.analysis import Analyzers
+from graphdb.search.catalog.index_settings import analyzers_of, limits_of
+from graphdb.search.catalog.state import query_context
+from graphdb.search.leaf_reader import Bools, Leaf
+from graphdb.search.mapping import Mapping as FieldMapping
+from graphdb.search.query import Searcher
+from graphdb.search.segments.array_segment import ArraySegment
+from graphdb.search.segments.segment_file import read_segment
+from graphdb.search.segments.shard_view import array_segment, numbered
+from graphdb.search.sharded import SearchShard, View
+from graphdb.search.sharded.steps import Step
+
+__all__ = ["LeafState", "ShardHost", "ShardState"]
+
+_STATES = 2  # of a copy that searches may begin with: the last one, and the one before
+
+
+@dataclass(frozen=True, slots=True)
+class LeafState:
+    """live: which of the segment's documents are, as bits; None: all of them."""
+
+    segment: str
+    live: bytes | None
+
+    @classmethod
+    def of(cls, leaf: Leaf) -> "LeafState":
+        live = None if leaf.live.all() else np.packbits(leaf.live).tobytes()
+        return cls(array_segment(leaf).name, live)
+
+    def mask(self, size: int) -> Bools:
+        """By document of the segment, which has so many."""
+        if self.live is None:
+            return np.ones(size, np.bool_)
+        return np.unpackbits(np.frombuffer(self.live, np.uint8), count=size).astype(np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardState:
+    """What a search sees of a shard as of one moment; number grows from state to state of the index."""
+
+    number: int
+    index: str
+    settings: Mapping[str, Any]
+    mapping: Mapping[str, Any]
+    aliases: Mapping[str, Mapping[str, Any]]
+    leaves: tuple[LeafState, ...]
+
+
+@dataclass(slots=True)
+class _Copy:
+    segments: dict[str, ArraySegment] = field(default_factory=dict)
+    coming: dict[str, IO[bytes]] = field(default_factory=dict)
+    states: "OrderedDict[int, SearchShard]" = field(default_factory=OrderedDict)
+    compiled: tuple[Any, Any, Analyzers, FieldMapping] | None = None  # of settings and mapping
+
+    def give_up(self) -> None:
+        """What has come only in part."""
+        for file in self.coming.values():
+            file.close()
+        self.coming.clear()
+
+
+class ShardHost:
+    """Searches may be on any threads; `missing`, `take`, `adopt` and `look` are one caller's, one after the
+    other. A copy has a name that the caller gives.
+    """
+
+    def __init__(self, idle_s: float) -> None:
+        """idle_s: a search ends before, or nobody waits for it any more."""
+        self._idle_s = idle_s
+        self._swept_at = time.monotonic()
+        self._copies: dict[str, _Copy] = {}
+        self._lock = Lock()
+
+    # filling and following
+
+    def look(self, copies: Sequence[str]) -> int:
+        """Forget all copies but these, and searches that nobody leads any more; the id of the process."""
+        with self._lock:
+            for name in self._copies.keys() - set(copies):
+                self._copies.pop(name).give_up()
+        if time.monotonic() - self._swept_at > self._idle_s:
+            self._swept_at = time.monotonic()
+            for copy in list(self._copies.values()):
+                for shard in list(copy.states.values()):
+                    shard.end_idle()
+        return os.getpid()
+
+    def missing(self, copy: str, segments: Sequence[str]) -> list[str]:
+        """Those of the segments that are to be sent."""
+        with self._lock:
+            known = self._copies.setdefault(copy, _Copy())
+        known.give_up()
+        return [name for name in segments if name not in known.segments]
+
+    def take(self, copy: str, segment: str, offset: int, data: bytes) -> None:
+        """A piece of a segment's file."""
+        coming = self._copies[copy].coming
+        if segment not in coming:
+            coming[segment] = tempfile.TemporaryFile()  # noqa: SIM115 - it stays while it is mapped
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(coming[segment].fileno(), view, offset)
+            view, offset = view[written:], offset + written
+
+    def adopt(self, copy: str, state: ShardState) -> None:
+        """All has come: searches that begin with this state see it. Raises CorruptionError."""
+        known = self._copies[copy]
+        for name, file in known.coming.items():
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            known.segments[name] = read_segment(memoryview(mapped), name)
+            file.close()
+        known.coming.clear()
+        shard = SearchShard(partial(_view, self._searcher(known, state), state))
+        with self._lock:
+            known.states[state.number] = shard
+            for number in list(known.states)[:-_STATES]:
+                if not len(known.states[number]):
+                    del known.states[number]
+        # what searches of earlier states have of segments they hold themselves
+        names = {leaf.segment for leaf in state.leaves}
+        known.segments = {name: one for name, one in known.segments.items() if name in names}
+
+    def _searcher(self, copy: _Copy, state: ShardState) -> Searcher:
+        known = copy.compiled
+        if known is None or known[0] != state.settings or known[1] != state.mapping:
+            analyzers = analyzers_of(state.settings)
+            mapping = FieldMapping.of(state.mapping, analyzers, limits_of(state.settings))
+            known = copy.compiled = (state.settings, state.mapping, analyzers, mapping)
+        pairs = []
+        for leaf in state.leaves:
+            segment = copy.segments[leaf.segment]
+            pairs.append((segment, leaf.mask(segment.size)))
+        return Searcher(numbered(pairs), known[3], known[2], index_name=state.index)
+
+    # searches; see `Steps`
+
+    def begin(self, copy: str, state: int, search: str, task: int, number: int, work: bytes) -> Step:
+        """Raises UnavailableError where the copy has another state."""
+        return self._shard(copy, state).begin(search, task, number, work)
+
+    def go_on(self, copy: str, state: int, search: str, task: int, known: bytes) -> Step:
+        """See `Steps`."""
+        return self._shard(copy, state).go_on(search, task, known)
+
+    def end(self, copy: str, state: int, search: str) -> None:
+        """See `Steps`."""
+        with self._lock:
+            known = self._copies.get(copy)
+            shard = None if known is None else known.states.get(state)
+        if shard is not None:
+            shard.end(search)
+
+    def _shard(self, copy: str, state: int) -> SearchShard:
+        with self._lock:
+            known = self._copies.get(copy)
+            shard = None if known is None else known.states.get(state)
+        if shard is None:
+            raise UnavailableError("the copy of the shard is of another moment")
+        return shard
+
+
+def _view(searcher: Searcher, state: ShardState) -> View:
+    def context(now_ms: int) -> Any:
+        mapping, analyzers = searcher.mapping, searcher.analyzers
+        return query_context(state.index, mapping, analyzers, state.settings, state.aliases, now_ms)
+
+    return View(searcher, context)
