@@ -35,7 +35,8 @@ QUERIES = {
 COPIES = {"olympics-medals": 1, "openflights": 1, "bsbm375k": 1, "lubm1": 2}
 CHANGES_A_QUAD = 10
 REWRITTEN_SHARE = 0.5  # of all quads, those of whole predicates
-PATIENT = {"GRAPHDB_READERS__RESULT_CACHE_MB": "0", "GRAPHDB_HISTORY__AS_OF_SECONDS": "1800"}
+PAST = {"GRAPHDB_COLUMNS__PAST": "true"}
+PATIENT = {"GRAPHDB_READERS__RESULT_CACHE_MB": "0", "GRAPHDB_HISTORY__AS_OF_SECONDS": "1800"} | PAST
 PAUSE_S = 5.0  # while a store of the past is made
 UPDATES_LEAST = 0.9  # as many as without
 CLIENTS = 64
@@ -137,13 +138,12 @@ def _view_bytes(directory: Path) -> int:
 
 def _updates(rounds: int, scale: float) -> Row:
     measure = update_load(scale)
-    off = {"GRAPHDB_COLUMNS__PAST": "false"}
     with work_dir() as directory:
         for name in ("with", "without"):
             (directory / name).mkdir()
         with (
-            running_service(directory / "with") as ours,
-            running_service(directory / "without", environment=off) as floor,
+            running_service(directory / "with", environment=PAST) as ours,
+            running_service(directory / "without") as floor,
         ):
 
             def rate(service: RunningService) -> float:

@@ -217,11 +217,23 @@ class Catalog:
         """How many subjects or objects (the key) all quads have; None where that is not counted now."""
         found = self._found.distinct
         if self._is_past:  # `meta` is of the present
-            return None
+            if key not in found:
+                found[key] = self._counted_ends(key[0])
+            return found[key]
         if key not in found:
             rows = self._rows("SELECT value FROM meta WHERE key = ? AND value <> ?", [key, STALE])
             found.update((key, int(row[0])) for row in rows)  # counted later without a change of the log
         return found.get(key)
+
+    def _counted_ends(self, column: str) -> int:
+        """How many terms the subjects or objects (column s or o) of all quads are."""
+        tables = sorted({entry.table for entry in self.predicates.values()})
+        ends = " UNION ALL ".join(f"SELECT {column} FROM {table}" for table in tables)
+        # not COUNT(DISTINCT), which cannot spill
+        count: int = (
+            self._rows(f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({ends}))")[0][0] if ends else 0
+        )
+        return count
 
     def quads_of_tags(self, column: str) -> Mapping[Tag, int]:
         """How many quads have a subject or object (column s or o) of each tag."""

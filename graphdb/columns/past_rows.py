@@ -22,6 +22,9 @@ SELECT s, p, o, g, turn AS since, -next AS until FROM (
     SELECT s, p, o, g, unnest(turns) AS turn, unnest(list_append(turns[2:], NULL)) AS next
     FROM ({_TURN_LISTS})
 ) WHERE turn > 0"""
+# the same where each quad has one turn
+_SPANS_OF_ADDED = f"""
+SELECT s, p, o, g, turns::BIGINT AS since, NULL::BIGINT AS until FROM {TURNS} WHERE turns[1] <> '-'"""
 _ENDED = (
     f"SELECT s, p, o, g, split_part(turns, ',', 1)[2:]::BIGINT AS until FROM {TURNS} WHERE turns[1] = '-'"
 )
@@ -55,7 +58,8 @@ def keep_past(connection: DuckDBPyConnection, log_index: int, *, is_wanted: bool
 def note_turns(connection: DuckDBPyConnection) -> None:
     """Take in `turns`, behind all that was noted before; `graphs` is as it is behind them."""
     run = connection.execute
-    run(f"CREATE OR REPLACE TEMP TABLE {_SPANS} AS {_SPANS_OF_TURNS}")
+    has_several = run(f"SELECT 1 FROM {TURNS} WHERE contains(turns, ',') LIMIT 1").fetchone()
+    run(f"CREATE OR REPLACE TEMP TABLE {_SPANS} AS {_SPANS_OF_TURNS if has_several else _SPANS_OF_ADDED}")
     ((ended, over, opened),) = run(
         f"SELECT (SELECT count(*) FROM {TURNS} WHERE turns[1] = '-'), "
         f"count(*) FILTER (until > since), count(*) FILTER (until IS NULL) FROM {_SPANS}"
@@ -71,10 +75,11 @@ def note_turns(connection: DuckDBPyConnection) -> None:
     if opened:
         run(f"INSERT INTO {ADDED} SELECT s, p, o, g, since FROM {_SPANS} WHERE until IS NULL ORDER BY p, s")
     # a graph may come with its first quad
-    run(
-        f"INSERT INTO {GRAPH_SPANS} SELECT g, min(since), NULL FROM {_SPANS} WHERE g <> 0 "
-        f"AND g NOT IN (SELECT g FROM {GRAPH_SPANS} WHERE until IS NULL) GROUP BY g"
-    )
+    if run(f"SELECT 1 FROM {_SPANS} WHERE g <> 0 LIMIT 1").fetchone():
+        run(
+            f"INSERT INTO {GRAPH_SPANS} SELECT g, min(since), NULL FROM {_SPANS} WHERE g <> 0 "
+            f"AND g NOT IN (SELECT g FROM {GRAPH_SPANS} WHERE until IS NULL) GROUP BY g"
+        )
     run(f"DROP TABLE {_SPANS}")
 
 

@@ -107,7 +107,9 @@ def make_past_state(connection: DuckDBPyConnection, log_index: int, schema: str,
     listed = []
     for predicate, count in quads.items():
         table, _, subjects, objects, is_stale = present.get(predicate, (REST, 0, count, count, True))
-        if predicate in changed:
+        if count and predicate in own:
+            subjects, objects, is_stale = *_distinct(connection, f"{PAST}.{schema}.{table}"), False
+        elif predicate in changed:
             subjects, objects, is_stale = min(subjects, count), min(objects, count), True
         if count:
             listed.append(f"({predicate}, '{table}', {count}, {subjects}, {objects}, {is_stale})")
@@ -129,6 +131,13 @@ def _copy(
         f"SELECT {columns} FROM {table} ANTI JOIN (SELECT {columns} {gone} AND {which}) USING ({columns}) "
         f"UNION ALL SELECT {columns} {back} AND {which}) ORDER BY ALL"
     )
+
+
+def _distinct(connection: DuckDBPyConnection, table: str) -> tuple[int, int]:
+    """How many subjects and objects there are."""
+    sql = f"SELECT count(DISTINCT s), count(DISTINCT o) FROM {table}"
+    ((subjects, objects),) = connection.execute(sql).fetchall()
+    return subjects, objects
 
 
 def drop_past_state(connection: DuckDBPyConnection, schema: str) -> None:

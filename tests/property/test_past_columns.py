@@ -169,6 +169,20 @@ def check_trimmed(twin: PastTwin, data: st.DataObject) -> None:
         twin.reading(oldest - 1)
 
 
+def test_a_quad_is_there_from_its_entry_to_the_one_that_removes_it(tmp_path: Path) -> None:
+    a = NamedNode("http://example.org/a")
+    twin = PastTwin(tmp_path, [])
+    for index, is_added in ((2, True), (3, False), (4, True), (5, False)):
+        twin.change([Quad(a, a, a)] if is_added else [], set() if is_added else {0}, drops=False)
+        twin.note(index - 1)
+        if index == 4:  # the first three at once
+            twin.apply()
+    twin.apply()
+    for index in range(1, 6):
+        check_answers(twin.reading(index)[0], twin.states[index])
+        assert len(twin.states[index]) == (index in (2, 4))
+
+
 def test_what_stays_of_a_state_when_the_view_changes(tmp_path: Path) -> None:
     a, b = (NamedNode(f"http://example.org/{name}") for name in "ab")
     twin = PastTwin(tmp_path, [Quad(a, a, Literal(1)), Quad(b, b, Literal(1))])

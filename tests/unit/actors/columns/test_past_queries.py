@@ -9,10 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyoxigraph import Literal, NamedNode, Quad, Store
 
+from actors.columns.database import ViewFiles
+from actors.columns.protocol import ViewSettings
+from actors.columns.view_keeper import _TRIM_EVERY, _ColumnState
+from actors.disk_room import DiskRoom
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
+from graphdb.columns.past_rows import past_from
+from graphdb.config.service import Columns
 from graphdb.errors import RequestError
 from graphdb.history.moments import read_moment
+from graphdb.log.codec import encode_changes
+from graphdb.model import ChangeSet, EntryKind, LogEntry
 from graphdb.sparql.dataset import Dataset
 from tests.support.columns import ColumnNode, open_columns
 from tests.support.timing import HANG_S
@@ -69,7 +78,7 @@ def test_the_columns_answer_of_the_past_what_the_store_had(tmp_path: Path) -> No
     chosen = random.Random(7)
 
     async def run() -> None:
-        async with open_columns(tmp_path, history={"as_of_states": 30}) as node:
+        async with open_columns(tmp_path, columns={"past": True}, history={"as_of_states": 30}) as node:
             await node.update(f"{PREFIX} INSERT DATA {{ :before :value 1 }}")
             await node.following()
             first = await node.update(f"{PREFIX} INSERT DATA {{ :s1 :kind :k1 ; :value 1 }}")
@@ -117,3 +126,28 @@ async def explained(node: ColumnNode, index: int, visibility: Visibility) -> dic
     reads = await node.shard.reads(visibility, read_moment(str(index)), HANG_S)
     document: dict[str, Any] = await reads.explain_columns(node.request(PREFIX + QUERIES[0]))
     return document
+
+
+def test_it_forgets_what_the_history_has_forgotten(tmp_path: Path) -> None:
+    settings = ViewSettings.of(Columns(past=True))
+    files = ViewFiles(tmp_path / "columns", settings)
+    told = list[int]()
+
+    def oldest(log_index: int) -> int:
+        told.append(log_index)
+        return log_index - 10
+
+    Store(str(tmp_path / "store")).flush()
+    state = _ColumnState(files, DiskRoom(tmp_path, 0), lambda: None, oldest)
+    state.adopt_snapshot(0, tmp_path / "store")
+    quad = Quad(NamedNode("urn:s"), NamedNode("urn:p"), Literal("o"))
+    for index in range(1, _TRIM_EVERY + 1):
+        change = ChangeSet((), (quad,)) if index % 2 else ChangeSet((quad,), ())
+        state.apply([LogEntry(index, 0, EntryKind.CHANGES, bytes(16), 0, encode_changes(change))])
+    assert told == [_TRIM_EVERY]
+    view = state.opened
+    assert view is not None
+    assert past_from(view.connection) == _TRIM_EVERY - 10
+    spans = view.connection.execute("SELECT since, until FROM removed ORDER BY since").fetchall()
+    assert spans == [(index, index + 1) for index in range(_TRIM_EVERY - 9, _TRIM_EVERY, 2)]
+    state.let_go(view)
