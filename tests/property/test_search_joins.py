@@ -1,5 +1,6 @@
 """`has_child`, `has_parent` and `parent_id` against plain Python."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,7 +29,12 @@ documents = st.lists(
     ),
     max_size=12,
 )
-KINDS = {"sum": sum, "max": max, "min": min, "avg": lambda values: sum(values) / len(values)}
+KINDS: dict[str, Callable[[list[int]], float]] = {
+    "sum": sum,
+    "max": max,
+    "min": min,
+    "avg": lambda values: sum(values) / len(values),
+}
 
 
 def name(doc: dict[str, Any]) -> str:
@@ -61,7 +67,7 @@ def test_relations(docs: list[dict[str, Any]], kind: str, least: int, mode: str)
     for doc in docs:
         if name(doc) == kind and doc["n"] >= least and parent(doc, docs) >= 0:
             values.setdefault(parent(doc, docs), []).append(doc["n"])
-    body = {"type": kind, "query": scored(least), "score_mode": mode}
+    body: dict[str, Any] = {"type": kind, "query": scored(least), "score_mode": mode}
     expected = {number: pytest.approx(KINDS[mode](own)) for number, own in values.items()}
     assert scores(index, {"has_child": body}) == expected
     several = {"has_child": {"type": kind, "query": scored(least), "min_children": 2, "max_children": 2}}
