@@ -15,7 +15,7 @@ from graphdb.errors import GraphDBError
 from graphdb.graphql.edits import Edits
 from graphdb.history.asked import AskedChanges
 from graphdb.history.moments import Moment
-from graphdb.history.named_states import NamedState
+from graphdb.history.named_states import KeptState
 from graphdb.history.pages import Difference, HistoryPage, PageRequest
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
@@ -490,24 +490,15 @@ class NamedStates(Protocol):
     Changes are logged, as updates are, and take a request_id as those do.
     """
 
-    async def oldest_index(self) -> int:
-        """The oldest state that this node has; that of an older named state is lost here.
+    async def list(self) -> Sequence[KeptState]:
+        """By name, as far as this node has followed the log. Raises UnavailableError."""
 
-        Raises UnavailableError.
-        """
-
-    def list(self) -> Sequence[NamedState]:
-        """By name, as far as this node has followed the log.
-
-        This and `show` may be called on any thread. Both raise UnavailableError.
-        """
-
-    def show(self, name: str) -> NamedState:
-        """Raises NotFound."""
+    async def show(self, name: str) -> KeptState:
+        """One of `list`. Raises NotFound, UnavailableError."""
 
     async def create(
         self, name: str, at: Moment | None, named_by: str, request_id: bytes | None
-    ) -> NamedState:
+    ) -> KeptState:
         """Name the state at a moment (None: now); no effect where it has that name already.
 
         named_by: `Principal.qualified_name`, or "". Raises InvalidParameter, AlreadyExists (another state has

@@ -9,6 +9,7 @@ from graphdb.errors import InvalidParameter
 from graphdb.history.moments import NAME_RULE, Moment, is_state_name
 from graphdb.history.named_states import (
     ForgetState,
+    KeptState,
     NamedState,
     NamedStateBook,
     NamedStateCommand,
@@ -24,7 +25,7 @@ class Past(Protocol):
     """See `actors.node.past_changes.PastChanges`."""
 
     async def place_of(self, at: Moment | None) -> tuple[int, int]: ...
-    async def oldest_index(self) -> int: ...
+    async def kept(self, states: Sequence[NamedState]) -> list[KeptState]: ...
 
 
 class NamedStateService:
@@ -36,21 +37,18 @@ class NamedStateService:
         """keeps_past: whether there is a history of what the log no longer has."""
         self._log, self._past, self._keeps_past = log, past, keeps_past
 
-    async def oldest_index(self) -> int:
-        """See `serve.backend.NamedStates.oldest_index`."""
-        return await self._past.oldest_index()
-
-    def list(self) -> Sequence[NamedState]:
+    async def list(self) -> Sequence[KeptState]:
         """See `serve.backend.NamedStates.list`."""
-        return [*self._log.book().states.values()]
+        return await self._past.kept([*self._log.book().states.values()])
 
-    def show(self, name: str) -> NamedState:
+    async def show(self, name: str) -> KeptState:
         """See `serve.backend.NamedStates.show`."""
-        return self._log.book().find(name)
+        [found] = await self._past.kept([self._log.book().find(name)])
+        return found
 
     async def create(
         self, name: str, at: Moment | None, named_by: str, request_id: bytes | None
-    ) -> NamedState:
+    ) -> KeptState:
         """See `serve.backend.NamedStates.create`."""
         if not is_state_name(name):
             raise InvalidParameter("name", f"{name[:100]!r} is not a name: {NAME_RULE}")
@@ -59,7 +57,9 @@ class NamedStateService:
         index, needed_from = await self._past.place_of(at)
         state = NamedState(name, index, needed_from, named_by, time.time_ns() // 1_000_000)
         await self._log.change(NameState(state), request_id)
-        return self._log.book().states.get(name, state)  # this node may not have followed the log so far yet
+        # this node may not have followed the log so far yet
+        [found] = await self._past.kept([self._log.book().states.get(name, state)])
+        return found
 
     async def delete(self, name: str, request_id: bytes | None) -> None:
         """See `serve.backend.NamedStates.delete`."""

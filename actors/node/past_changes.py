@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from graphdb.access.visibility import Visibility
 from graphdb.errors import Overloaded, QueryTimeout
 from graphdb.history.asked import AskedChanges
 from graphdb.history.moments import Moment, index_of
+from graphdb.history.named_states import KeptState, NamedState
 from graphdb.history.pages import (
     Cursor,
     Difference,
@@ -119,10 +120,19 @@ class PastChanges:
 
         return await self._on_thread(find)
 
-    async def oldest_index(self) -> int:
-        """The oldest state that there is. Raises UnavailableError."""
+    async def kept(self, states: Sequence[NamedState]) -> list[KeptState]:
+        """What this node keeps of these. Raises UnavailableError."""
         index = self._current.opened().writer.applied_index
-        return await self._on_thread(lambda _stop: self._past.first_index(index) - 1)
+
+        def look(_stop: threading.Event) -> list[KeptState]:
+            oldest_index = self._past.first_index(index) - 1
+            sizes = self._past.disk_from([state.needed_from for state in states], index)
+            return [
+                KeptState(state, state.log_index >= oldest_index, size)
+                for state, size in zip(states, sizes, strict=True)
+            ]
+
+        return await self._on_thread(look)
 
     async def close(self) -> None:
         """Let go of the files."""

@@ -7,7 +7,7 @@ In bytes, for the data directory: `graphdb.checked_json` with the mark "GLST": `
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import orjson
 from pydantic import Field, TypeAdapter
@@ -19,6 +19,7 @@ from graphdb.history.moments import NAME_RULE, is_state_name
 __all__ = [
     "STATES_MAX",
     "ForgetState",
+    "KeptState",
     "NameState",
     "NamedState",
     "NamedStateBook",
@@ -46,6 +47,16 @@ class NamedState:
     needed_from: int
     named_by: str
     named_at_ms: int
+
+
+class KeptState(NamedTuple):
+    """A named state on one node: whether its history leads back to it, and the disk that the history takes
+    from there on; what is in the log still does not count.
+    """
+
+    state: NamedState
+    is_kept: bool
+    history_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

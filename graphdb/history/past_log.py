@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -119,6 +119,19 @@ class PastLog:
                     break
                 needed, request_id = entry.log_index, entry.request_id
         return needed
+
+    def disk_from(self, indexes: Sequence[int], last_index: int) -> list[int]:
+        """For each index the bytes of the history's files, without the log, that have it or later entries.
+
+        Raises LogUnavailable, CorruptionError.
+        """
+        self._look(last_index)
+        sizes: list[tuple[int, int]] = []
+        for span in self._spans:
+            if span.path.parent == self._history:
+                with contextlib.suppress(FileNotFoundError):  # compressed or deleted meanwhile
+                    sizes.append((span.last_index, span.path.stat().st_size))
+        return [sum(size for last, size in sizes if last >= index) for index in indexes]
 
     def spans(self, last_index: int) -> list[Span]:
         """The files and what counts in them, in order and without a gap. One may be gone when it is opened:

@@ -20,6 +20,7 @@ __all__ = ["CellFormat", "KeptCells", "TextTable", "cells_of", "frame_of", "join
 _NAME: Final = "c"  # of the one column
 _JSON_BETWEEN: Final = f'}},{{"{_NAME}":'  # in a string of JSON its quotes would be escaped
 _KEPT: Final = 131_072  # cells of a form
+_KEPT_CHARS: Final = 16 << 20  # in these, and in those of one answer
 _BATCH_ROWS: Final = 1_000  # a millisecond
 # An IRI, a string or another literal without a language, whose characters stand for themselves in JSON, too.
 _IRI: Final = r"<([!#-;=?-\[\]^_a-z|~]*)>"
@@ -40,6 +41,7 @@ class KeptCells:
 
     def __init__(self) -> None:
         self._kept: dict[CellFormat, dict[str, str]] = {form: {} for form in CellFormat}
+        self._room = dict.fromkeys(CellFormat, _KEPT_CHARS)  # threads may miscount it a little
 
     def of(self, column: Sequence[str], form: CellFormat) -> list[str]:
         """The cells of terms; "" of an unbound variable."""
@@ -49,8 +51,11 @@ class KeptCells:
             return cast(list[str], cells)
         texts = list({text: None for text, cell in zip(column, cells, strict=True) if cell is None and text})
         made = dict(zip(texts, cells_of(texts, form), strict=True))
-        if len(kept) + len(made) > _KEPT:
+        size = sum(map(len, made.values()))
+        if len(kept) + len(made) > _KEPT or size > self._room[form]:
             self._kept[form] = kept = {}
+            self._room[form] = _KEPT_CHARS
+        self._room[form] -= size
         kept.update(made)
         made[""] = ""
         return [made[text] if cell is None else cell for text, cell in zip(column, cells, strict=True)]

@@ -1,7 +1,8 @@
 """Rows of terms that have numbers, as the bytes of an answer, put together in native code.
 
 `NumberedCells` keeps the cell of each term that was in an answer, one after another in an array of bytes.
-What is left for each row is to copy its cells. The bytes are those of `graphdb.sparql.text_tables`.
+What is left for each row is to copy its cells. The bytes are those of `graphdb.sparql.text_tables`. Calls of
+native code, some microseconds each, would cost more than a few rows themselves: these are joined as texts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Ints, Longs
-from graphdb.sparql.text_tables import CellFormat, TextTable, cells_of, frame_of
+from graphdb.sparql.text_tables import CellFormat, KeptCells, TextTable, cells_of, frame_of, joined_rows
 
 __all__ = ["FloatColumn", "NumberedCells", "NumberedTable", "PackedCells", "TermColumn"]
 
@@ -23,6 +24,7 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 _BYTES_MAX: Final = 64 << 20  # of the cells of one form; with more they are made anew
 _BATCH_ROWS: Final = 4_000  # well below a millisecond
+_FEW_ROWS: Final = 32  # that are joined as texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,10 @@ class TermColumn(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return map(self.terms.__getitem__, self.numbers.tolist())
 
+    def cells(self, form: CellFormat, kept: KeptCells) -> list[str]:
+        """Those of its rows; kept are those of such terms."""
+        return kept.of(list(self), form)
+
     def packed(self, form: CellFormat) -> PackedCells:
         """The cells of its numbers."""
         if self._cells is None:
@@ -62,12 +68,19 @@ class TermColumn(Sequence[str]):
 class FloatColumn(TermColumn):
     """A column of numbers as they are computed, whose cells are not looked for what has to be escaped."""
 
+    def cells(self, form: CellFormat, kept: KeptCells) -> list[str]:
+        """See `TermColumn.cells`. They are not kept: hardly one is in another answer."""
+        return list(map(self._cells_of_terms(form).__getitem__, self.numbers.tolist()))
+
     def packed(self, form: CellFormat) -> PackedCells:
         """See `TermColumn.packed`."""
+        return _joined(self._cells_of_terms(form))
+
+    def _cells_of_terms(self, form: CellFormat) -> list[str]:
         if form is not CellFormat.JSON:
-            return super().packed(form)
+            return cells_of(self.terms, form)
         values = [text[:-1].replace('"^^<', '","datatype":"') for text in self.terms]
-        return _joined([f'{{"type":"literal","value":{value}"}}' for value in values])
+        return [f'{{"type":"literal","value":{value}"}}' for value in values]
 
 
 class NumberedTable(TextTable):
@@ -77,7 +90,13 @@ class NumberedTable(TextTable):
 
     def written(self, form: CellFormat) -> Iterator[bytes]:
         """See `TextTable.written`."""
-        return _rows_of(self.names, cast(Sequence[TermColumn], self.columns), form)
+        columns = cast(Sequence[TermColumn], self.columns)
+        if len(self) > _FEW_ROWS:
+            return _rows_of(self.names, columns, form)
+        begin, _, end = frame_of(tuple(self.names), form)
+        cells = [column.cells(form, self.kept) for column in columns]
+        rows = joined_rows(self.names, form)(zip(*cells, strict=True))
+        return iter((f"{begin}{rows}{end}".encode(),))
 
 
 class NumberedCells:

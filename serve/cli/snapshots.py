@@ -32,10 +32,19 @@ def list_all(
     if output is RecordFormat.JSON:
         out.print(json.dumps(found), markup=False)
         return
-    table = Table("name", "index", "named at", "named by", "kept", show_edge=False, pad_edge=False)
+    table = Table(
+        "name", "index", "named at", "named by", "kept", "history MB", show_edge=False, pad_edge=False
+    )
     for one in found["snapshots"]:
         kept = "yes" if one["kept"] else "no"
-        table.add_row(one["name"], str(one["index"]), one["named_at"], one["named_by"] or "-", kept)
+        table.add_row(
+            one["name"],
+            str(one["index"]),
+            one["named_at"],
+            one["named_by"] or "-",
+            kept,
+            str(one["history_bytes"] >> 20),
+        )
     print_table(table)
 
 

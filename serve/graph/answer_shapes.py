@@ -189,21 +189,23 @@ class StateDifference:
 
 @dataclass(frozen=True, slots=True)
 class NamedStateRecord:
-    """A named state. kept: whether this node still has it; named_at: ISO 8601, UTC."""
+    """A named state. named_at: ISO 8601, UTC. kept: whether this node still has it; history_bytes: the disk
+    that its history takes from this state on.
+    """
 
     name: str
     index: int
     named_at: str
     named_by: str | None
     kept: bool
+    history_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class NamedStateList:
-    """Named states, by name; the oldest state that this node has."""
+    """Named states, by name."""
 
     snapshots: list[NamedStateRecord]
-    oldest_index: int
 
 
 @dataclass(frozen=True, slots=True)

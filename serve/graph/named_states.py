@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from graphdb.errors import IndexNotReached, InvalidParameter
-from graphdb.history.named_states import NamedState
+from graphdb.history.named_states import KeptState
 from graphdb.model import Interface
 from graphdb.timestamps import iso_timestamp
 from serve.access.request_scope import author_of
@@ -46,13 +46,11 @@ class _NamedStatesEndpoint:
         self._named, self._history, self._index = named, history, index
 
     async def list(self, request: Request) -> Response:
-        oldest_index = await self._named.oldest_index()
-        records = [_record(state, oldest_index) for state in self._named.list()]
-        return self._json(asdict(NamedStateList(records, oldest_index)))
+        records = [_record(kept) for kept in await self._named.list()]
+        return self._json(asdict(NamedStateList(records)))
 
     async def show(self, request: Request) -> Response:
-        state = self._named.show(request.path_params["name"])
-        return await self._shown(state)
+        return self._json(asdict(_record(await self._named.show(request.path_params["name"]))))
 
     async def create(self, request: Request) -> Response:
         name: str = request.path_params["name"]
@@ -63,26 +61,26 @@ class _NamedStatesEndpoint:
             await self._history.reach_present()
         author = author_of(request.scope, Interface.UNKNOWN)
         try:
-            return await self._shown(await self._named.create(name, at, author.name, request_id))
+            made = await self._named.create(name, at, author.name, request_id)
         except IndexNotReached as error:  # the node was opened again meanwhile
             raise InvalidParameter("at", str(error)) from None
+        return self._json(asdict(_record(made)))
 
     async def delete(self, request: Request) -> Response:
         await self._named.delete(request.path_params["name"], read_request_id(request, ()))
         return self._json({"success": True})
 
-    async def _shown(self, state: NamedState) -> Response:
-        return self._json(asdict(_record(state, await self._named.oldest_index())))
-
     def _json(self, value: object) -> Response:
         return Response(orjson.dumps(value), headers=_NOT_STORED | self._index(), media_type=JSON_TYPE)
 
 
-def _record(state: NamedState, oldest_index: int) -> NamedStateRecord:
+def _record(kept: KeptState) -> NamedStateRecord:
+    state = kept.state
     return NamedStateRecord(
         state.name,
         state.log_index,
         iso_timestamp(state.named_at_ms),
         state.named_by or None,
-        state.log_index >= oldest_index,
+        kept.is_kept,
+        kept.history_bytes,
     )

@@ -116,8 +116,9 @@ class Past:
         assert answer.status_code == 200, answer.text
         return answer
 
-    def properties(self, key: str, index: int) -> set[str]:
-        params = {"query": ALL, "format": "csv", "as_of": str(index)}
+    def properties(self, key: str, index: int, name: str = "") -> set[str]:
+        """name: that the state at index has, to ask by."""
+        params = {"query": ALL, "format": "csv", "as_of": name or str(index)}
         answer = self.ask(key, "/sparql", params=params)
         assert answer.headers["X-Snapshot-Index"] == str(index)
         return {line.removeprefix("urn:x:") for line in answer.text.split()[1:]}
@@ -181,9 +182,17 @@ def test_the_history_tells_no_more(past: Past, key: str, properties: str, change
 
 
 def test_after_kill_9(past: Past) -> None:
+    for number, index in enumerate(past.indexes):
+        past.ask("admin", f"/snapshots/n{number}?at={index}", "PUT")
     past.service.kill()
     past.service.start()
     check(past, "reader")
+    listed = past.ask("visitor", "/snapshots").json()["snapshots"]
+    assert [(one["index"], one["named_by"], one["kept"]) for one in listed] == [
+        (index, "api_key:admin", True) for index in past.indexes
+    ]
+    for number, state in enumerate(EXPECTED["reader"]):
+        assert past.properties("reader", past.indexes[number], f"n{number}") == set(state.split())
 
 
 def test_commands(past: Past) -> None:

@@ -10,13 +10,14 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QueryS
 
 from graphdb.model import ChangeSet
 from graphdb.planning.engine_text import engine_text
+from graphdb.sparql import text_tables
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.results import ResultFormat, write_answer
-from graphdb.sparql.text_tables import TextTable
+from graphdb.sparql.text_tables import CellFormat, KeptCells, TextTable, cells_of
 from graphdb.store.quad_store import Answer, QuadStore
 from graphdb.store.small_joins import SearchedStar, small_join
-from graphdb.text import hit_columns, hit_joins
+from graphdb.text import hit_cells, hit_columns, hit_joins
 from graphdb.text.hit_columns import HitColumns
 from graphdb.text.hit_joins import HitJoiner
 from graphdb.text.literal_index import ALL, LiteralIndex
@@ -145,6 +146,9 @@ def test_joins_what_the_engine_joins(
     assert rows_of(found.solutions()) == rows_of(indexed.of_engine(text))
     for form in FORMATS:
         assert written(found, form) == written(found.solutions(), form)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(hit_cells, "_FEW_ROWS", 0)  # in native code
+            assert written(found, form) == written(found.solutions(), form)
 
 
 def filled() -> Indexed:
@@ -232,3 +236,13 @@ def test_a_column_that_is_asked_for_while_the_index_is_built_is_read_after_it() 
     found = indexed.joined(star)
     assert found is not None
     assert len(found) == 50
+
+
+@pytest.mark.parametrize("form", CellFormat)
+def test_only_so_many_characters_of_cells_are_kept(form: CellFormat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_tables, "_KEPT_CHARS", 500)
+    kept = KeptCells()
+    for number in range(40):
+        texts = [f'"{number:050}"', '"again"', f'"{number // 2:050}"']
+        assert kept.of(texts, form) == cells_of(texts, form)
+        assert sum(map(len, kept._kept[form].values())) <= 500

@@ -6,6 +6,7 @@ from graphdb.access.visibility import Visibility
 from graphdb.errors import HistoryForgotten
 from graphdb.history.asked import AskedChanges
 from graphdb.history.moments import Moment, index_of
+from graphdb.history.named_states import KeptState, NamedState
 from graphdb.history.pages import (
     Cursor,
     Difference,
@@ -67,8 +68,8 @@ class MemoryHistory:
             raise HistoryForgotten(str(index), oldest)
         return index, index + 1
 
-    async def oldest_index(self) -> int:
-        return self.first_index(0) - 1
+    async def kept(self, states: Sequence[NamedState]) -> list[KeptState]:
+        return [KeptState(state, state.log_index >= self.first_index(0) - 1, 0) for state in states]
 
     def first_index(self, last_index: int) -> int:
         return self._first_index()

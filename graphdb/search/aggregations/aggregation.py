@@ -257,6 +257,11 @@ class Pipeline(ABC):
     name: str
     meta: Mapping[str, Any] | None
 
+    @property
+    def typed(self) -> str:
+        """The name of the answer's kind, for `typed_keys`."""
+        return "simple_value"
+
     @abstractmethod
     def beside(self, answers: Answer) -> None:
         """Add to, or change, the answers of the aggregations that this one stands beside."""
@@ -330,7 +335,16 @@ def answers_below(scope: Scope, common: Common, rows: Rows) -> list[Answer]:
     for pipeline in common.pipelines:
         for target in found:
             pipeline.beside(target)
+        _name_by_type(scope, pipeline, found)
     return found
+
+
+def _name_by_type(scope: Scope, pipeline: "Pipeline", answers: list[Answer]) -> None:
+    """With `typed_keys` also what pipelines have added is named by its type."""
+    if scope.typed_keys:
+        for answer in answers:
+            if pipeline.name in answer:
+                answer[f"{pipeline.typed}#{pipeline.name}"] = answer.pop(pipeline.name)
 
 
 def measure_below(scope: Scope, common: Common, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
@@ -370,6 +384,8 @@ def bucket_lists(
         lists[owner].append({**shown, "doc_count": size, **sub, **shown})
     for pipeline in common.pipelines:
         lists = [pipeline.among(buckets) for buckets in lists]
+        for buckets in lists:
+            _name_by_type(scope, pipeline, buckets)
     return lists
 
 

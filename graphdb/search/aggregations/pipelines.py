@@ -28,15 +28,22 @@ def value_at(answer: Answer, path: str) -> float | None:
     for name in path.split(">"):
         if name == "_count":
             found = found.get("doc_count")
-        elif name in found:
-            found = found[name]
+        elif (named := _answer_of(found, name)) is not None:
+            found = named
         else:
             inner, _, metric = name.rpartition(".")
-            found = found.get(inner, {}).get(metric)
+            found = (_answer_of(found, inner) or {}).get(metric)
         if found is None:
             return None
     number = found.get("value", found.get("doc_count")) if isinstance(found, dict) else found
     return number if isinstance(number, (int, float)) else None
+
+
+def _answer_of(answers: Answer, name: str) -> Any:
+    """The answer of an aggregation; with `typed_keys` its type stands before its name."""
+    if name in answers:
+        return answers[name]
+    return next((value for key, value in answers.items() if key.partition("#")[2] == name), None)
 
 
 def in_bucket(bucket: Answer, path: str, zeros: bool = False) -> float | None:
@@ -55,12 +62,17 @@ class Sibling(Pipeline):
     path: str
     summary: Callable[[list[tuple[Any, float]]], Answer]
     zeros: bool = False  # in the place of gaps
+    kind: str = "simple_value"
+
+    @property
+    def typed(self) -> str:
+        return self.kind
 
     def beside(self, answers: Answer) -> None:
         first, _, rest = self.path.partition(">")
-        if first not in answers and ">" not in self.path:
+        if _answer_of(answers, first) is None and ">" not in self.path:
             first, _, rest = self.path.partition(".")
-        buckets = answers.get(first, {}).get("buckets")
+        buckets = (_answer_of(answers, first) or {}).get("buckets")
         if buckets is None:
             raise SearchError(
                 "action_request_validation_exception",
@@ -254,6 +266,10 @@ class Running(Pipeline):
     difference: bool
     zeros: bool = False  # in the place of gaps
 
+    @property
+    def typed(self) -> str:
+        return "derivative" if self.difference else "simple_value"
+
     def beside(self, answers: Answer) -> None:
         """Nothing: it works among buckets."""
 
@@ -339,11 +355,11 @@ def _zeros(options: Options) -> bool:
 
 
 def _sibling(
-    summary: Callable[[list[tuple[Any, float]]], Answer],
+    summary: Callable[[list[tuple[Any, float]]], Answer], kind: str = "simple_value"
 ) -> Callable[[str, Meta, Options], Pipeline]:
     def made(name: str, meta: Meta, options: Options) -> Pipeline:
         path, zeros = _path(options)
-        return Sibling(name, meta, path, summary, zeros)
+        return Sibling(name, meta, path, summary, zeros, kind)
 
     return made
 
@@ -390,7 +406,7 @@ def _extended(name: str, meta: Meta, options: Options) -> Pipeline:
     path, zeros = _path(options)
     if sigma is None or sigma < 0:
         raise illegal_request(f"[sigma] must be a non-negative double in [{name}]")
-    return Sibling(name, meta, path, _extended_stats(sigma), zeros)
+    return Sibling(name, meta, path, _extended_stats(sigma), zeros, "extended_stats_bucket")
 
 
 def _percentiles_bucket(name: str, meta: Meta, options: Options) -> Pipeline:
@@ -402,7 +418,7 @@ def _percentiles_bucket(name: str, meta: Meta, options: Options) -> Pipeline:
         raise options.unreadable("percents") from error
     if len(percents) > 1_000 or not all(0 <= percent <= 100 for percent in percents):
         raise illegal_request("percents must only contain non-null doubles from 0.0-100.0 inclusive")
-    return Sibling(name, meta, path, _percentiles(percents, keyed), zeros)
+    return Sibling(name, meta, path, _percentiles(percents, keyed), zeros, "percentiles_bucket")
 
 
 _PERCENTS = (1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0)
@@ -435,12 +451,12 @@ PIPELINES: dict[str, Callable[[str, Meta, Options], Pipeline]] = {
     "cumulative_sum": _running(False),
     "derivative": _running(True),
     "extended_stats_bucket": _extended,
-    "max_bucket": _sibling(_extreme(max)),
-    "min_bucket": _sibling(_extreme(min)),
+    "max_bucket": _sibling(_extreme(max), "bucket_metric_value"),
+    "min_bucket": _sibling(_extreme(min), "bucket_metric_value"),
     "moving_fn": _moving,
     "normalize": _normalize,
     "percentiles_bucket": _percentiles_bucket,
     "serial_diff": _serial_diff,
-    "stats_bucket": _sibling(_stats),
+    "stats_bucket": _sibling(_stats, "stats_bucket"),
     "sum_bucket": _sibling(_sum),
 }

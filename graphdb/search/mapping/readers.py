@@ -322,6 +322,8 @@ def reader_of(type_name: str, path: str, options: Mapping[str, Any]) -> Read:
         return integer_reader(type_name, options["coerce"])
     if type_name in FLOAT_TYPES:
         return float_reader(type_name, options["coerce"], options.get("scaling_factor") or 1.0)
+    if type_name == "rank_feature":
+        return _feature_reader(path, options["positive_score_impact"])
     if type_name == "date":
         parse = date_format(options["format"]).parse
         return lambda value: parse(text_of(value))
@@ -369,6 +371,26 @@ def _keyword_reader(path: str, normalize: Callable[[str], str] | None) -> Read:
                 f"'{list(term[:30].encode())}...'"
             )
         return term
+
+    return read
+
+
+def _feature_reader(path: str, positive: bool) -> Read:
+    """With the nine significant bits that Lucene keeps; the inverse where a greater value is worse."""
+    read_number = float_reader("float", True)
+
+    def read(value: Any) -> float | None:
+        number = read_number(value)
+        if number is None:
+            return None
+        least = float(np.finfo(np.float32).tiny)
+        number = number if positive or number == 0 else float(np.float32(1 / number))
+        if number < least:
+            raise illegal_argument(
+                f"featureValue must be a positive normal float, got: {number} for feature [{path}]"
+            )
+        bits = int(np.float32(number).view(np.int32)) >> 15 << 15
+        return float(np.int32(bits).view(np.float32))
 
     return read
 

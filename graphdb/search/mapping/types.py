@@ -117,6 +117,11 @@ def _index_options(value: Any) -> dict[str, Any]:
     return value | {name: _integer(*limits[name])(value[name]) for name in limits if name in value}
 
 
+def _no_columns(value: Any) -> bool:
+    """A rank_feature is for its query alone."""
+    raise illegal_argument("unknown parameter [doc_values] on mapper of type [rank_feature]")
+
+
 def _frequency_filter(value: Any) -> dict[str, Any]:
     """Bounds on the documents of a segment that a token is in; up to 1 they are parts of them."""
     if not isinstance(value, dict):
@@ -206,6 +211,11 @@ def _table() -> dict[str, FieldType]:
         *(FieldType(name, Storage.INTS, _NUMBER) for name in ints),
         *(FieldType(name, Storage.FLOATS, _NUMBER) for name in floats),
         FieldType("scaled_float", Storage.FLOATS, scaled, ("scaling_factor",)),
+        FieldType(
+            "rank_feature",
+            Storage.FLOATS,
+            {"positive_score_impact": Parameter(True, boolean), "doc_values": Parameter(False, _no_columns)},
+        ),
         FieldType("boolean", Storage.INTS, _COLUMN | _NULL | _MALFORMED),
         FieldType("date", Storage.INTS, _DATE),
         FieldType("date_nanos", Storage.INTS, _DATE_NANOS),

@@ -1,5 +1,7 @@
-"""Compound queries: bool, boosting, constant_score, dis_max."""
+"""Compound queries: bool, boosting, constant_score, dis_max, wrapper."""
 
+import base64
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +20,7 @@ from graphdb.search.query.clause import (
 )
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query
+from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query, boosted
 
 __all__ = ["PARSERS", "BoolQuery", "BoostingQuery", "ConstantScoreQuery", "DisMaxQuery"]
 
@@ -329,11 +331,24 @@ def parse_bool(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> 
     )
 
 
+def _wrapper(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    """A query as JSON in base64."""
+    clause = Clause("wrapper", body)
+    given = clause.needed("query")
+    clause.done()
+    try:
+        inner = json.loads(base64.b64decode(str(given), validate=True))
+    except (ValueError, RecursionError):
+        raise malformed("[wrapper] [query] must be JSON in base64") from None
+    return boosted(parse(inner, context), clause.boost, clause.name)
+
+
 PARSERS: dict[str, ClauseParser] = {
     "boosting": _boosting,
     "constant_score": _constant_score,
     "dis_max": _dis_max,
     "match_all": _match_all,
     "match_none": _match_none,
+    "wrapper": _wrapper,
     "bool": parse_bool,
 }

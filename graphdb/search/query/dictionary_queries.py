@@ -23,6 +23,7 @@ __all__ = [
     "TermRangeQuery",
     "WildcardQuery",
     "edits_of",
+    "near_terms",
     "prefix_range",
 ]
 
@@ -244,11 +245,7 @@ class FuzzyQuery(RewrittenQuery):
         return searcher.keep(("fuzzy", self), lambda: self._expanded(searcher))
 
     def _expanded(self, searcher: Searcher) -> Query:
-        likeness: dict[str, float] = {}
-        is_text = False
-        for near, is_of_text in searcher.ask(_Near(self)):
-            likeness.update(near)
-            is_text |= is_of_text
+        likeness, is_text = near_terms(searcher, self)
         best = sorted(likeness, key=lambda term: (-likeness[term], term))[: self.max_expansions]
         if not best:
             return MatchNoneQuery(reason=f"no term like {self.term}")
@@ -284,6 +281,16 @@ class FuzzyQuery(RewrittenQuery):
 
     def text(self) -> str:
         return f"{self.path}:{self.term}~{self.edits}"
+
+
+def near_terms(searcher: Searcher, query: FuzzyQuery) -> tuple[dict[str, float], bool]:
+    """(likeness by term, whether the field is a text) in all shards: what a fuzzy query may stand for."""
+    likeness: dict[str, float] = {}
+    is_text = False
+    for near, is_of_text in searcher.ask(_Near(query)):
+        likeness.update(near)
+        is_text |= is_of_text
+    return likeness, is_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`geo_distance` and `geo_bounding_box`: documents by a point in them."""
+"""`geo_distance`, `geo_bounding_box` and `geo_polygon`: documents by a point in them."""
 
 import math
 import re
@@ -18,7 +18,7 @@ from graphdb.search.query.kernels import any_within
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
 
-__all__ = ["METERS", "PARSERS", "BoundingBoxQuery", "DistanceQuery", "distances_m", "meters"]
+__all__ = ["METERS", "PARSERS", "BoundingBoxQuery", "DistanceQuery", "PolygonQuery", "distances_m", "meters"]
 
 EARTH_RADIUS_M = 6_371_008.7714  # the mean radius
 METERS = {
@@ -105,6 +105,27 @@ class BoundingBoxQuery(_PointQuery):
         return f"{self.path}:[{self.bottom},{self.left} TO {self.top},{self.right}]"
 
 
+@dataclass(frozen=True, kw_only=True)
+class PolygonQuery(_PointQuery):
+    """A point in a polygon, whose edges are straight in degrees. corners: (latitude, longitude)."""
+
+    corners: tuple[tuple[float, float], ...]
+
+    def _holding(self, column: PointColumn) -> Bools:
+        """A ray to the east crosses the border an odd number of times."""
+        inside = np.zeros(len(column.latitudes), np.bool_)
+        following = (*self.corners[1:], self.corners[0])
+        for (lat, lon), (to_lat, to_lon) in zip(self.corners, following, strict=True):
+            if lat != to_lat:
+                across = (lat > column.latitudes) != (to_lat > column.latitudes)
+                at = lon + (column.latitudes - lat) / (to_lat - lat) * (to_lon - lon)
+                inside ^= across & (column.longitudes < at)
+        return np.asarray(any_within(np.where(inside, 0.0, np.inf), column.starts) == 0)
+
+    def text(self) -> str:
+        return f"{self.path}:Polygon{list(self.corners)}"
+
+
 def _read(
     kind: str, body: Mapping[str, Any], others: tuple[str, ...], context: QueryContext
 ) -> tuple[str, Any, Clause, bool]:
@@ -172,6 +193,25 @@ def _bounding_box(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
     )
 
 
+_CORNERS_MAX = 10_000
+
+
+def _polygon(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    path, given, clause, known = _read("geo_polygon", body, ("validation_method", "ignore_unmapped"), context)
+    clause.ignore("validation_method")
+    clause.done()
+    if not isinstance(given, Mapping) or set(given) != {"points"} or not isinstance(given["points"], list):
+        raise malformed("[geo_polygon] requires an array of [points]")
+    corners = [_point(point, path) for point in given["points"][: _CORNERS_MAX + 1]]
+    if len(corners) > _CORNERS_MAX:
+        raise illegal_request(f"[geo_polygon] takes at most {_CORNERS_MAX} points")
+    if len(set(corners)) < 3:
+        raise illegal_request("too few points defined for geo_polygon query")
+    if not known:
+        return MatchNoneQuery(boost=clause.boost, name=clause.name)
+    return PolygonQuery(path=path, corners=tuple(corners), boost=clause.boost, name=clause.name)
+
+
 def _box(given: Any, path: str) -> tuple[float, float, float, float]:
     """(top, left, bottom, right) from corners, sides, or `BBOX (left, right, top, bottom)`."""
     if not isinstance(given, Mapping):
@@ -215,4 +255,8 @@ def _degrees(value: Any) -> float:
     return number
 
 
-PARSERS: dict[str, ClauseParser] = {"geo_bounding_box": _bounding_box, "geo_distance": _distance}
+PARSERS: dict[str, ClauseParser] = {
+    "geo_bounding_box": _bounding_box,
+    "geo_distance": _distance,
+    "geo_polygon": _polygon,
+}

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.query.clause import ClauseParser, QueryContext, malformed
 from graphdb.search.query.compound import PARSERS as COMPOUND
+from graphdb.search.query.features import PARSERS as FEATURES
 from graphdb.search.query.full_text import PARSERS as FULL_TEXT
 from graphdb.search.query.function_score import PARSERS as FUNCTION_SCORE
 from graphdb.search.query.geo import PARSERS as GEO
+from graphdb.search.query.intervals import PARSERS as INTERVALS
 from graphdb.search.query.knn import PARSERS as KNN
 from graphdb.search.query.more_like_this import PARSERS as MORE_LIKE_THIS
 from graphdb.search.query.multi_terms import PARSERS as MULTI_TERMS
@@ -16,6 +18,7 @@ from graphdb.search.query.nested import PARSERS as NESTED
 from graphdb.search.query.query_string import PARSERS as QUERY_STRING
 from graphdb.search.query.ranges import PARSERS as RANGES
 from graphdb.search.query.several import PerIndexQuery
+from graphdb.search.query.spans import PARSERS as SPANS
 from graphdb.search.query.term_level import PARSERS as TERM_LEVEL
 from graphdb.search.query.tree import SCORE_MAX, Query, largest_boost, walk
 
@@ -23,18 +26,21 @@ __all__ = ["PARSERS", "parse_query"]
 
 PARSERS: dict[str, ClauseParser] = {
     **COMPOUND,
+    **FEATURES,
     **FULL_TEXT,
     **FUNCTION_SCORE,
     **GEO,
+    **INTERVALS,
     **KNN,
     **MORE_LIKE_THIS,
     **MULTI_TERMS,
     **NESTED,
     **QUERY_STRING,
     **RANGES,
+    **SPANS,
     **TERM_LEVEL,
 }
-"""By the name of a clause. Scripts, percolation, span queries and joins are not among them."""
+"""By the name of a clause. Scripts, percolation and joins are not among them."""
 
 
 def parse_query(body: object, context: QueryContext) -> Query:

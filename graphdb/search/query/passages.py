@@ -12,9 +12,12 @@ from graphdb.search.analysis import Token
 from graphdb.search.query.compound import BoolQuery, BoostingQuery
 from graphdb.search.query.dictionary_queries import PrefixQuery, RegexpQuery, TermRangeQuery, WildcardQuery
 from graphdb.search.query.function_score import FunctionScoreQuery
+from graphdb.search.query.intervals import IntervalsQuery
 from graphdb.search.query.phrase import PhraseQuery
+from graphdb.search.query.positions import queries_of
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.spans import SpanQuery
 from graphdb.search.query.term_queries import KeywordQuery, SynonymQuery, TermQuery, TermsQuery
 from graphdb.search.query.tree import Query, RewrittenQuery
 
@@ -213,6 +216,8 @@ def _positive(query: Query, searcher: Searcher) -> Iterator[Query]:
             children = (query.query,)
         case RewrittenQuery():
             children = (query.rewritten(searcher),)
+        case SpanQuery() | IntervalsQuery():
+            children = queries_of(query.source)
         case _:
             yield query
             children = query.children()

@@ -23,6 +23,7 @@ __all__ = [
     "RandomScore",
     "ScoreFunction",
     "Weight",
+    "duration_ms",
     "first_values",
     "parse_decay",
     "parse_field_value_factor",
@@ -188,7 +189,7 @@ class Decay:
     is_unsigned: bool = False  # an unsigned_long
 
     def values(self, leaf: Leaf, wanted: Bools) -> Doubles:
-        away = np.maximum(0.0, self._distances(leaf) - self.offset)
+        away = np.maximum(0.0, self.distances(leaf) - self.offset)
         with np.errstate(over="ignore"):
             scales = away / self.scale
             if self.kind == "gauss":
@@ -199,7 +200,7 @@ class Decay:
                 result = np.maximum(0.0, 1 - scales * (1 - self.decay))
         return np.where(np.isfinite(away), result, 1.0)
 
-    def _distances(self, leaf: Leaf) -> Doubles:
+    def distances(self, leaf: Leaf) -> Doubles:
         """Infinity where a document has no value."""
         if isinstance(self.origin, tuple):
             points = leaf.segment.points(self.path)
@@ -218,7 +219,7 @@ class Decay:
         return f"Function for field {self.path}: {self.kind}(origin={self.origin}, scale={self.scale})"
 
 
-def _duration_ms(value: Any) -> float:
+def duration_ms(value: Any) -> float:
     """A time such as 10d, 12h, 30m, 5s or 100ms."""
     text = str(value)
     for unit, length in DURATIONS_MS.items():
@@ -267,7 +268,7 @@ def _measures(
         now = context.now_ms
         milliseconds = replace(spec, type="date")
         center = now if origin is None else range_of(milliseconds, origin, False, None, None, now)
-        return float(center), _duration_ms(scale), _duration_ms(offset) if offset else 0.0
+        return float(center), duration_ms(scale), duration_ms(offset) if offset else 0.0
     if spec.storage not in (Storage.INTS, Storage.FLOATS):
         raise malformed(
             f"field [{spec.path}] is of type [{spec.type}], but only numeric types are supported."

@@ -27,6 +27,7 @@ from graphdb.search.results.matching import (
 )
 from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
 from graphdb.search.results.sort_keys import ByScore, short_float
+from graphdb.search.results.suggesting import suggestions
 
 __all__ = ["SearchOptions", "answered", "columns_of", "execute", "find", "plain_answer", "scope_of", "search"]
 
@@ -102,6 +103,8 @@ def answered(
     answer["hits"] = _hits(request, scope, found, options)
     if request.aggregations is not None:
         answer["aggregations"] = _aggregations(request, scope, found)
+    if request.suggestions:
+        answer["suggest"] = suggestions(request.suggestions, scope.searcher, options.typed_keys)
     return answer
 
 

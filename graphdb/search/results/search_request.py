@@ -14,6 +14,7 @@ from graphdb.search.query.tree import MatchAllQuery
 from graphdb.search.results.fetching import Fetching, parse_fetching
 from graphdb.search.results.sort_keys import SortKey
 from graphdb.search.results.sort_parsing import parse_sort
+from graphdb.search.results.suggesting import Suggestion, parse_suggestions
 
 __all__ = [
     "RESULT_WINDOW",
@@ -30,7 +31,7 @@ RESCORE_WINDOW = 10_000  # index.max_rescore_window
 INNER_WINDOW = 100  # index.max_inner_result_window
 TOTAL_DEFAULT = 10_000
 _IGNORED = ("indices_boost", "stats", "timeout", "ext", "min_compatible_shard_node")
-_REFUSED = ("script_fields", "runtime_mappings", "suggest")
+_REFUSED = ("script_fields", "runtime_mappings")
 _ELSEWHERE = ("pit", "slice", "_ext", "hybrid")  # the caller has read them
 
 
@@ -84,15 +85,22 @@ class SearchRequest:
     rescore: tuple[Rescore, ...] = ()
     terminate_after: int = 0
     profile: bool = False
+    suggestions: tuple[Suggestion, ...] = ()
 
     @property
     def is_plain(self) -> bool:
         """Whether the best documents by score and their number are all that is asked for."""
-        narrowed = self.post_filter or self.min_score is not None or self.terminate_after
-        narrowed = narrowed or isinstance(self.query, FusedQuery)  # some that match are in no list
-        return not (
-            self.sort or self.aggregations or self.collapse or self.rescore or narrowed or not self.size
+        beside = (
+            self.sort,
+            self.aggregations,
+            self.collapse,
+            self.rescore,
+            self.suggestions,
+            self.post_filter,
         )
+        is_cut = self.min_score is not None or self.terminate_after or not self.size
+        # of a fusion, some that match are in no list
+        return not (any(beside) or is_cut or isinstance(self.query, FusedQuery))
 
 
 def parse_request(
@@ -127,6 +135,7 @@ def parse_request(
         rescore=tuple(_rescore(entry, context) for entry in options.items("rescore")),
         terminate_after=options.integer("terminate_after", 0, 0),
         profile=options.flag("profile"),
+        suggestions=_optional(options, "suggest", lambda value: parse_suggestions(value, context)) or (),
     )
     _finish(options)
     _check(request)
