@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 from benchmarks import (
     acl,
     analytical,
-    as_of,
     bulk_index,
     bulk_load,
     columns,
@@ -19,6 +18,7 @@ from benchmarks import (
     fuzz,
     geo,
     graphql,
+    history,
     hostile,
     json_result,
     knn,
@@ -70,7 +70,7 @@ BENCHMARKS = {
     "bulk_load": Benchmark(bulk_load.run, (*RATIO, PEER)),
     "durable_update": Benchmark(durable_update.run, RATIO),
     "columns": Benchmark(columns.run, RATIO),
-    "as_of": Benchmark(as_of.run, RATIO),
+    "history": Benchmark(history.run, RATIO),
     "analytical": Benchmark(
         analytical.run,
         (ROUNDS, Option("only", str, "", "only the queries whose name has this in it")),

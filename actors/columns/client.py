@@ -179,9 +179,10 @@ def column_task(
     *,
     unites_graphs: bool = False,
     factors: Factors | None = None,
+    as_of: int | None = None,
 ) -> ColumnTask:
     """What to send the view. unites_graphs: the default graph of queries is the union of all graphs. factors:
-    see `ColumnTask`.
+    and as_of: see `ColumnTask`.
 
     Raises RecursionError where the query nests too deeply for it.
     """
@@ -197,6 +198,7 @@ def column_task(
         request.timeout_s,
         factors,
         unites_graphs,
+        as_of,
     )
 
 
@@ -205,13 +207,13 @@ def readers_alone(reason: str) -> dict[str, Any]:
     return {"path": "reader", "reason": reason, "plan": None}
 
 
-# text, base, dataset, whether graphs are united, whether triples are written line by line
-_Asked: TypeAlias = tuple[str, str | None, Dataset, bool, bool]
+# text, base, dataset, whether graphs are united, whether triples are written line by line, the past state
+_Asked: TypeAlias = tuple[str, str | None, Dataset, bool, bool, int | None]
 
 
-def _key(request: QueryRequest, unites_graphs: bool) -> _Asked:
+def _key(request: QueryRequest, unites_graphs: bool, as_of: int | None = None) -> _Asked:
     by_lines = is_of_lines(request.format)  # triples are collected in other formats
-    return request.text, request.query.base_iri, request.dataset, unites_graphs, by_lines
+    return request.text, request.query.base_iri, request.dataset, unites_graphs, by_lines, as_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,13 +251,14 @@ class ColumnRunner:
         *,
         unites_graphs: bool,
         begun: ColumnAnswer | None = None,
+        as_of: int | None = None,
     ) -> "ColumnStream | LeftToReader":
         """The answer, of min_index or later, once it begins, unless a reader has to give it. See
-        `column_task` for unites_graphs. begun: what `begin` has begun of it.
+        `column_task` for unites_graphs and as_of. begun: what `begin` has begun of it.
 
         Raises QueryTimeout, QueryCancelled.
         """
-        key = _key(request, unites_graphs)
+        key = _key(request, unites_graphs, as_of)
         left = None if begun is not None else self._left(key, min_index, run.loop.time())
         if left is not None:
             return left
@@ -263,7 +266,7 @@ class ColumnRunner:
             try:
                 answer = begun
                 if answer is None:
-                    task = self._task(request, min_index, unites_graphs=unites_graphs)
+                    task = self._task(request, min_index, unites_graphs=unites_graphs, as_of=as_of)
                     answer = self._columns.ask_at_once(task)
                 if answer is None:
                     answer = await run.unless_cancelled(self._columns.ask(task), ColumnAnswer.close)
@@ -281,9 +284,11 @@ class ColumnRunner:
             run.where = answer.taken.where
             return ColumnStream(run, answer, held.pop_all())
 
-    def _task(self, request: QueryRequest, min_index: int, *, unites_graphs: bool) -> ColumnTask:
+    def _task(
+        self, request: QueryRequest, min_index: int, *, unites_graphs: bool, as_of: int | None = None
+    ) -> ColumnTask:
         factors = None if self._costs is None else self._costs.factors(request.query.text)
-        return column_task(request, min_index, unites_graphs=unites_graphs, factors=factors)
+        return column_task(request, min_index, unites_graphs=unites_graphs, factors=factors, as_of=as_of)
 
     def _left(self, key: "_Asked", min_index: int, now: float) -> "LeftToReader | None":
         """What the view has said before, in the same state of the store."""
@@ -296,10 +301,13 @@ class ColumnRunner:
         if len(key[0]) <= SHORT_TEXT_CHARACTERS:
             self._unsuited[key] = found
 
-    async def explain(self, request: QueryRequest, min_index: int, *, unites_graphs: bool) -> dict[str, Any]:
+    async def explain(
+        self, request: QueryRequest, min_index: int, *, unites_graphs: bool, as_of: int | None = None
+    ) -> dict[str, Any]:
         """Which way the query would take, and why."""
         try:
-            return await self._columns.explain(self._task(request, min_index, unites_graphs=unites_graphs))
+            task = self._task(request, min_index, unites_graphs=unites_graphs, as_of=as_of)
+            return await self._columns.explain(task)
         except UnavailableError as error:
             return readers_alone(public_text(error))
         except RecursionError:

@@ -15,10 +15,14 @@ from typing import IO
 import duckdb
 from duckdb import DuckDBPyConnection
 
+from actors.columns.past_views import PastViews
 from actors.columns.protocol import ViewSettings
 from graphdb.columns import schema
+from graphdb.columns.applying import transaction
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.loading import load_names, load_rows, settle
+from graphdb.columns.past_rows import keep_past
+from graphdb.columns.past_state import ROW_BYTES
 from graphdb.columns.quad_arrays import QuadArrays
 from graphdb.columns.results import TermTexts
 from graphdb.columns.text_order import TextOrders
@@ -52,7 +56,9 @@ class ViewFiles:
         except duckdb.Error as error:
             raise CorruptionError(f"it cannot be opened: {error}", "column view") from error
         try:
-            return connection, *schema.check(connection)
+            log_index, resume_index = schema.check(connection)
+            self._keep_past(connection, log_index)
+            return connection, log_index, resume_index
         except BaseException:
             connection.close()
             raise
@@ -66,10 +72,20 @@ class ViewFiles:
             schema.create(connection)
             self._take_in(connection, store)
             settle(connection, log_index)
+            self._keep_past(connection, log_index)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    @property
+    def keeps_past(self) -> bool:
+        """See `columns.past`."""
+        return self._settings.past
+
+    def _keep_past(self, connection: DuckDBPyConnection, log_index: int) -> None:
+        with transaction(connection):
+            keep_past(connection, log_index, is_wanted=self.keeps_past)
 
     def opened(self, connection: DuckDBPyConnection) -> "OpenView":
         """What queries share of a connection of open() or load()."""
@@ -80,6 +96,7 @@ class ViewFiles:
             settings.arrays_mb << 20,
             strings_in_order=settings.strings_in_order,
             compares_dates=settings.dates_compared,
+            past_rows=(settings.tables_memory_mb << 20) // (_PAST_SHARE * ROW_BYTES),
         )
 
     def remove(self) -> None:
@@ -155,6 +172,8 @@ def _until_empty_line(lines: IO[bytes]) -> Iterator[str]:
 # DuckDB gives a transaction its state when it first looks at a table.
 _LOOK = "FROM meta LIMIT 0"
 _INTERRUPT_S = 0.05
+_PAST_SHARE = 2  # of the tables' memory, quads of past states may have, before they spill
+_PAST_ARRAYS_SHARE = 8  # of that for arrays, those of past states may have
 _ORDER_SHARE = 4  # of the memory for arrays, the order of the strings may have
 _LOG_INDEX = "SELECT value::BIGINT FROM meta WHERE key = 'log_index'"
 
@@ -207,10 +226,12 @@ class OpenView:
         *,
         strings_in_order: bool = True,
         compares_dates: bool = True,
+        past_rows: int = 0,
     ) -> None:
         """query_memory_mb: what a query's joins, groups and sorts may have in memory before they spill.
         arrays_bytes: what arrays may have, a quarter of it the order of the strings.
         strings_in_order, compares_dates: see `columns.strings_in_order` and `columns.dates_compared`.
+        past_rows: see `PastViews`.
         """
         self._compares_dates = compares_dates
         self.connection = connection
@@ -222,7 +243,17 @@ class OpenView:
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
         # of the present version, another one after each change
-        self._arrays = QuadArrays(arrays_bytes - order_bytes)
+        past_bytes = arrays_bytes // _PAST_ARRAYS_SHARE if past_rows else 0
+        self._arrays = QuadArrays(arrays_bytes - order_bytes - past_bytes)
+        self._past = PastViews(
+            connection,
+            lambda: self._version,
+            past_bytes,
+            past_rows,
+            self._orders,
+            self._predicate_names,
+            compares_dates=compares_dates,
+        )
         self._query_memory_mb = query_memory_mb
         # parsed once
         (self._begin,) = connection.extract_statements("BEGIN")
@@ -234,7 +265,7 @@ class OpenView:
         try:
             return self._idle.pop()
         except IndexError:
-            return Cursors(self._cursor(), self._cursor())
+            return self.fresh()
 
     def _cursor(self) -> DuckDBPyConnection:
         cursor = self.connection.cursor()
@@ -273,20 +304,35 @@ class OpenView:
                 self._idle.append(cursors)
 
     @contextmanager
-    def changing(self) -> Iterator[set[int]]:
+    def changing(self, *, collects_terms: bool = False) -> Iterator[set[int]]:
         """Around what the writer does, who puts the predicates whose quads change into the set: what was made
         of the quads of the others stays.
         """
         self._version = None
         changed = set[int]()
         arrays = QuadArrays(self._arrays.bytes_max)  # after a failure it is not known what has changed
+        changed_past: set[int] | None = None
         self._end_idle()
         try:
             yield changed
             arrays = self._arrays.without(changed)
+            changed_past = None if collects_terms else changed
         finally:
             self._arrays = arrays
-            self._version = object()
+            version = object()
+            self._past.changed(version, changed_past)
+            self._version = version
+
+    def fresh(self) -> "Cursors":
+        """Those of a query that closes them."""
+        return Cursors(self._cursor(), self._cursor())
+
+    def begin_past(
+        self, cursors: "Cursors", log_index: int, wait_s: float, check: Callable[[], None]
+    ) -> Catalog:
+        """As `begin`, of the state behind a log index; see `PastViews.begin`."""
+        cursors.is_open = True
+        return self._past.begin(cursors.rows, log_index, wait_s, check)
 
     def known(self) -> tuple[int, Catalog] | None:
         """The present log index, and what queries have looked up of its state, as a catalog without a

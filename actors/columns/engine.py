@@ -75,8 +75,17 @@ async def _run(connection: socket.socket, divide: Divide | None) -> None:
 
     log = LogClient(find_log)
     directory = Path(setup.directory)
-    room = DiskRoom(directory.parent, setup.disk_reserve_mb << 20)
-    keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room, give_way)
+    data_dir = directory.parent
+    room = DiskRoom(data_dir, setup.disk_reserve_mb << 20)
+
+    def oldest(log_index: int) -> int:
+        # it is not needed before something has changed for a while
+        from graphdb.history.past_log import PastLog
+
+        with contextlib.closing(PastLog(data_dir)) as past:
+            return past.first_index(log_index) - 1
+
+    keeper = ViewKeeper(ViewFiles(directory, setup.columns), log, room, give_way, oldest)
     server = ColumnServer(keeper, setup.columns, setup.socket_path)
     await server.start()
     working = keeper.run(), _say_alive(parent), report_views(log, keeper.view_status)

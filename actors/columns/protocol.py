@@ -74,6 +74,7 @@ class ViewSettings:
     plans_kept: bool
     strings_in_order: bool
     dates_compared: bool
+    past: bool
     shards: int  # 0: one on each Ray node that has the resource
     shard_memory_mb: int
     shards_min_quads: int
@@ -98,6 +99,7 @@ class ViewSettings:
             columns.plans_kept,
             columns.strings_in_order,
             columns.dates_compared,
+            columns.past,
             0 if columns.shards == "auto" else columns.shards,
             columns.shard_memory_mb,
             columns.shards_min_quads,
@@ -165,6 +167,7 @@ class ColumnTask:
     timeout_s: float  # from now to the last byte
     factors: Factors | None  # what was learnt of costs; None: costs do not decide
     unites_graphs: bool = False  # the default graph is the union of all, unless the query names others
+    as_of: int | None = None  # the log index of the state that is asked; None: the present
 
 
 @dataclass(frozen=True, slots=True)

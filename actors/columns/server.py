@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from actors.columns.column_query import WHERE, ColumnQuery, NotTaken, Unsuited
+from actors.columns.past_query import PastQuery
 from actors.columns.protocol import (
     COLUMN_MESSAGES,
     AskStatus,
@@ -105,7 +106,7 @@ class ColumnServer:
         count.
         """
         keeper = self.keeper
-        if not keeper.has(task.min_index):
+        if task.as_of is not None or not keeper.has(task.min_index):
             return False
         assert keeper.view is not None
         found = ColumnQuery(keeper.view, task, self.settings).at_once()
@@ -212,6 +213,8 @@ class _Request:
             at = keeper.applied.current
             raise NotTaken(f"the column view is {keeper.state}, at {at}, not yet at {task.min_index}")
         assert keeper.view is not None
+        if task.as_of is not None:
+            return PastQuery(keeper.view, task, settings)
         if keeper.shards is None:
             return ColumnQuery(keeper.view, task, settings)
         # at the top, the process of a view without shards would load all that they need

@@ -18,9 +18,16 @@ from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
 from actors.log.view_runner import ViewRunner
 from actors.log.view_sources import LogReading, Pace, Restart, Snapshot
-from graphdb.columns.applying import apply_changes, collect_terms, is_worth_collecting, take_statistics
+from graphdb.columns.applying import (
+    apply_changes,
+    collect_terms,
+    is_worth_collecting,
+    take_statistics,
+    transaction,
+)
 from graphdb.columns.entry_lines import EntryLines
-from graphdb.errors import Overloaded, StorageFull, UnavailableError
+from graphdb.columns.past_rows import trim_past
+from graphdb.errors import GraphDBError, Overloaded, StorageFull, UnavailableError
 from graphdb.log.views import ViewStatus
 from graphdb.model import LogEntry
 
@@ -40,14 +47,18 @@ _PACE = Pace(
     idle_s=1.0,  # then the view is tidied
 )
 _FULL_S = 1.0  # between two looks at a disk that has no room for a new view
+_TRIM_EVERY = 50  # changes, of two seconds each where the log is busy
 _BATCH_BYTES = 16 << 20  # of log entries, applied in one transaction, about
 
 
 class _ColumnState:
     """The database as a `SnapshotView`. Its methods run on the one thread that writes the database."""
 
-    def __init__(self, files: ViewFiles, room: DiskRoom, on_open: Callable[[], None]) -> None:
-        self._on_open = on_open
+    def __init__(
+        self, files: ViewFiles, room: DiskRoom, on_open: Callable[[], None], oldest: Callable[[int], int]
+    ) -> None:
+        self._on_open, self._oldest = on_open, oldest
+        self._untrimmed = 0  # changes since the past was trimmed
         self.opened: OpenView | None = None  # none after a failure, until there is a snapshot
         self.shards: ShardSet | None = None  # once there are any
         self.shown_index = 0  # the log index of what queries see
@@ -65,12 +76,14 @@ class _ColumnState:
     def open(self) -> None:
         """The database as it is on disk. Raises CorruptionError where there is none, or it is not whole."""
         connection, log_index, resume_index = self._files.open()
-        self._take(connection, EntryLines(log_index, resume_index))
+        keeps_turns = self._files.keeps_past
+        self._take(connection, EntryLines(log_index, resume_index, keeps_turns=keeps_turns))
 
     def adopt_snapshot(self, log_index: int, tree: Path | None) -> None:
         """Make the database anew of a copy of the store. Raises UnavailableError, OSError, duckdb.Error."""
         assert tree is not None
-        self._take(self._files.load(tree, log_index), EntryLines(log_index))
+        connection = self._files.load(tree, log_index)
+        self._take(connection, EntryLines(log_index, keeps_turns=self._files.keeps_past))
 
     def _take(self, connection: duckdb.DuckDBPyConnection, entries: EntryLines) -> None:
         self._entries, self._index, self.shown_index = entries, entries.read_index, entries.applied_index
@@ -113,6 +126,19 @@ class _ColumnState:
         if self.shards is not None and notes is not None:
             self.shards.change(notes, self.shown_index, self._entries.applied_index)
         self._index, self.shown_index = self._entries.read_index, self._entries.applied_index
+        self._untrimmed += 1
+        if self._files.keeps_past and self._untrimmed >= _TRIM_EVERY:
+            self._untrimmed = 0
+            self._trim(self.opened)
+
+    def _trim(self, view: OpenView) -> None:
+        """Forget what the history has forgotten. What fails is done another time."""
+        try:
+            oldest_index = self._oldest(self.shown_index)
+            with view.changing(), transaction(view.connection):
+                trim_past(view.connection, oldest_index)
+        except (GraphDBError, OSError, duckdb.IOException, duckdb.OutOfMemoryException) as error:
+            logger.info("the past that the column view keeps is not trimmed: %s", error)
 
     def check(self) -> None:
         """What is wrong with the database, `apply` raises."""
@@ -121,15 +147,24 @@ class _ColumnState:
 class ViewKeeper:
     """For one event loop: run `run`. The database is written on one thread, read by cursors on others."""
 
-    def __init__(self, files: ViewFiles, log: LogAccess, room: DiskRoom, on_open: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        files: ViewFiles,
+        log: LogAccess,
+        room: DiskRoom,
+        on_open: Callable[[], None],
+        oldest: Callable[[int], int] = lambda _: 0,
+    ) -> None:
         """While the disk is full the view stays where it is, for readers can do without it. on_open is
-        called, on the thread that writes it, when there is a view to be queried.
+        called, on the thread that writes it, when there is a view to be queried. oldest answers, on that
+        thread, the oldest log index whose state the history knows, given the newest one; it may raise
+        GraphDBError and OSError.
         """
         self._room = room
         self._may_spill = True
         self.running = 0  # queries; those that run now look terms up which their state of the view has
         self.wanted = asyncio.Event()  # a copy of the store
-        self._files, self._state = files, _ColumnState(files, room, on_open)
+        self._files, self._state = files, _ColumnState(files, room, on_open, oldest)
         self.applied = AppliedIndex(lambda: self._state.shown_index)
         self._is_tidy = False  # nothing is to be done before the next change
         self._is_collecting = False
@@ -255,7 +290,7 @@ class ViewKeeper:
                 self._is_tidy = True
             elif not self.running:
                 self._is_collecting = True
-                await self._change(view, collect_terms)
+                await self._change(view, collect_terms, collects_terms=True)
         except duckdb.OutOfMemoryException as error:  # the next quiet moment does it
             logger.info("the column view has no memory to be tidied: %s", error)
         finally:
@@ -266,11 +301,11 @@ class ViewKeeper:
         if view is not None:
             await self._on_thread(self._state.let_go, view)
 
-    async def _change(self, view: OpenView, function: Callable[..., T]) -> T:
+    async def _change(self, view: OpenView, function: Callable[..., T], *, collects_terms: bool = False) -> T:
         """What function makes of the view's connection."""
 
         def change() -> T:
-            with view.changing():
+            with view.changing(collects_terms=collects_terms):
                 return function(view.connection)
 
         return await self._on_thread(change)

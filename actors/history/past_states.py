@@ -140,13 +140,15 @@ class PastStates:
         annotated = annotations.count
         state = await self._state(_Key(index))
         if visibility.is_whole:
-            return self._shown(state, lambda: True)
+            return self._shown(state, lambda: True, is_whole=True)
         if has_annotations(state.quads) or not self._present.views.sees_all(visibility):
             state = await self._state(_Key(index, visibility.to_json(), annotated), state)
         return self._shown(state, lambda: annotations.count == annotated)
 
-    def _shown(self, state: _State, holds: Callable[[], bool]) -> VisibleStore:
+    def _shown(self, state: _State, holds: Callable[[], bool], *, is_whole: bool = False) -> VisibleStore:
+        """is_whole: for who sees everything, whatever is annotated."""
         key = state.key
+        past_index = key.index if is_whole else None
         seen_by = "" if key.visibility is None else f" {key.annotated} {key.visibility}"
         return VisibleStore(
             f"as of {key.index} {self._token}{seen_by}",
@@ -159,6 +161,7 @@ class PastStates:
             None,
             is_apart=True,
             why_apart=_NO_SEARCH,
+            past_index=past_index,
         )
 
     # which state

@@ -121,10 +121,13 @@ class QueryPaths:
         quads: QuadStore,
         applied_index: int | None,
         begun: "BegunQuery | None" = None,
+        *,
+        as_of: int | None = None,
     ) -> ReaderAnswer | ColumnStream:
         """See `serve.backend.GraphReads.start_query`. quads is what the checkpoints are of; the answer is of
         applied_index or later. None: of what the columns hold, something is not to be seen. begun: what
-        begin() has begun of it.
+        begin() has begun of it. as_of: the log index of the past state that the checkpoints are of, where all
+        of it is to be seen; it is applied_index then.
         """
         query = request.query
         run = begun.run if begun is not None else self._listed(request)
@@ -135,7 +138,7 @@ class QueryPaths:
             unites = quads.unites_graphs
             try:
                 answer = await self._columns.start(
-                    run, request, applied_index, unites_graphs=unites, begun=asked
+                    run, request, applied_index, unites_graphs=unites, begun=asked, as_of=as_of
                 )
                 waited_s = run.loop.time() - began
                 if isinstance(answer, ColumnStream):
@@ -174,19 +177,26 @@ class QueryPaths:
         return note
 
     async def explain_columns(
-        self, request: QueryRequest, quads: QuadStore, applied_index: int | None
+        self,
+        request: QueryRequest,
+        quads: QuadStore,
+        applied_index: int | None,
+        *,
+        as_of: int | None = None,
+        is_past: bool = False,
     ) -> dict[str, Any]:
-        """See `serve.backend.GraphReads.explain_columns`, and start() for quads and applied_index."""
+        """See `serve.backend.GraphReads.explain_columns`, and start() for quads, applied_index and as_of."""
         whole = replace(request, explain=False)
         if self._columns is None:
             document = readers_alone("there is no column view (columns.enabled)")
         elif applied_index is None:
-            document = readers_alone("the columns hold something else")
+            rights = "only a part of the past is to be seen"
+            document = readers_alone(rights if is_past else "the columns hold something else")
         elif not may_use_columns(whole):
             document = readers_alone("such queries do not use the columns")
         else:
             unites = quads.unites_graphs
-            document = await self._columns.explain(whole, applied_index, unites_graphs=unites)
+            document = await self._columns.explain(whole, applied_index, unites_graphs=unites, as_of=as_of)
         text = None if applied_index is None else request.query.text
         return self._with_ways(document, text, request.timeout_s)
 
@@ -402,7 +412,8 @@ class GraphReads:
             if not is_ahead:
                 return answer
             answer.close()
-        return await start(request, store.checkpoints, store.quads, None)
+        past_index = store.past_index
+        return await start(request, store.checkpoints, store.quads, past_index, as_of=past_index)
 
     async def _joined(self, request: QueryRequest, store: VisibleStore) -> JoinedAnswer | None:
         """The answer to a search with patterns about its hits that is too long for the event loop."""
@@ -417,8 +428,10 @@ class GraphReads:
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         """See `serve.backend.GraphReads.explain_columns`."""
         store = self._store()
-        index = store.applied.current if store.is_in_columns else None
-        return await self._paths.explain_columns(request, store.quads, index)
+        past_index = store.past_index
+        index = store.applied.current if store.is_in_columns else past_index
+        explain = self._paths.explain_columns
+        return await explain(request, store.quads, index, as_of=past_index, is_past=self._is_past)
 
     async def start_validation(self, request: ValidationRequest) -> ReaderAnswer:
         """See `serve.backend.GraphReads.start_validation`."""

@@ -9,10 +9,20 @@ from typing import Final, Protocol
 
 from duckdb import DuckDBPyConnection
 
-from graphdb.columns.encoding import DELTA, NAMED, encode, encode_names
+from graphdb.columns.encoding import DELTA, NAMED, TURNS, encode, encode_names
 from graphdb.columns.entry_lines import EntryLines, NetLines
+from graphdb.columns.past_rows import keeps_past, note_graph_turns, note_turns
 from graphdb.columns.predicate_tables import TableChange, change_quads, give_table
-from graphdb.columns.schema import FREQUENT_QUADS, HASH_BITS, REST, STALE, TABLES_MAX, predicate_table
+from graphdb.columns.schema import (
+    FREQUENT_QUADS,
+    GRAPH_SPANS,
+    HASH_BITS,
+    REMOVED,
+    REST,
+    STALE,
+    TABLES_MAX,
+    predicate_table,
+)
 
 __all__ = [
     "REMOVED_MIN",
@@ -99,23 +109,31 @@ def _count_whole(connection: DuckDBPyConnection, key: str, column: str) -> bool:
 def _apply(connection: DuckDBPyConnection, net: NetLines, scratch: Path, notes: Notes | None) -> set[int]:
     """The predicates whose quads have changed."""
     tables: dict[int, TableChange] = {}
+    is_past_kept = keeps_past(connection)
     # created before quads come, dropped after they have gone
     add_graphs(connection, net.created_graphs, scratch)
     if net.has_quads:
-        added, removed = scratch / "added.nq", scratch / "removed.nq"
-        net.write(added, removed)
-        encode(connection, added, removed)
-        added.unlink()
-        removed.unlink()
+        lines = scratch / "changed.nq"
+        net.write(lines)
+        encode(connection, lines)
+        lines.unlink()
         _note_graphs(connection)
-        _note_sums(connection)
+        _note_sums(connection, is_past_kept=is_past_kept)
         for predicate, more, less in _per_predicate(connection):
             tables[predicate] = _change_predicate(connection, predicate, more, less)
     drop_graphs(connection, net.dropped_graphs)
+    if is_past_kept:
+        if net.has_quads:
+            note_turns(connection)
+        if net.graph_turns:
+            encode_names(connection, list(dict.fromkeys(graph for graph, _ in net.graph_turns)), scratch)
+            note_graph_turns(connection, net.graph_turns)
+            connection.execute(f"DROP TABLE {NAMED}")
     if notes is not None:
         notes.note(connection, tables, [*net.created_graphs, *net.dropped_graphs])
     if net.has_quads:
-        connection.execute(f"DROP TABLE {DELTA}")
+        for table in (DELTA, TURNS):
+            connection.execute(f"DROP TABLE {table}")
     return set(tables)
 
 
@@ -125,7 +143,7 @@ def _per_predicate(connection: DuckDBPyConnection) -> Sequence[tuple[int, int, i
     ).fetchall()
 
 
-def _note_sums(connection: DuckDBPyConnection) -> None:
+def _note_sums(connection: DuckDBPyConnection, *, is_past_kept: bool) -> None:
     ((more, less, plus, minus),) = connection.execute(
         f"SELECT count(*) FILTER (added), count(*) FILTER (NOT added), coalesce(sum(h) FILTER (added), 0), "
         f"coalesce(sum(h) FILTER (NOT added), 0) FROM (SELECT added, hash(s, p, o, g) AS h FROM {DELTA})"
@@ -134,7 +152,8 @@ def _note_sums(connection: DuckDBPyConnection) -> None:
     checksum = (int(meta["checksum"]) + int(plus) - int(minus)) % (1 << HASH_BITS)
     _set_meta(connection, "checksum", checksum)
     _set_meta(connection, "quads", int(meta["quads"]) + more - less)
-    _set_meta(connection, "removed", int(meta["removed"]) + less)
+    if not is_past_kept:  # else they have their terms until they are forgotten
+        _set_meta(connection, "removed", int(meta["removed"]) + less)
     for key in ("subjects", "objects"):
         _set_meta(connection, key, STALE)
 
@@ -244,6 +263,9 @@ def _note_live(connection: DuckDBPyConnection) -> None:
     for (table,) in run("SELECT DISTINCT tbl FROM predicates").fetchall():
         for column in ("s", "o"):
             run(f"INSERT INTO live SELECT DISTINCT {column} FROM {table}")
+    for column in ("s", "p", "o", "g"):
+        run(f"INSERT INTO live SELECT DISTINCT {column} FROM {REMOVED}")
+    run(f"INSERT INTO live SELECT g FROM {GRAPH_SPANS}")
 
 
 @contextmanager

@@ -69,12 +69,15 @@ class Catalog:
         predicate_names: dict[int, str] | None = None,
         *,
         compares_dates: bool = True,
+        is_past: bool = False,
     ) -> None:
         """arrays are of the same state; None where none were made. orders keeps the order of the strings of
         this view; None where nobody does. predicate_names are the IRIs of predicates by their numbers, which
-        catalogs of several states find and share. compares_dates: see `columns.dates_compared`.
+        catalogs of several states find and share. compares_dates: see `columns.dates_compared`. is_past: the
+        connection reads a state of the past (`past_state`).
         """
         self.compares_dates = compares_dates
+        self._is_past = is_past
         self._connection: DuckDBPyConnection | None = connection
         self._orders = orders
         self._predicate_names = {} if predicate_names is None else predicate_names
@@ -213,6 +216,8 @@ class Catalog:
     def distinct(self, key: str) -> int | None:
         """How many subjects or objects (the key) all quads have; None where that is not counted now."""
         found = self._found.distinct
+        if self._is_past:  # `meta` is of the present
+            return None
         if key not in found:
             rows = self._rows("SELECT value FROM meta WHERE key = ? AND value <> ?", [key, STALE])
             found.update((key, int(row[0])) for row in rows)  # counted later without a change of the log

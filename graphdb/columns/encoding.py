@@ -18,6 +18,7 @@ from graphdb.columns.store_rows import HEADER
 __all__ = [
     "DELTA",
     "NAMED",
+    "TURNS",
     "encode",
     "encode_names",
     "encode_predicates",
@@ -25,34 +26,32 @@ __all__ = [
     "forget_predicates",
 ]
 
-DELTA = "delta"  # the temporary table of the result: s, p, o, g, added
+DELTA = "delta"  # a temporary table, the net effect: s, p, o, g, added
+TURNS = "turns"  # a temporary table: s, p, o, g, turns (of each quad, as text; see `NetLines`)
 NAMED = "named"  # a temporary table: number (the place among names), spelt, id
 _PREDICATES: Final = "predicate_ids"  # a temporary table: spelt (as rows have it), id
 _LINE_BYTES_MAX = 1 << 21
 
 
-def encode(connection: DuckDBPyConnection, added: Path, removed: Path) -> None:
-    """Make `delta` of two files of N-Quads, within a transaction of the caller's.
+def encode(connection: DuckDBPyConnection, lines: Path) -> None:
+    """Make `delta` and `turns` of a file of `NetLines`, within a transaction of the caller's.
 
     Terms that are new go into `terms` and `triple_terms`, and `next_term` in `meta` on.
     """
-    lines = (
-        f"SELECT line, true AS added FROM {_read(added, 'line')} "
-        f"UNION ALL SELECT line, false AS added FROM {_read(removed, 'line')}"
-    )
     run = connection.execute
-    run(f"CREATE OR REPLACE TEMP TABLE split AS {_SPLIT.format(lines=lines)}")
+    run(f"CREATE OR REPLACE TEMP TABLE split AS {_SPLIT.format(lines=_read(lines, 'whole'))}")
     odd = OddTerms()
-    odd_quads = list(_odd_quads(run("SELECT line, added FROM split WHERE NOT is_plain").fetchall(), odd))
+    odd_quads = list(_odd_quads(run("SELECT line, turns FROM split WHERE NOT is_plain").fetchall(), odd))
     number_terms(connection, _TERMS_OF_LINES, odd)
-    run(f"CREATE OR REPLACE TEMP TABLE {DELTA} AS {_DELTA.format(source='split WHERE is_plain')}")
+    run(f"CREATE OR REPLACE TEMP TABLE {TURNS} AS {_QUADS_OF_LINES.format(source='split WHERE is_plain')}")
     if odd_quads:
         run(
             "CREATE OR REPLACE TEMP TABLE odd_quads (s VARCHAR, p VARCHAR, o VARCHAR, g VARCHAR, "
-            "added BOOLEAN)"
+            "turns VARCHAR)"
         )
         insert_rows(connection, "odd_quads", odd_quads)
-        run(f"INSERT INTO {DELTA} {_DELTA.format(source='odd_quads')}")
+        run(f"INSERT INTO {TURNS} {_QUADS_OF_LINES.format(source='odd_quads')}")
+    run(f"CREATE OR REPLACE TEMP TABLE {DELTA} AS {_DELTA}")
     for table in ("split", IDS):
         run(f"DROP TABLE {table}")
 
@@ -132,8 +131,8 @@ def _longest_line(path: Path) -> int:
 
 # A line is `s p o .` or `s p o g .`; only literals contain spaces, and never after their last quote.
 _SPLIT = """
-WITH lines AS ({lines}),
-heads AS (SELECT line, added, split_part(line, ' ', 1) AS s, split_part(line, ' ', 2) AS p FROM lines),
+WITH lines AS (SELECT split_part(whole, ' ', 1) AS turns, whole[length(turns) + 2 :] AS line FROM {lines}),
+heads AS (SELECT line, turns, split_part(line, ' ', 1) AS s, split_part(line, ' ', 2) AS p FROM lines),
 tails AS (SELECT *, line[length(s) + length(p) + 3 : -3] AS tail FROM heads),
 ends AS (
     SELECT *, CASE WHEN tail[1] = '"' THEN split_part(tail, '"', -1) END AS suffix FROM tails
@@ -142,7 +141,7 @@ graphs AS (SELECT *, split_part(coalesce(suffix, tail), ' ', 2) AS g FROM ends),
 parts AS (
     SELECT *, CASE WHEN g = '' THEN tail ELSE tail[1 : length(tail) - length(g) - 1] END AS o FROM graphs
 )
-SELECT s, p, o, g, added,
+SELECT s, p, o, g, turns,
     (s LIKE '<%>' OR starts_with(s, '_:')) AND p LIKE '<%>'
     AND (g = '' OR g LIKE '<%>' OR starts_with(g, '_:'))
     AND split_part(coalesce(suffix, tail), ' ', 3) = ''
@@ -160,8 +159,13 @@ SELECT DISTINCT spelt FROM (
     UNION ALL SELECT DISTINCT g FROM split WHERE is_plain AND g <> ''
 )"""
 
+# what was added first and removed last, or the other way round, is as it was
 _DELTA = f"""
-SELECT s.id AS s, p.id AS p, o.id AS o, coalesce(g.id, 0) AS g, quad.added AS added
+SELECT s, p, o, g, turns[1] <> '-' AS added FROM {TURNS}
+WHERE (turns[1] <> '-') = (split_part(turns, ',', -1)[1] <> '-')"""
+
+_QUADS_OF_LINES = f"""
+SELECT s.id AS s, p.id AS p, o.id AS o, coalesce(g.id, 0) AS g, quad.turns AS turns
 FROM (SELECT * FROM {{source}}) quad
 JOIN {IDS} s ON s.spelt = quad.s JOIN {IDS} p ON p.spelt = quad.p JOIN {IDS} o ON o.spelt = quad.o
 LEFT JOIN {IDS} g ON g.spelt = quad.g"""
@@ -190,10 +194,10 @@ _TRIPLES_OF_ROWS = _OF_ROWS.format(graph="0")
 _QUADS_OF_ROWS = f"{_OF_ROWS.format(graph='coalesce(g.id, 0)')} LEFT JOIN {IDS} g ON g.spelt = quad.g"
 
 
-def _odd_quads(lines: Sequence[tuple[str, bool]], odd: OddTerms) -> Iterator[Row]:
+def _odd_quads(lines: Sequence[tuple[str, str]], odd: OddTerms) -> Iterator[Row]:
     """Their quads, as the engine's own parser reads them."""
-    for line, is_added in lines:
+    for line, turns in lines:
         for quad in parse(line.encode(), format=RdfFormat.N_QUADS, lenient=True):
             graph = quad.graph_name
             name = "" if isinstance(graph, DefaultGraph) else odd.add(graph)
-            yield odd.add(quad.subject), odd.add(quad.predicate), odd.add(quad.object), name, is_added
+            yield odd.add(quad.subject), odd.add(quad.predicate), odd.add(quad.object), name, turns

@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 from graphdb.errors import CorruptionError
 from graphdb.log.codec import change_sections, decode_close
@@ -14,28 +14,45 @@ __all__ = ["EntryLines", "NetLines"]
 _SPOOL_BYTES = 16 << 20  # of parts that stay in memory
 # Of a larger change so many bytes are made lines at a time: they take two to three times as much memory.
 _TOGETHER_BYTES = 32 << 20
-T = TypeVar("T")
 
 
 class NetLines:
     """Takes payloads of ChangeSets (`graphdb.log.codec`) in order, each the next after the one before.
 
     The log writes equal quads as equal lines, and only what really changes is in it; so a line that is added
-    and removed again is none. Quads are never parsed here.
+    and removed again is none, unless turns are kept. Quads are never parsed here.
+
+    A turn is the log index of an addition, or, of a removal, the same below zero.
     """
 
-    def __init__(self) -> None:
-        self._quads: dict[bytes, bool] = {}  # line -> added
+    def __init__(self, *, keeps_turns: bool = False) -> None:
+        self._keeps_turns = keeps_turns
+        self._quads: dict[bytes, tuple[int, ...]] = {}  # line -> its turns; without keeping them, the last
         self._graphs: dict[str, bool] = {}
+        self.graph_turns: list[tuple[str, int]] = []  # in their order, where turns are kept
 
-    def add(self, payload: bytes) -> None:
-        """Raises CorruptionError."""
+    def add(self, payload: bytes, log_index: int) -> None:
+        """log_index: from which on the change counts. Raises CorruptionError."""
         removed, added, dropped, created = change_sections(payload)
-        _note(removed.splitlines(), self._quads, is_added=False)
-        _note(added.splitlines(), self._quads, is_added=True)
+        self._note(removed.splitlines(), -log_index)
+        self._note(added.splitlines(), log_index)
         # a change that only adds quads to a graph may name it as new; so the last change of a graph counts
-        self._graphs.update(dict.fromkeys(dropped.decode().split("\n")[:-1], False))
-        self._graphs.update(dict.fromkeys(created.decode().split("\n")[:-1], True))
+        for names, turn in ((dropped, -log_index), (created, log_index)):
+            graphs = names.decode().split("\n")[:-1]
+            self._graphs.update(dict.fromkeys(graphs, turn > 0))
+            if self._keeps_turns:
+                self.graph_turns += ((graph, turn) for graph in graphs)
+
+    def _note(self, lines: Iterable[bytes], turn: int) -> None:
+        noted, alone = self._quads, (turn,)
+        for line in lines:
+            turns = noted.setdefault(line, alone)
+            if turns is alone or (turns[-1] > 0) is (turn > 0):
+                continue
+            if self._keeps_turns:
+                noted[line] = (*turns, turn)
+            else:
+                del noted[line]
 
     def __bool__(self) -> bool:
         return bool(self._quads or self._graphs)
@@ -55,29 +72,35 @@ class NetLines:
     def dropped_graphs(self) -> list[str]:
         return [graph for graph, is_there in self._graphs.items() if not is_there]
 
-    def write(self, added: Path, removed: Path) -> None:
-        """Make the files of what is added and what is removed."""
-        for path, wanted in ((added, True), (removed, False)):
-            with path.open("wb") as file:
-                file.writelines(line + b"\n" for line, is_added in self._quads.items() if is_added is wanted)
+    def write(self, path: Path) -> None:
+        """Make a file of the lines, each behind its turns: `7,-9 <s> <p> <o> .`"""
+        with path.open("wb") as file:
+            file.writelines(
+                b"%s %s\n" % (",".join(map(str, turns)).encode(), line) for line, turns in self._quads.items()
+            )
 
 
 class _LargeChange:
     """The parts of a closed change that are too large to be held in memory, in a file."""
 
-    def __init__(self, parts: IO[bytes], place: int, lengths: list[int]) -> None:
-        """place and lengths are those of the payloads in the file; it is closed with the change."""
+    def __init__(
+        self, parts: IO[bytes], place: int, lengths: list[int], log_index: int, *, keeps_turns: bool
+    ) -> None:
+        """place and lengths are those of the payloads in the file, which is closed with the change. log_index
+        is that of the CLOSE.
+        """
         self._parts, self._place, self._lengths = parts, place, lengths
+        self._log_index, self._keeps_turns = log_index, keeps_turns
 
     def lines(self) -> Iterator[NetLines]:
         """Some of the parts at a time, in their order. Raises CorruptionError."""
-        net, size = NetLines(), 0
+        net, size = NetLines(keeps_turns=self._keeps_turns), 0
         self._parts.seek(self._place)
         for length in self._lengths:
             if size and size + length > _TOGETHER_BYTES:
                 yield net
-                net, size = NetLines(), 0
-            net.add(self._parts.read(length))
+                net, size = NetLines(keeps_turns=self._keeps_turns), 0
+            net.add(self._parts.read(length), self._log_index)
             size += length
         yield net
 
@@ -92,10 +115,13 @@ class EntryLines:
     the last ones of its request, and any entry on quads that is none of theirs ends them.
     """
 
-    def __init__(self, index: int, resume_index: int | None = None) -> None:
-        """index is that of the view. The first entry fed is the one after resume_index, by default index."""
+    def __init__(self, index: int, resume_index: int | None = None, *, keeps_turns: bool = False) -> None:
+        """index is that of the view. The first entry fed is the one after resume_index, by default index.
+        keeps_turns: for who wants to know the states in between.
+        """
+        self._keeps_turns = keeps_turns
         # since the last call of taken()
-        self._gathered: list[NetLines | _LargeChange] = [NetLines()]
+        self._gathered: list[NetLines | _LargeChange] = [NetLines(keeps_turns=keeps_turns)]
         self.applied_index = index  # lines() bring a view here
         self.resume_index = index if resume_index is None else resume_index
         self.read_index = self.resume_index  # the last entry that was fed
@@ -119,7 +145,7 @@ class EntryLines:
                 self._add_part(entry)
             case EntryKind.CHANGES | EntryKind.CLOSE | EntryKind.CLOSE_CLEARED:
                 if is_new and entry.kind is EntryKind.CHANGES:
-                    self._net().add(entry.payload)
+                    self._net().add(entry.payload, entry.log_index)
                 elif is_new:
                     self._close_parts(entry)
                 self._forget_parts()
@@ -145,13 +171,13 @@ class EntryLines:
         for gathered in self._gathered:
             if isinstance(gathered, _LargeChange):
                 gathered.close()
-        self._gathered = [NetLines()]
+        self._gathered = [NetLines(keeps_turns=self._keeps_turns)]
 
     def _net(self) -> NetLines:
         """Where to add what comes next."""
         if isinstance(last := self._gathered[-1], NetLines):
             return last
-        self._gathered.append(added := NetLines())
+        self._gathered.append(added := NetLines(keeps_turns=self._keeps_turns))
         return added
 
     def _add_part(self, entry: LogEntry) -> None:
@@ -172,22 +198,16 @@ class EntryLines:
         first = len(self._lengths) - count
         place, lengths = sum(self._lengths[:first]), self._lengths[first:]
         if sum(lengths) > _TOGETHER_BYTES:
-            self._gathered.append(_LargeChange(self._parts, place, lengths))
+            self._gathered.append(
+                _LargeChange(self._parts, place, lengths, entry.log_index, keeps_turns=self._keeps_turns)
+            )
             self._parts = None  # the change closes it
             return
         self._parts.seek(place)
         for length in lengths:
-            self._net().add(self._parts.read(length))
+            self._net().add(self._parts.read(length), entry.log_index)
 
     def _forget_parts(self) -> None:
         if self._parts is not None:
             self._parts.close()
             self._parts = None
-
-
-def _note(items: Iterable[T], noted: dict[T, bool], *, is_added: bool) -> None:
-    for item in items:
-        if noted.get(item) is (not is_added):
-            del noted[item]
-        else:
-            noted[item] = is_added

@@ -10,9 +10,12 @@ from graphdb.columns.term_ids import PAYLOAD_MASK
 from graphdb.errors import CorruptionError
 
 __all__ = [
+    "ADDED",
     "FORMAT",
     "FREQUENT_QUADS",
+    "GRAPH_SPANS",
     "HASH_BITS",
+    "REMOVED",
     "REST",
     "STALE",
     "TABLES_MAX",
@@ -24,8 +27,11 @@ __all__ = [
     "written_format",
 ]
 
-FORMAT: Final = "3"  # of a view on disk; a view of another format is rebuilt
+FORMAT: Final = "4"  # of a view on disk; a view of another format is rebuilt
 REST: Final = "rest"
+ADDED: Final = "added_since"  # the quads that have come since the past is kept, and when
+REMOVED: Final = "removed"  # those that have gone, and since and until when they were there
+GRAPH_SPANS: Final = "graph_spans"  # the same of the named graphs
 FREQUENT_QUADS: Final = 1_000  # of a predicate that gets a table of its own
 TABLES_MAX: Final = 2_000  # such tables
 STALE: Final = ""  # a count in `meta` that is to be taken again
@@ -38,6 +44,9 @@ _CREATE: Final = (
     "is_stale BOOLEAN)",
     "CREATE TABLE graphs (g BIGINT, quads BIGINT)",
     "CREATE TABLE meta (key VARCHAR, value VARCHAR)",
+    f"CREATE TABLE {ADDED} (s BIGINT, p BIGINT, o BIGINT, g BIGINT, since BIGINT)",
+    f"CREATE TABLE {REMOVED} (s BIGINT, p BIGINT, o BIGINT, g BIGINT, since BIGINT, until BIGINT)",
+    f"CREATE TABLE {GRAPH_SPANS} (g BIGINT, since BIGINT, until BIGINT)",
 )
 HASH_BITS = 64  # of a quad; the checksum is the sum of the hashes, modulo 2 ** HASH_BITS
 
@@ -54,6 +63,7 @@ def create(connection: DuckDBPyConnection) -> None:
         "next_term": "1",
         "collected": "0",
         "removed": "0",
+        "past_from": "",
         "quads": "0",
         "subjects": STALE,
         "objects": STALE,

@@ -386,6 +386,11 @@ class Columns(Section):
         description="Whether it compares dates of all forms; otherwise a query that compares those of "
         "several forms, or with durations and other literals of XML Schema, goes to a reader.",
     )
+    past: bool = Field(
+        True,
+        description="Whether it also keeps quads that were removed, for as long as the history has them, so "
+        "that it can answer queries of the past (as_of).",
+    )
     strings_in_order: bool = Field(
         True,
         description="Whether the strings are kept in memory in the order of their texts, some 60 bytes each, "

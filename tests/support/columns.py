@@ -17,6 +17,7 @@ from actors.readers.store_reader import StoreReader
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.errors import UnavailableError
+from graphdb.history.moments import read_moment
 from graphdb.node import QueryRequest
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
@@ -43,13 +44,19 @@ class ColumnNode:
         timeout_s: float = HANG_S,
         *,
         uniting: bool = False,
+        as_of: int | None = None,
     ) -> tuple[str, bytes]:
-        """Where the answer came from (columns, reader), and the answer. uniting: of all graphs as one."""
-        return await self.answer(self.request(text, format, timeout_s), uniting=uniting)
+        """Where the answer came from (columns, reader), and the answer. uniting: of all graphs as one. as_of:
+        of the state behind this log index.
+        """
+        return await self.answer(self.request(text, format, timeout_s), uniting=uniting, as_of=as_of)
 
-    async def answer(self, request: QueryRequest, *, uniting: bool = False) -> tuple[str, bytes]:
+    async def answer(
+        self, request: QueryRequest, *, uniting: bool = False, as_of: int | None = None
+    ) -> tuple[str, bytes]:
         """As `query`."""
-        reads = await self.shard.reads(FULL_VISIBILITY)
+        moment = None if as_of is None else read_moment(str(as_of))
+        reads = await self.shard.reads(FULL_VISIBILITY, moment, HANG_S)
         reads = reads.uniting_graphs() if uniting else reads
         stream = await reads.start_query(request)
         try:

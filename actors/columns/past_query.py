@@ -1,0 +1,36 @@
+"""`PastQuery`: a query of a state of the past, on what the column view keeps of it."""
+
+from actors.columns.column_query import ColumnQuery, Unsuited
+from actors.columns.column_query import NotTaken as NotTakenError
+from actors.columns.database import OpenView
+from actors.columns.past_views import StillChanging
+from actors.columns.protocol import ColumnTask, ViewSettings
+from graphdb.columns.catalog import Catalog
+from graphdb.columns.past_state import NotKept, TooLarge
+
+__all__ = ["PastQuery"]
+
+
+class PastQuery(ColumnQuery):
+    """As any other query; its cursors are of no use to others, for they read another state."""
+
+    def __init__(self, view: OpenView, task: ColumnTask, settings: ViewSettings) -> None:
+        super().__init__(view, task, settings)
+        assert task.as_of is not None
+        self._as_of, self._wait_s = task.as_of, settings.wait_seconds
+
+    def _begun(self) -> Catalog:
+        self._cursors = self._view.fresh()
+        self.log_index = self._as_of
+        try:
+            catalog = self._view.begin_past(self._cursors, self._as_of, self._wait_s, self._check)
+        except (NotKept, TooLarge) as reason:
+            raise Unsuited(str(reason)) from reason
+        except StillChanging as reason:
+            raise NotTakenError(str(reason)) from reason
+        if self._is_united(catalog):
+            raise Unsuited("the default graph is the union of all graphs, and there are named graphs")
+        return catalog
+
+    def _give_back(self) -> None:
+        self._close()

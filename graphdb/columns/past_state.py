@@ -1,0 +1,136 @@
+"""`make_past_state`: the tables of a view as they were behind a log index, where queries find them first.
+
+They are in a schema of their own of a database in memory. A connection whose search path has it before that
+of the view reads what has changed since from there, and the rest from the view: so whatever is compiled over
+a view is right over its past.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from duckdb import DuckDBPyConnection
+
+from graphdb.columns.past_rows import past_from
+from graphdb.columns.schema import ADDED, GRAPH_SPANS, REMOVED, REST
+
+__all__ = [
+    "PAST",
+    "ROW_BYTES",
+    "NotKept",
+    "PastTables",
+    "TooLarge",
+    "attach_past",
+    "drop_past_state",
+    "make_past_state",
+]
+
+PAST: Final = "past"  # the database in memory
+ROW_BYTES: Final = 32  # of a quad there, at most
+_BACK = f"FROM {REMOVED} WHERE since <= {{index}} AND until > {{index}}"
+_GONE = f"FROM {ADDED} WHERE since > {{index}}"
+_CHANGED = f"""
+SELECT p, sum(change)::BIGINT FROM (
+    SELECT p, count(*) AS change {_BACK} GROUP BY p UNION ALL SELECT p, -count(*) {_GONE} GROUP BY p
+) GROUP BY p"""
+
+
+class NotKept(Exception):
+    """The view does not know the state."""
+
+
+class TooLarge(Exception):
+    """What has changed since is more than may be held."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastTables:
+    """Predicates of which the view's tables hold something else than these do. own: of all that had tables
+    of their own in the view, those that are copied here. Quads of those without one are in `rest`, which is
+    copied if has_rest.
+    """
+
+    schema: str
+    row_count: int
+    had_own: frozenset[int]
+    own: frozenset[int]
+    has_rest: bool
+
+    @property
+    def search_path(self) -> str:
+        """Of who reads them, before the view's own."""
+        return f"{PAST}.{self.schema}"
+
+    def stays(self, changed: set[int]) -> bool:
+        """Whether all is still as it was where the quads of these predicates have changed in the view."""
+        return all(
+            predicate in self.own if predicate in self.had_own else self.has_rest for predicate in changed
+        )
+
+
+def attach_past(connection: DuckDBPyConnection) -> None:
+    """Have the database in memory. Its tables count as those of the view do, and spill as they do."""
+    connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {PAST}")
+
+
+def make_past_state(connection: DuckDBPyConnection, log_index: int, schema: str, rows_max: int) -> PastTables:
+    """Make the tables of the state behind log_index, which the view has passed, in a schema that is new. The
+    connection is in a transaction. Raises NotKept, TooLarge.
+    """
+    run = connection.execute
+    first = past_from(connection)
+    if first is None or log_index < first:
+        since = "no past" if first is None else f"the past since log index {first}"
+        raise NotKept(f"the column view keeps {since}")
+    changed = dict(run(_CHANGED.format(index=log_index)).fetchall())
+    present = {
+        row[0]: row[1:]
+        for row in run("SELECT p, tbl, quads, subjects, objects, is_stale FROM predicates").fetchall()
+    }
+    had_own = frozenset(p for p, row in present.items() if row[0] != REST)
+    own = had_own & changed.keys()
+    has_rest = not changed.keys() <= had_own
+    quads = {p: row[1] + changed.get(p, 0) for p, row in present.items()}
+    quads |= {p: change for p, change in changed.items() if p not in present}
+    rows = sum(quads[p] for p in own)
+    if has_rest:
+        rows += sum(count for p, count in quads.items() if p not in had_own)
+    if rows > rows_max:
+        raise TooLarge(f"{rows} quads of predicates that have changed since, of at most {rows_max}")
+    run(f"CREATE SCHEMA {PAST}.{schema}")
+    for predicate in own:
+        table = present[predicate][0]
+        _copy(connection, schema, table, "s, o, g", log_index, f"p = {predicate}")
+    if has_rest:
+        of_rest = f"p NOT IN ({', '.join(map(str, sorted(had_own))) or 'NULL::BIGINT'})"
+        _copy(connection, schema, REST, "s, p, o, g", log_index, of_rest if had_own else "true")
+    run(f"CREATE TABLE {PAST}.{schema}.predicates AS FROM predicates LIMIT 0")
+    listed = []
+    for predicate, count in quads.items():
+        table, _, subjects, objects, is_stale = present.get(predicate, (REST, 0, count, count, True))
+        if predicate in changed:
+            subjects, objects, is_stale = min(subjects, count), min(objects, count), True
+        if count:
+            listed.append(f"({predicate}, '{table}', {count}, {subjects}, {objects}, {is_stale})")
+    if listed:
+        run(f"INSERT INTO {PAST}.{schema}.predicates VALUES {', '.join(listed)}")
+    run(
+        f"CREATE TABLE {PAST}.{schema}.graphs AS SELECT DISTINCT g, 0::BIGINT AS quads FROM {GRAPH_SPANS} "
+        f"WHERE since <= {log_index} AND (until IS NULL OR until > {log_index})"
+    )
+    return PastTables(schema, rows, had_own, own, has_rest)
+
+
+def _copy(
+    connection: DuckDBPyConnection, schema: str, table: str, columns: str, log_index: int, which: str
+) -> None:
+    gone, back = (sql.format(index=log_index) for sql in (_GONE, _BACK))
+    connection.execute(
+        f"CREATE TABLE {PAST}.{schema}.{table} AS SELECT {columns} FROM ("
+        f"SELECT {columns} FROM {table} ANTI JOIN (SELECT {columns} {gone} AND {which}) USING ({columns}) "
+        f"UNION ALL SELECT {columns} {back} AND {which}) ORDER BY ALL"
+    )
+
+
+def drop_past_state(connection: DuckDBPyConnection, schema: str) -> None:
+    """Outside of a transaction. Who reads it at the moment still finds it."""
+    connection.execute(f"DROP SCHEMA IF EXISTS {PAST}.{schema} CASCADE")

@@ -1,0 +1,119 @@
+"""Queries of the past on the column view of a node, beside those on a store that is led back."""
+
+import asyncio
+import os
+import random
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
+from graphdb.errors import RequestError
+from graphdb.history.moments import read_moment
+from graphdb.sparql.dataset import Dataset
+from tests.support.columns import ColumnNode, open_columns
+from tests.support.timing import HANG_S
+
+PREFIX = "PREFIX : <http://example.org/> "
+QUERIES = (
+    "SELECT ?kind (COUNT(*) AS ?n) { ?s :kind ?kind } GROUP BY ?kind ORDER BY ?kind",
+    "SELECT (SUM(?v) AS ?sum) { ?s :value ?v ; :kind :k1 }",
+    "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }",
+    "SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ?s ?p ?o } } GROUP BY ?g ORDER BY ?g",
+)
+
+
+def update_text(number: int, chosen: random.Random) -> str:
+    """Of every kind, among few quads."""
+    some = [chosen.randrange(20) for _ in range(4)]
+    first, graph = some[0], f":g{chosen.randrange(2)}"
+    return chosen.choice(
+        [
+            f"INSERT DATA {{ {' '.join(f':s{s} :kind :k{s % 3} ; :value {number}.' for s in some)} }}",
+            f"DELETE {{ ?s :value ?v }} INSERT {{ ?s :value {number} }} WHERE {{ ?s :value ?v }}",
+            f"DELETE WHERE {{ :s{first} ?p ?o }}",
+            f"INSERT DATA {{ GRAPH {graph} {{ :s{first} :kind :k1 . _:b :value {number} }} }}",
+            f"CLEAR SILENT GRAPH {graph}",
+            f"DROP SILENT GRAPH {graph}",
+            f"CREATE SILENT GRAPH {graph}",
+            f"COPY SILENT GRAPH {graph} TO :g2",
+            "CLEAR DEFAULT",
+        ]
+    )
+
+
+async def check(node: ColumnNode, indexes: list[int]) -> int:
+    """How many answers came from the columns; all are those of the store as it was."""
+    from_columns = 0
+    for index in indexes:
+        for text in QUERIES:
+            where, answer = await node.query(PREFIX + text, as_of=index)
+            store = node.shard.opened().past.visible_store
+            past = await store(read_moment(str(index)), FULL_VISIBILITY, HANG_S)
+            expected = past.quads.query_text(PREFIX + text, Dataset(), base_iri=None)
+            assert sorted(answer.decode().split()) == sorted(_csv(expected).split()), (index, text)
+            from_columns += where == "columns"
+    return from_columns
+
+
+def _csv(answer: Any) -> str:
+    names = [variable.value for variable in answer.variables]
+    rows = [",".join("" if row[name] is None else row[name].value for name in names) for row in answer]
+    return "\n".join([",".join(names), *rows])
+
+
+def test_the_columns_answer_of_the_past_what_the_store_had(tmp_path: Path) -> None:
+    chosen = random.Random(7)
+
+    async def run() -> None:
+        async with open_columns(tmp_path, history={"as_of_states": 30}) as node:
+            await node.update(f"{PREFIX} INSERT DATA {{ :before :value 1 }}")
+            await node.following()
+            first = await node.update(f"{PREFIX} INSERT DATA {{ :s1 :kind :k1 ; :value 1 }}")
+            indexes = [first]
+            for number in range(40):
+                with suppress(RequestError):
+                    indexes.append(await node.update(PREFIX + update_text(number, chosen)))
+            asked = chosen.sample(range(first, indexes[-1] + 1), 8)
+            assert await check(node, asked) >= len(asked) * 3
+            # the view's process is lost; what it kept is on the disk
+            os.kill((await node.following()).pid, signal.SIGKILL)
+            await asyncio.sleep(0.5)
+            await node.following()
+            assert await check(node, asked[:3]) >= 3 * 3
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_it_says_why_a_reader_answers(tmp_path: Path, *, is_on: bool) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path, columns={"past": is_on}) as node:
+            early = await node.update(f"{PREFIX} INSERT DATA {{ :a :kind :k0 }}")
+            await node.following()
+            late = await node.update(f"{PREFIX} INSERT DATA {{ :b :kind :k0 }}")
+            await node.update(f"{PREFIX} INSERT DATA {{ :c :kind :k0 }}")
+            assert (await node.query(PREFIX + QUERIES[0]))[0] == "columns"
+            where, answer = await node.query(PREFIX + QUERIES[0], as_of=late)
+            assert answer.endswith(b"k0,2\r\n")
+            assert where == ("columns" if is_on else "reader")
+            told = await explained(node, late, FULL_VISIBILITY)
+            assert told["path"] == where
+            if not is_on:
+                assert told["reason"] == "the column view keeps no past"
+            # of the view's build there is nothing before
+            told = await explained(node, early - 1, FULL_VISIBILITY)
+            assert told["path"] == "reader"
+            assert "keeps" in told["reason"]
+            assert (await node.query(PREFIX + QUERIES[0], as_of=early - 1))[1] == b"kind,n\r\n"
+
+    asyncio.run(run())
+
+
+async def explained(node: ColumnNode, index: int, visibility: Visibility) -> dict[str, Any]:
+    reads = await node.shard.reads(visibility, read_moment(str(index)), HANG_S)
+    document: dict[str, Any] = await reads.explain_columns(node.request(PREFIX + QUERIES[0]))
+    return document
