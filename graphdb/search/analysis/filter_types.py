@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from graphdb.search.analysis import token_filters
 from graphdb.search.analysis.case import fold, java_lower, java_upper, turkish_lower
 from graphdb.search.analysis.char_filters import unescaped
+from graphdb.search.analysis.normalization import NORMALIZATIONS
 from graphdb.search.analysis.pairs import cjk_bigrams, cjk_width, common_grams
 from graphdb.search.analysis.parameters import JavaPattern, Parameters, java_replacement
 from graphdb.search.analysis.synonyms import Phrase, flat_synonyms, graph_synonyms, synonym_map
@@ -418,7 +419,12 @@ def _type_table(rules: Sequence[str]) -> dict[str, int] | None:
     return table or None
 
 
+def _normalization(change: Callable[[str], str]) -> Callable[[Parameters, FilterScope], TokenFilter]:
+    return lambda parameters, scope: TermFilter(change, normalizes=True)
+
+
 FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
+    **{name: _normalization(change) for name, change in NORMALIZATIONS.items()},
     "apostrophe": _apostrophe,
     "asciifolding": _asciifolding,
     "cjk_bigram": _cjk_bigram,

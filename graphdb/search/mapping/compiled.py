@@ -80,7 +80,7 @@ Node: TypeAlias = FieldNode | AliasNode | ObjectNode
 # `document.py` would, or nothing: arrays, objects, null, copies, and what is refused or left out is the
 # walk's.
 
-_WALKED = frozenset({"dense_vector", "geo_point", "flattened"})
+_WALKED = frozenset({"dense_vector", "geo_point", "flattened", "join"})
 _SIMPLE = frozenset({str, int, float, bool})
 
 
@@ -238,6 +238,11 @@ class _Build:
         nested = sum(isinstance(node, ObjectNode) and node.is_nested for node in self.nodes.values())
         if nested > limits.nested_fields:
             raise limits.exceeded("nested fields", limits.nested_fields)
+        joins = [path for path, spec in self.specs.items() if spec.type == "join"]
+        if len(joins) > 1:
+            raise illegal_argument(
+                f"Only one [parent-join] field can be defined per index, got [{', '.join(joins)}]"
+            )
         for path, target in self.aliases.items():
             if target in self.aliases or self.specs.get(target, _OBJECT_SPEC).type in OBJECT_TYPES:
                 raise mapper_parsing(

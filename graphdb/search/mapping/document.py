@@ -6,6 +6,7 @@ from typing import Any
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import ParsedDocument, TextTokens
 from graphdb.search.mapping.compiled import AliasNode, Compiled, FieldNode, Node, ObjectNode
+from graphdb.search.mapping.joins import join_of, parent_path
 from graphdb.search.mapping.mapping_definition import MappingLimits
 from graphdb.search.mapping.readers import points_of, text_of
 from graphdb.search.mapping.vectors import vector_of
@@ -157,6 +158,8 @@ class _Reading:
             self._points(node, value, out)
         elif type_name == "flattened":
             self._flattened(node, value, out)
+        elif type_name == "join":
+            self._join(node, value, out)
         elif type(value) is list:
             for item in flat(value):
                 self._value(node, item, out)
@@ -236,6 +239,20 @@ class _Reading:
             )
         except SearchError as error:
             raise self._field_error(node, value, error) from None
+
+    def _join(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        if value is None:
+            return
+        path = node.spec.path
+        try:
+            if path in out.terms:
+                raise illegal_argument(f"join field [{path}] takes one value")
+            name, parent = join_of(value, path, node.spec.options["relations"])
+        except SearchError as error:
+            raise self._field_error(node, value, error) from None
+        out.column("terms")[path] = [name]
+        if parent is not None:
+            out.column("terms")[parent_path(path)] = [parent]
 
     def _flattened(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
         """The leaves as keywords: all under the field, and each under the field and its key."""

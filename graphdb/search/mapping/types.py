@@ -7,6 +7,7 @@ from typing import Any
 from graphdb.search.errors import illegal_argument
 from graphdb.search.fields import Storage
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, DEFAULT_NANOS_FORMAT, date_format
+from graphdb.search.mapping.joins import relations
 from graphdb.search.mapping.vectors import DIMS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
 
 __all__ = ["FIELD_TYPES", "OBJECT_TYPES", "FieldType", "Parameter", "boolean"]
@@ -192,6 +193,7 @@ _VECTOR = {
     "similarity": Parameter(None, _one_of(*SIMILARITIES)),
     "index_options": Parameter(None, _index_options, True),
 }
+_JOIN = _ORDINALS | {"relations": Parameter({}, relations, True)}
 _FLATTENED = _COLUMN | _NULL | _LONG_TERMS | _ORDINALS | {
     "depth_limit": Parameter(20, _integer(0, 100), True),
     "index_options": Parameter("docs", _one_of("docs", "freqs")),
@@ -227,6 +229,9 @@ def _table() -> dict[str, FieldType]:
         ),
         FieldType("dense_vector", Storage.VECTORS, _VECTOR),
         FieldType("flattened", Storage.TERMS, _FLATTENED),
+        FieldType(
+            "join", Storage.TERMS, _ORDINALS | {"relations": Parameter({}, relations, True)}, ("relations",)
+        ),
         FieldType("binary", Storage.NONE, {"store": _FLAG, "doc_values": _FLAG}),
     ]
     return {

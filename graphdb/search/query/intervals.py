@@ -34,6 +34,7 @@ from graphdb.search.query.positions import (
     Term,
     has_end_after,
     has_inside,
+    smallest_windows,
     without_containing,
 )
 from graphdb.search.query.regexp import Regexp
@@ -75,7 +76,9 @@ class Together(PositionSource):
             for part in self.parts:
                 counts[part] = counts.get(part, 0) + 1
             found = [_repeated(part.spans(lists, row), times) for part, times in counts.items()]
-            every = _covering(found) if all(found) else iter(())
+            every = (
+                ((s, e, e - s - taken) for s, e, taken in smallest_windows(found)) if all(found) else iter(())
+            )
         return without_containing(list(every))
 
     def _following(self, found: list[Spans]) -> Iterator[Span]:
@@ -115,19 +118,6 @@ def _repeated(spans: Spans, times: int) -> Spans:
         return spans
     runs = (spans[place : place + times] for place in range(len(spans) - times + 1))
     return [(run[0][0], run[-1][1], run[-1][1] - run[0][0] - sum(s[1] - s[0] for s in run)) for run in runs]
-
-
-def _covering(found: list[Spans]) -> Iterator[Span]:
-    """The least intervals that hold one of each list: the one that starts first goes on."""
-    at = [0] * len(found)
-    while True:
-        current = [own[place] for own, place in zip(found, at, strict=True)]
-        first = min(range(len(current)), key=lambda number: current[number][:2])
-        start, end = current[first][0], max(span[1] for span in current)
-        yield start, end, end - start - sum(span[1] - span[0] for span in current)
-        at[first] += 1
-        if at[first] == len(found[first]):
-            return
 
 
 @dataclass(frozen=True, slots=True)

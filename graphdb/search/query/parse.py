@@ -11,6 +11,7 @@ from graphdb.search.query.full_text import PARSERS as FULL_TEXT
 from graphdb.search.query.function_score import PARSERS as FUNCTION_SCORE
 from graphdb.search.query.geo import PARSERS as GEO
 from graphdb.search.query.intervals import PARSERS as INTERVALS
+from graphdb.search.query.joins import PARSERS as JOINS
 from graphdb.search.query.knn import PARSERS as KNN
 from graphdb.search.query.more_like_this import PARSERS as MORE_LIKE_THIS
 from graphdb.search.query.multi_terms import PARSERS as MULTI_TERMS
@@ -31,6 +32,7 @@ PARSERS: dict[str, ClauseParser] = {
     **FUNCTION_SCORE,
     **GEO,
     **INTERVALS,
+    **JOINS,
     **KNN,
     **MORE_LIKE_THIS,
     **MULTI_TERMS,
@@ -40,7 +42,7 @@ PARSERS: dict[str, ClauseParser] = {
     **SPANS,
     **TERM_LEVEL,
 }
-"""By the name of a clause. Scripts, percolation and joins are not among them."""
+"""By the name of a clause. Scripts and percolation are not among them."""
 
 
 def parse_query(body: object, context: QueryContext) -> Query:

@@ -5,6 +5,7 @@ is how loose a span is: of a term 0, else what the kind of source says. What a d
 number of its positions times its logarithm, however sources are nested.
 """
 
+import itertools
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.deadline import checkpoint
+from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs
 from graphdb.search.query.dictionary_queries import DictionaryQuery, FuzzyQuery
 from graphdb.search.query.kernels import find_sorted
@@ -29,9 +31,11 @@ __all__ = [
     "Span",
     "Spans",
     "Term",
+    "check_size",
     "has_end_after",
     "has_inside",
     "queries_of",
+    "smallest_windows",
     "terms_of",
     "without_containing",
 ]
@@ -39,6 +43,7 @@ __all__ = [
 Span = tuple[int, int, int]
 Spans = list[Span]
 
+SOURCES_MAX = 1_024  # of one query
 EXPANSIONS_MAX = 1_024  # terms that one pattern may stand for
 
 
@@ -173,6 +178,34 @@ def terms_of(source: PositionSource) -> Iterator[Term | ManyTerms]:
         yield source
     for part in source.sought():
         yield from terms_of(part)
+
+
+def check_size(source: PositionSource) -> None:
+    """Errors: too_many_nested_clauses for a tree that would take long for a single document."""
+    waiting, count = [source], 0
+    while waiting:
+        count += 1
+        waiting += waiting.pop().sources()
+    if count > SOURCES_MAX:
+        raise SearchError(
+            "too_many_nested_clauses",
+            f"Query contains too many nested clauses; a query of spans or intervals may have {SOURCES_MAX}",
+        )
+
+
+def smallest_windows(found: list[Spans]) -> Iterator[tuple[int, int, int]]:
+    """(start, end, positions that are taken) of one span of each list: the one that starts first goes on."""
+    at = [0] * len(found)
+    for step in itertools.count():
+        if step % 256 == 0:
+            checkpoint()
+        current = [own[place] for own, place in zip(found, at, strict=True)]
+        first = min(range(len(current)), key=lambda number: current[number][:2])
+        end, taken = max(span[1] for span in current), sum(span[1] - span[0] for span in current)
+        yield current[first][0], end, taken
+        at[first] += 1
+        if at[first] == len(found[first]):
+            return
 
 
 def queries_of(source: PositionSource) -> list[Query]:

@@ -24,8 +24,10 @@ from graphdb.search.query.positions import (
     Span,
     Spans,
     Term,
+    check_size,
     has_end_after,
     has_inside,
+    smallest_windows,
     terms_of,
 )
 from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained
@@ -115,16 +117,9 @@ class Near(PositionSource):
 
     def _unordered(self, found: list[Spans]) -> Iterator[Span]:
         """The part whose span starts first goes on."""
-        at = [0] * len(found)
-        while True:
-            current = [own[place] for own, place in zip(found, at, strict=True)]
-            first = min(range(len(current)), key=lambda number: current[number][:2])
-            start, end = current[first][0], max(span[1] for span in current)
-            if end - start - sum(span[1] - span[0] for span in current) <= self.slop:
+        for start, end, taken in smallest_windows(found):
+            if end - start - taken <= self.slop:
                 yield start, end, end - start
-            at[first] += 1
-            if at[first] == len(found[first]):
-                return
 
     @property
     def least(self) -> int:
@@ -235,6 +230,9 @@ class SpanQuery(Query):
 
     path: str
     source: PositionSource
+
+    def __post_init__(self) -> None:
+        check_size(self.source)
 
     def scored_by(self) -> Iterable[tuple[str, str]]:
         return [(term.path, term.term) for term in self._terms()]

@@ -19,7 +19,7 @@ from serve.search.backend import SearchBackend, ShardPlace, ShardSearch
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity, NodeName
 
-__all__ = ["UNASSIGNED_REASON", "ShardCopy", "allocation_id", "copies_of", "routes", "routing_table"]
+__all__ = ["UNASSIGNED_REASON", "ShardCopy", "copies_of", "routes", "routing_table", "transport_address"]
 
 UNASSIGNED_REASON = "INDEX_CREATED"  # a replica without a node has never had one
 
@@ -34,6 +34,11 @@ class ShardCopy:
     node: NodeName | ShardPlace | None
     state: str
     reason: str | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it can be searched."""
+        return self.state == "STARTED"
 
     def routing(self) -> dict[str, Any]:
         """As the cluster's state shows it."""
@@ -189,7 +194,7 @@ def _explained(copy: ShardCopy, members: Sequence[NodeName | ShardPlace]) -> dic
         node = {
             "id": copy.node.id,
             "name": copy.node.name,
-            "transport_address": _address(copy.node),
+            "transport_address": transport_address(copy.node),
             "attributes": {},
         }
         return {
@@ -218,7 +223,8 @@ def _explained(copy: ShardCopy, members: Sequence[NodeName | ShardPlace]) -> dic
     }
 
 
-def _address(node: NodeName | ShardPlace) -> str:
+def transport_address(node: NodeName | ShardPlace) -> str:
+    """Of a Ray node its host alone."""
     return node.transport_address if isinstance(node, NodeName) else node.host
 
 
@@ -236,7 +242,7 @@ def _refusal(copy: ShardCopy, node: NodeName | ShardPlace) -> dict[str, Any]:
     return {
         "node_id": node.id,
         "node_name": node.name,
-        "transport_address": _address(node),
+        "transport_address": transport_address(node),
         "node_attributes": {},
         "node_decision": "no",
         "deciders": [{"decider": decider, "decision": "NO", "explanation": explanation}],

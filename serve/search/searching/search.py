@@ -9,7 +9,7 @@ import orjson
 
 from graphdb.access.principal import Principal
 from graphdb.search.errors import SearchError, illegal_argument, parsing
-from serve.search.administration.allocation import allocation_id
+from serve.search.administration.allocation import copies_of, transport_address
 from serve.search.frame.answer import envelope, search_error
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint, parse_json
 from serve.search.frame.parameters import Parameters
@@ -166,28 +166,23 @@ def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
         found = names_found(runner.node, exchange.get("index"), exchange.parameters)
         choice = ShardChoice.of(exchange.parameters)
         indices = {one.index.name: _filtered(one.filters) for one in found}
+        elsewhere = runner.node.shards
+        copies = {one.index.name: list(copies_of(one.index, [here], elsewhere)) for one in found}
         shards = [
-            [
-                {
-                    "state": "STARTED",
-                    "primary": True,
-                    "node": here.id,
-                    "relocating_node": None,
-                    "shard": number,
-                    "index": one.index.name,
-                    "allocation_id": {"id": allocation_id(one.index, number, here)},
-                }
-            ]
+            [copy.routing() for copy in copies[one.index.name] if copy.number == number and copy.is_active]
             for one in found
             for number in sorted(choice.of_index(one))
         ]
-        node = {
-            "name": here.name,
-            "ephemeral_id": here.id,
-            "transport_address": here.transport_address,
-            "attributes": {},
+        nodes = {
+            node.id: {
+                "name": node.name,
+                "ephemeral_id": node.id,
+                "transport_address": transport_address(node),
+                "attributes": {},
+            }
+            for node in ([here] if elsewhere is None else elsewhere.nodes())
         }
-        return {"nodes": {here.id: node}, "indices": indices, "shards": shards}
+        return {"nodes": nodes, "indices": indices, "shards": shards}
 
     return endpoint(
         "GET POST",

@@ -104,6 +104,8 @@ def test_normalizers() -> None:
     )
     assert analyzers.normalizer("plain").normalize("Straße CAFÉ") == "strasse cafe"
     assert analyzers.normalizer("lowercase").normalize("A b") == "a b"
+    german = Analyzers.of({"normalizer": {"x": {"type": "custom", "filter": ["german_normalization"]}}})
+    assert german.normalizer("x").normalize("Goethestraße") == "Gothestrasse"
     assert analyzers.analyzer("english").normalize("Foxes") == "foxes"
     with pytest.raises(SearchError, match=r"normalizer \[nope\] not found"):
         analyzers.normalizer("nope")

@@ -70,6 +70,37 @@ FILTERS: dict[str, tuple[Any, str, list[str]]] = {
         "the rain in spain falls",
         ["the_rain", "rain_in", "in_spain", "falls"],
     ),
+    "arabic_normalization": (
+        "arabic_normalization",
+        "آجن أحمد فاطمة رَوبرتـــ بنى",
+        ["اجن", "احمد", "فاطمه", "روبرت", "بني"],
+    ),
+    "german_normalization": (
+        "german_normalization",
+        "über ueber Goethe quelle neue bauen Straße aee",
+        ["uber", "uber", "Gothe", "quelle", "neue", "bauen", "Strasse", "ae"],
+    ),
+    "persian_normalization": ("persian_normalization", "های کشاندن كتابۀ هٔ", ["هاي", "كشاندن", "كتابه", "ه"]),
+    "scandinavian_folding": (
+        "scandinavian_folding",
+        "blåbærsyltetøj blaabaersyltetoej Räksmörgås aaa",
+        ["blabarsyltetoj", "blabarsyltetoj", "Raksmorgas", "aa"],
+    ),
+    "scandinavian_normalization": (
+        "scandinavian_normalization",
+        "räksmörgås raeksmoergaas AEro aaa",
+        ["ræksmørgås", "ræksmørgås", "Æro", "åa"],
+    ),
+    "serbian_normalization": (
+        "serbian_normalization",
+        "ђура džеп њушка žаба",
+        ["djura", "dzep", "njuska", "zaba"],
+    ),
+    "sorani_normalization": (
+        "sorani_normalization",
+        "\u0643\u064a \u0647\u200c\u0647 \u0631\u0631 \u06be \u0640\u0631",
+        ["\u06a9\u06cc", "\u06d5\u06d5", "\u0695\u0631", "\u0647", "\u0695"],
+    ),
     "cjk_width": ("cjk_width", "Ｔｅｓｔ１ ｼｰｻｲﾄﾞ", ["Test1", "シーサイド"]),
     "delimited_payload": ("delimited_payload", "the|0 fox|5.5 x", ["the", "fox", "x"]),
     "classic": ("classic", "I.B.M. dog's a.b.c", ["IBM", "dog", "a.b.c"]),

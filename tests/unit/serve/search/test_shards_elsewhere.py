@@ -152,6 +152,9 @@ def test_a_replica_answers_for_a_lost_node_and_both_are_made_again(port: _Port) 
         len({node for shard, _, _, node in port.copies() if shard == number}) == 2 for number in range(3)
     )
     assert port.ask("GET", "/_cluster/health")["status"] == "green"
+    shown = port.ask("GET", "/books/_search_shards")
+    assert [sorted(copy["node"] for copy in copies) for copies in shown["shards"]] == [["a", "b"]] * 3
+    assert shown["nodes"].keys() == {"a", "b"}
     port.hosts.kill_node("a")
     assert port.ask("POST", "/books/_search", SEARCHES[1]) == whole
     port.await_copies(lambda copies: [state for _, _, state, _ in copies].count("UNASSIGNED") == 3)

@@ -1,0 +1,120 @@
+"""`has_child`, `has_parent` and `parent_id` against plain Python."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphdb.search.errors import SearchError
+from tests.unit.search.results.index import Index
+
+FIELDS = {
+    "j": {"type": "join", "relations": {"film": ["review", "award"], "review": "reply"}},
+    "n": {"type": "integer"},
+}
+CHILDREN = {"review": "film", "award": "film", "reply": "review"}
+documents = st.lists(
+    st.fixed_dictionaries(
+        {
+            "j": st.one_of(
+                st.just("film"),
+                st.fixed_dictionaries(
+                    {"name": st.sampled_from(sorted(CHILDREN)), "parent": st.integers(0, 11).map(str)}
+                ),
+            ),
+            "n": st.integers(1, 4),
+        }
+    ),
+    max_size=12,
+)
+KINDS: dict[str, Callable[[list[int]], float]] = {
+    "sum": sum,
+    "max": max,
+    "min": min,
+    "avg": lambda values: sum(values) / len(values),
+}
+
+
+def name(doc: dict[str, Any]) -> str:
+    return str(doc["j"] if isinstance(doc["j"], str) else doc["j"]["name"])
+
+
+def parent(doc: dict[str, Any], docs: list[dict[str, Any]]) -> int:
+    """The number of the parent, -1 where there is none of its relation."""
+    number = -1 if isinstance(doc["j"], str) else int(doc["j"]["parent"])
+    found = 0 <= number < len(docs) and name(docs[number]) == CHILDREN[name(doc)]
+    return number if found else -1
+
+
+def scores(index: Index, query: dict[str, Any]) -> dict[int, float]:
+    return {int(hit["_id"]): hit["_score"] for hit in index.hits(query=query, size=50, _source=False)}
+
+
+def scored(least: int) -> dict[str, Any]:
+    """Matches n from a number on, and scores it."""
+    where = {"range": {"n": {"gte": least}}}
+    factor = {"field": "n"}
+    return {"function_score": {"query": where, "field_value_factor": factor, "boost_mode": "replace"}}
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents, st.sampled_from(sorted(CHILDREN)), st.integers(1, 4), st.sampled_from(sorted(KINDS)))
+def test_relations(docs: list[dict[str, Any]], kind: str, least: int, mode: str) -> None:
+    index = Index(FIELDS, docs)
+    values: dict[int, list[int]] = {}
+    for doc in docs:
+        if name(doc) == kind and doc["n"] >= least and parent(doc, docs) >= 0:
+            values.setdefault(parent(doc, docs), []).append(doc["n"])
+    body: dict[str, Any] = {"type": kind, "query": scored(least), "score_mode": mode}
+    expected = {number: pytest.approx(KINDS[mode](own)) for number, own in values.items()}
+    assert scores(index, {"has_child": body}) == expected
+    several = {"has_child": {"type": kind, "query": scored(least), "min_children": 2, "max_children": 2}}
+    assert scores(index, several) == {number: 1.0 for number, own in values.items() if len(own) == 2}
+    above = CHILDREN[kind]
+    wanted = {}
+    for number, doc in enumerate(docs):
+        up = parent(doc, docs)
+        if up >= 0 and name(docs[up]) == above and docs[up]["n"] >= least:
+            wanted[number] = float(docs[up]["n"])
+    body = {"parent_type": above, "query": scored(least), "score": True}
+    assert scores(index, {"has_parent": body}) == wanted
+    own = [number for number, doc in enumerate(docs) if name(doc) == kind and doc["j"]["parent"] == "1"]
+    assert sorted(scores(index, {"parent_id": {"type": kind, "id": "1"}})) == own
+    named = [number for number, doc in enumerate(docs) if name(doc) == kind]
+    assert sorted(scores(index, {"term": {"j": kind}})) == named
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ({"has_child": {"type": "film", "query": {"match_all": {}}}}, "doesn't hold \\[film\\] as a child"),
+        (
+            {"has_parent": {"parent_type": "x", "query": {"match_all": {}}}},
+            "hold \\[x\\] as a parent",
+        ),
+        ({"parent_id": {"type": "film", "id": 1}}, "no relation found for child \\[film\\]"),
+        ({"has_child": {"type": "award", "query": {"match_all": {}}, "max_children": 0}}, "positive"),
+        ({"has_child": {"type": "award", "query": {"match_all": {}}, "inner_hits": {}}}, "not supported"),
+    ],
+)
+def test_queries_that_are_refused(query: dict[str, Any], reason: str) -> None:
+    with pytest.raises(SearchError, match=reason):
+        Index(FIELDS, [{"j": "film"}]).ids(query=query)
+    with pytest.raises(SearchError, match="no join field"):
+        Index({"n": {"type": "integer"}}, []).ids(query={"parent_id": {"type": "award", "id": 1}})
+
+
+@pytest.mark.parametrize("value", ["x", {"name": "award"}, ["film", "film"], 1, {"name": "film", "x": 1}])
+def test_documents_that_are_refused(value: Any) -> None:
+    with pytest.raises(SearchError):
+        Index(FIELDS, [{"j": value}])
+
+
+@pytest.mark.parametrize("relations", [{"a": "a"}, {"a": "c", "b": ["c"]}, {"a": 1}, "a"])
+def test_mappings_that_are_refused(relations: Any) -> None:
+    with pytest.raises(SearchError):
+        Index({"j": {"type": "join", "relations": relations}}, [])
+    with pytest.raises(SearchError):
+        Index({"j": FIELDS["j"], "i": FIELDS["j"]}, [])
