@@ -16,12 +16,14 @@ from graphdb.search.analysis.token import (
     Tokenizer,
 )
 from graphdb.search.analysis.tokenizers import StandardTokenizer
+from graphdb.search.errors import illegal_argument
 
 __all__ = ["Analyzer", "Names", "Normalizer"]
 
 _POSITION_GAP = 100
 _REMEMBERED_MAX = 200_000  # terms of one analyzer
 _REMEMBERED_LENGTH_MAX = 64
+_MULTIPLIED_MAX = 1_000_000  # tokens of one text, where several filters make more of them
 
 
 class _TermCache(dict[str, str | None]):
@@ -102,7 +104,10 @@ class Analyzer:
         return self.with_end(text)[0]
 
     def with_end(self, text: str) -> tuple[list[Token], int]:
-        """The tokens, and the position after the last one, those that filters dropped at the end included."""
+        """The tokens, and the position after the last one, those that filters dropped at the end included.
+
+        Illegal argument where several filters together make too many tokens.
+        """
         steps = []
         for char_filter in self._char_filters:
             filtered = char_filter(text)
@@ -113,9 +118,16 @@ class Analyzer:
             for token in tokens:
                 token.start_offset, token.end_offset = offsets[token.start_offset], offsets[token.end_offset]
         dropped = 0  # positions at the end that a filter emptied
+        multiplied = 0  # filters that made more tokens: a chain of them grows without end
         for step in self._filters:
             last = tokens[-1].position if tokens else -1
+            count = len(tokens)
             tokens = _applied(step, tokens)
+            multiplied += len(tokens) > count
+            if multiplied > 1 and len(tokens) > _MULTIPLIED_MAX:
+                raise illegal_argument(
+                    f"The token filters make more than [{_MULTIPLIED_MAX}] tokens of one text"
+                )
             if not isinstance(step, StreamFilter):
                 dropped += last - (tokens[-1].position if tokens else -1)
         return tokens, (tokens[-1].position if tokens else -1) + dropped + 1

@@ -177,6 +177,11 @@ def test_keywords_are_not_stemmed() -> None:
     assert terms("running fox", filters=repeated) == ["running", "run", "fox"]
 
 
+def test_a_chain_that_multiplies_tokens_is_bounded() -> None:
+    with pytest.raises(SearchError, match=r"more than \[1000000\] tokens of one text"):
+        terms("x " * 5000, filters=["keyword_repeat"] * 100)
+
+
 def test_shingles_fill_holes() -> None:
     tokens = analyze(
         {"tokenizer": "standard", "filter": ["stop", "shingle"], "text": "fox jumps a lazy dog"}, None
