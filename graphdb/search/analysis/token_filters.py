@@ -145,12 +145,19 @@ def stop_words(names: Sequence[str] | None, default: frozenset[str] = ENGLISH) -
 Stream = Callable[[list[Token]], list[Token]]
 
 
+_GRAMS_MAX = 5_000_000  # of one text, which take about a gigabyte
+
+
 def gram_filter(low: int, high: int, edges_only: bool, preserve_original: bool) -> Stream:
-    """All of low to high characters of each token, where it stands, with its offsets."""
+    """All of low to high characters of each token, where it stands, with its offsets. The filter raises an
+    illegal argument for a text of too many.
+    """
 
     def cut(tokens: list[Token]) -> list[Token]:
-        result = []
+        result: list[Token] = []
         for token in tokens:
+            if len(result) > _GRAMS_MAX:
+                raise illegal_argument(f"The n-grams of one text are more than [{_GRAMS_MAX}]")
             term = token.term
             starts = range(1 if edges_only else len(term))
             parts = [

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graphdb.search.analysis import Analyzers, analyze
+from graphdb.search.analysis import Analyzers, analyze, token_filters
 from graphdb.search.errors import SearchError
 
 
@@ -179,7 +179,14 @@ def test_keywords_are_not_stemmed() -> None:
 
 def test_a_chain_that_multiplies_tokens_is_bounded() -> None:
     with pytest.raises(SearchError, match=r"more than \[1000000\] tokens of one text"):
-        terms("x " * 5000, filters=["keyword_repeat"] * 100)
+        terms("x", filters=["keyword_repeat"] * 100)
+
+
+def test_the_grams_of_one_text_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_filters, "_GRAMS_MAX", 20)
+    assert len(terms("a b c d", filters=["ngram"])) == 4
+    with pytest.raises(SearchError, match=r"more than \[20\]"):
+        terms("abcdefghijkl mnopqrs t", filters=["ngram"])
 
 
 def test_shingles_fill_holes() -> None:
