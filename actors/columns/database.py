@@ -90,13 +90,14 @@ class ViewFiles:
     def opened(self, connection: DuckDBPyConnection) -> "OpenView":
         """What queries share of a connection of open() or load()."""
         settings = self._settings
+        past_rows = (settings.tables_memory_mb << 20) // (_PAST_SHARE * ROW_BYTES) if settings.past else 0
         return OpenView(
             connection,
             settings.query_memory_mb,
             settings.arrays_mb << 20,
             strings_in_order=settings.strings_in_order,
             compares_dates=settings.dates_compared,
-            past_rows=(settings.tables_memory_mb << 20) // (_PAST_SHARE * ROW_BYTES),
+            past_rows=past_rows,
         )
 
     def remove(self) -> None:
