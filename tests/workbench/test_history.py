@@ -131,7 +131,8 @@ def test_a_link_to_a_query_of_the_past(museum: Service, page: Chromium, indexes:
 
 
 @pytest.mark.parametrize(
-    ("as_of", "reason"), [("yesterday", "neither a log index nor a time"), ("1999-01-01", "before")]
+    ("as_of", "reason"),
+    [("yesterday", "no state has the name"), ("last week", "is no log index"), ("1999-01-01", "before")],
 )
 def test_a_state_that_there_is_not(
     museum: Service, page: Chromium, indexes: list[int], as_of: str, reason: str
