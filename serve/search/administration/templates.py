@@ -1,6 +1,7 @@
 """Templates: what indexes get when they are made, by their names."""
 
 from collections.abc import Mapping, Sequence
+from secrets import token_hex
 from typing import Any
 
 from graphdb.config import Settings
@@ -89,14 +90,17 @@ async def _delete_components(exchange: Exchange) -> dict[str, Any]:
 
 
 async def _simulate_index(exchange: Exchange) -> dict[str, Any]:
-    """What an index of this name would get; with a body, if that were a template too."""
+    """What an index of this name would get; with a body, if that were a template too. One without patterns is
+    for no index.
+    """
     body, state = await exchange.json(), exchange.node.catalog.state
-    if body is not None:
-        state = index_template(state, PutIndexTemplate(_SIMULATED, body))
-    name = template_for(state, exchange["name"])
-    if name is None:
+    if body is not None and "index_patterns" in body:
+        name = f"simulate_index_template_{token_hex(11)}"
+        state = index_template(state, PutIndexTemplate(name, body))
+    fitting = template_for(state, exchange["name"])
+    if fitting is None:
         return {"template": None, "overlapping": []}
-    return _simulated(state, name, [exchange["name"]])
+    return _simulated(state, fitting, [exchange["name"]])
 
 
 async def _simulate(exchange: Exchange) -> dict[str, Any]:
