@@ -12,7 +12,7 @@ import numpy as np
 
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.leaf_reader import Bools, Leaf
+from graphdb.search.leaf_reader import Bools, Floats, Leaf
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
 from graphdb.search.query.dictionary_queries import (
     FuzzyQuery,
@@ -27,6 +27,8 @@ from graphdb.search.query.full_text import places_of
 from graphdb.search.query.positions import (
     AnyOf,
     ManyTerms,
+    OfPart,
+    OfParts,
     PositionLists,
     PositionSource,
     Span,
@@ -51,21 +53,14 @@ _RULES_MAX = 1_024
 
 
 @dataclass(frozen=True, slots=True)
-class Together(PositionSource):
+class Together(OfParts):
     """An interval of each part: one after the other (ordered; adjacent: without gaps), or in any order.
 
     Equal parts that are not ordered stand at different places.
     """
 
-    parts: tuple[PositionSource, ...]
     ordered: bool
     adjacent: bool = False
-
-    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        mask = np.ones(leaf.segment.size, np.bool_)
-        for part in self.parts:
-            mask &= part.mask(leaf, searcher)
-        return mask
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         if self.ordered:
@@ -100,13 +95,6 @@ class Together(PositionSource):
             if met:
                 yield start, last, last - start - taken
 
-    @property
-    def least(self) -> int:
-        return sum(part.least for part in self.parts)
-
-    def sources(self) -> tuple[PositionSource, ...]:
-        return self.parts
-
     def text(self) -> str:
         name = "BLOCK" if self.adjacent else "ORDERED" if self.ordered else "UNORDERED"
         return f"{name}({','.join(part.text() for part in self.parts)})"
@@ -121,38 +109,23 @@ def _repeated(spans: Spans, times: int) -> Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class MaxGaps(PositionSource):
+class MaxGaps(OfPart):
     """The intervals with at most so many gaps."""
 
-    part: PositionSource
     gaps: int
-
-    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        return self.part.mask(leaf, searcher)
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         return [span for span in self.part.spans(lists, row) if span[2] <= self.gaps]
-
-    @property
-    def least(self) -> int:
-        return self.part.least
-
-    def sources(self) -> tuple[PositionSource, ...]:
-        return (self.part,)
 
     def text(self) -> str:
         return f"MAXGAPS/{self.gaps}({self.part.text()})"
 
 
 @dataclass(frozen=True, slots=True)
-class Extended(PositionSource):
+class Extended(OfPart):
     """Intervals that begin so many positions before: where words were left out of a text."""
 
-    part: PositionSource
     before: int
-
-    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        return self.part.mask(leaf, searcher)
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         found = ((max(0, start - self.before), end, gaps) for start, end, gaps in self.part.spans(lists, row))
@@ -161,9 +134,6 @@ class Extended(PositionSource):
     @property
     def least(self) -> int:
         return self.part.least + self.before
-
-    def sources(self) -> tuple[PositionSource, ...]:
-        return (self.part,)
 
     def text(self) -> str:
         return f"EXTEND({self.part.text()},{self.before},0)"
@@ -208,10 +178,9 @@ _FILTERS: dict[str, tuple[Test, bool]] = {  # and whether those that relate are 
 
 
 @dataclass(frozen=True, slots=True)
-class Filtered(PositionSource):
+class Filtered(OfPart):
     """The intervals of a source that stand to those of another as a filter says."""
 
-    part: PositionSource
     other: PositionSource
     relation: str
 
@@ -224,10 +193,6 @@ class Filtered(PositionSource):
         found = self.part.spans(lists, row)
         related = test(found, self.other.spans(lists, row))
         return [span for span, is_related in zip(found, related, strict=True) if is_related == kept]
-
-    @property
-    def least(self) -> int:
-        return self.part.least
 
     def sources(self) -> tuple[PositionSource, ...]:
         return self.part, self.other
@@ -243,20 +208,11 @@ class Filtered(PositionSource):
 
 
 @dataclass(frozen=True, slots=True)
-class _Lengths(PositionSource):
+class _Lengths(OfPart):
     """The same intervals with their lengths as slack."""
-
-    part: PositionSource
-
-    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        return self.part.mask(leaf, searcher)
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         return [(start, end, end - start) for start, end, _ in self.part.spans(lists, row)]
-
-    @property
-    def least(self) -> int:
-        return self.part.least
 
     def text(self) -> str:
         return self.part.text()
@@ -271,17 +227,22 @@ class IntervalsQuery(Query):
     path: str
     source: PositionSource
 
-    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        freqs = frequencies(_Lengths(self.source), leaf, searcher, self.source.least)
+    def _frequencies(self, leaf: Leaf, searcher: Searcher) -> Floats:
+        return frequencies(_Lengths(self.source), leaf, searcher, self.source.least)
+
+    def _scored(self, freqs: Floats, boost: float) -> Matches:
         one = np.float32(1)
         return Matches(freqs > 0, np.float32(boost * self.boost) * (one - one / (one + freqs)))
 
+    def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        return self._scored(self._frequencies(leaf, searcher), boost)
+
     def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
-        found = self.matches(leaf, searcher, boost)
+        freqs = self._frequencies(leaf, searcher)
+        found = self._scored(freqs, boost)
         if not found.mask[doc]:
             return no_match("no matching intervals")
-        value, weight = float(found.dense()[doc]), boost * self.boost
-        freq = float(frequencies(_Lengths(self.source), leaf, searcher, self.source.least)[doc])
+        value, weight, freq = float(found.dense()[doc]), boost * self.boost, float(freqs[doc])
         parts = [
             explained(weight, "w, weight of this function"),
             explained(1.0, "k, pivot feature value that would give a score contribution equal to w/2"),

@@ -26,6 +26,8 @@ from graphdb.search.query.tree import Query
 __all__ = [
     "AnyOf",
     "ManyTerms",
+    "OfPart",
+    "OfParts",
     "PositionLists",
     "PositionSource",
     "Span",
@@ -107,6 +109,43 @@ class PositionSource(ABC):
     @abstractmethod
     def text(self) -> str:
         """As Lucene prints it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfPart(PositionSource):
+    """One whose spans are some of those of a part, or are made of them."""
+
+    part: PositionSource
+
+    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        return self.part.mask(leaf, searcher)
+
+    @property
+    def least(self) -> int:
+        return self.part.least
+
+    def sources(self) -> tuple[PositionSource, ...]:
+        return (self.part,)
+
+
+@dataclass(frozen=True, slots=True)
+class OfParts(PositionSource):
+    """One whose spans are made of one span of each part."""
+
+    parts: tuple[PositionSource, ...]
+
+    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
+        mask = np.ones(leaf.segment.size, np.bool_)
+        for part in self.parts:
+            mask &= part.mask(leaf, searcher)
+        return mask
+
+    @property
+    def least(self) -> int:
+        return sum(part.least for part in self.parts)
+
+    def sources(self) -> tuple[PositionSource, ...]:
+        return self.parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.positions import (
     AnyOf,
     ManyTerms,
+    OfPart,
+    OfParts,
     PositionLists,
     PositionSource,
     Span,
@@ -75,20 +77,13 @@ class Gap(PositionSource):
 
 
 @dataclass(frozen=True, slots=True)
-class Near(PositionSource):
+class Near(OfParts):
     """One span of each part, at most slop positions apart in all. slack: if ordered the positions between
     them, else the length.
     """
 
-    parts: tuple[PositionSource, ...]
     slop: int
     in_order: bool
-
-    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        mask = np.ones(leaf.segment.size, np.bool_)
-        for part in self.parts:
-            mask &= part.mask(leaf, searcher)
-        return mask
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         found = [part.spans(lists, row) for part in self.parts]
@@ -121,63 +116,37 @@ class Near(PositionSource):
             if end - start - taken <= self.slop:
                 yield start, end, end - start
 
-    @property
-    def least(self) -> int:
-        return sum(part.least for part in self.parts)
-
-    def sources(self) -> tuple[PositionSource, ...]:
-        return self.parts
-
     def text(self) -> str:
         inner = ", ".join(part.text() for part in self.parts)
         return f"spanNear([{inner}], {self.slop}, {str(self.in_order).lower()})"
 
 
 @dataclass(frozen=True, slots=True)
-class First(PositionSource):
+class First(OfPart):
     """The spans that end at a position or before."""
 
-    part: PositionSource
     end: int
-
-    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        return self.part.mask(leaf, searcher)
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         return [span for span in self.part.spans(lists, row) if span[1] <= self.end]
-
-    @property
-    def least(self) -> int:
-        return self.part.least
-
-    def sources(self) -> tuple[PositionSource, ...]:
-        return (self.part,)
 
     def text(self) -> str:
         return f"spanFirst({self.part.text()}, {self.end})"
 
 
 @dataclass(frozen=True, slots=True)
-class Not(PositionSource):
+class Not(OfPart):
     """The spans of one source that are not near to a span of the other: not within so many positions."""
 
-    part: PositionSource
     exclude: PositionSource
     before: int = 0
     after: int = 0
-
-    def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        return self.part.mask(leaf, searcher)
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         found = self.part.spans(lists, row)
         reaches = ((end + self.after, start - self.before) for start, end, _ in found)
         near = has_end_after(self.exclude.spans(lists, row), reaches)
         return [span for span, excluded in zip(found, near, strict=True) if not excluded]
-
-    @property
-    def least(self) -> int:
-        return self.part.least
 
     def sources(self) -> tuple[PositionSource, ...]:
         return self.part, self.exclude
