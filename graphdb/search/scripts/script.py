@@ -33,6 +33,7 @@ __all__ = [
     "LeafScript",
     "Purpose",
     "Script",
+    "check_stored",
     "parse_script",
 ]
 
@@ -127,6 +128,18 @@ def parse_script(body: Any, purpose: Purpose) -> "Script":
     made = Script(source, str(lang), dict(params), purpose)
     made.check()
     return made
+
+
+def check_stored(source: str, lang: str) -> None:
+    """Raises SearchError where a script compiles for no purpose."""
+    for purpose in (SCORE, UPDATE):
+        try:
+            Script(source, lang, {}, purpose).check()
+        except SearchError:
+            continue
+        return
+    every = SCORE.names | UPDATE.names
+    Script(source, lang, {}, Purpose("any", every, SCORE.functions)).check()
 
 
 @dataclass(frozen=True, slots=True)
