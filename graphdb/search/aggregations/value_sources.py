@@ -259,6 +259,18 @@ class Source:
                 raise illegal_argument(f"[missing] [{str(given)[:100]}] is out of range for [{shown.type}]")
         return Source(spec, Display.of(shown, shape, zone), missing)
 
+    def head(self, value: Any) -> dict[str, Any]:
+        """How a bucket shows its key: `key`, and `key_as_string` where that is another."""
+        shown, text = {"key": self.display.key(value)}, self.display.key_text(value)
+        return shown if text is None else {**shown, "key_as_string": text}
+
+    def shown(self, value: Any) -> Any:
+        """A value as one member of a list: as its text where it has one."""
+        if self.spec is not None and self.spec.type == "boolean":
+            return bool(value)
+        text = self.display.key_text(value)
+        return self.display.key(value) if text is None else text
+
     def numbers(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
         """(rows, values): the numbers of these documents, those of `missing` among them, to compute with."""
         rows, data = self._numbers(scope, docs)
