@@ -224,8 +224,8 @@ def _measured(
 
 
 def _explained(service: httpx.Client, query: AskedQuery) -> tuple[str, str]:
-    """Who answers it, and why not the columns. What an evaluation by a reader would find is not waited for."""
-    asked = {"query": query.text, "explain": "true", "timeout": _EXPLAIN_S}
+    """Who answers it, and why not the columns. What a reader would find is not waited for."""
+    asked = {"query": query.text, "explain": "true", "timeout": str(_EXPLAIN_S)}
     told = service.get("/sparql", params=asked).json()
     columns = told["columns"] or {}
     return told["classification"]["evaluated"], columns.get("reason") or ""
