@@ -5,6 +5,7 @@ import gzip
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -59,9 +60,11 @@ class RunningService:
 
 @contextmanager
 def work_dir() -> Iterator[Path]:
-    """A directory for one benchmark, removed at the end."""
+    """A directory for one benchmark, removed at the end, and when the process is told to end too."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until it would be removed
     directory = Path(tempfile.mkdtemp(prefix="graphdb-benchmark-"))
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)

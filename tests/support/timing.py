@@ -10,7 +10,7 @@ from types import TracebackType
 
 __all__ = ["HANG_S", "Stopwatch", "quick_enough"]
 
-HANG_S = 60.0
+HANG_S = 120.0
 _TRIES = 5
 
 

@@ -196,6 +196,13 @@ class Scope:
         """Which of all documents are not deleted."""
         return np.concatenate([np.zeros(0, np.bool_), *(leaf.live for leaf in self.columns.leaves)])
 
+    def shown(self) -> Longs:
+        """All documents that the request's names show, whatever the query."""
+        mask = self.live() & self.columns.at_path(None)
+        if self.visible is not None:
+            mask &= self.matching(self.visible)
+        return np.flatnonzero(mask)
+
     def count_buckets(self, made: int) -> None:
         """Note that so many buckets go into the answer; too many in all are refused."""
         self.buckets += made

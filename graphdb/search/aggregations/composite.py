@@ -22,7 +22,14 @@ from graphdb.search.aggregations.geo_grids import tile_name, tile_number, tile_z
 from graphdb.search.aggregations.histogram import Steps, interval_rounding
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.rounding import Rounding
-from graphdb.search.aggregations.terms_aggregation import ByCount, ByKey, Order, parse_order, sorted_cells
+from graphdb.search.aggregations.terms_aggregation import (
+    ByCount,
+    ByKey,
+    Order,
+    first_cells,
+    parse_order,
+    sorted_cells,
+)
 from graphdb.search.aggregations.value_sources import (
     COMPARABLE,
     NUMERIC,
@@ -30,13 +37,13 @@ from graphdb.search.aggregations.value_sources import (
     Source,
     TermVocabulary,
     Vocabulary,
-    number_text,
 )
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Bools, Longs
 from graphdb.search.mapping.dates import DateFormat
 from graphdb.search.mapping.value_formats import term_of
+from graphdb.search.number_text import number_text
 
 __all__ = [
     "Composite",
@@ -131,11 +138,7 @@ class CompositeSource:
 
     def term(self, place: int, vocabulary: Vocabulary) -> Any:
         """The same in a list of terms: several may be shown as one text."""
-        stored = vocabulary.value(abs(place) // 2)
-        if self.source.spec is not None and self.source.spec.type == "boolean":
-            return bool(stored)
-        text = self.source.display.key_text(stored)
-        return self.source.display.key(stored) if text is None else text
+        return self.source.shown(vocabulary.value(abs(place) // 2))
 
     def _formatted(self, stored: Any) -> Any:
         """Errors: illegal_argument_exception where the text means another instant: as `after` it would lead
@@ -383,11 +386,7 @@ class MultiTerms(Aggregation):
         cells, combinations = _over_shards(scope, own_cells(rows, found.members, found.numbers), found.places)
         cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
         in_order = sorted_cells(scope, self.common, cells, self.order, lambda numbers: numbers.astype(float))
-        owners, counts = cells.owners[in_order], cells.counts[in_order]
-        ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
-        shown = cells.picked(in_order[ranks < self.size])
-        scope.count_buckets(len(shown))
-        other = np.bincount(owners[ranks >= self.size], counts[ranks >= self.size], rows.count)
+        shown, others = first_cells(scope, cells, in_order, self.size, rows.count)
 
         def head(number: int) -> Answer:
             places = zip(self.sources, keys, combinations[number].tolist(), strict=True)
@@ -397,8 +396,8 @@ class MultiTerms(Aggregation):
 
         lists = bucket_lists(scope, self.common, shown, rows.count, head)
         return [
-            {"doc_count_error_upper_bound": 0, "sum_other_doc_count": int(rest), "buckets": buckets}
-            for rest, buckets in zip(other.tolist(), lists, strict=True)
+            {"doc_count_error_upper_bound": 0, "sum_other_doc_count": rest, "buckets": buckets}
+            for rest, buckets in zip(others, lists, strict=True)
         ]
 
 

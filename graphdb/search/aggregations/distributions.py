@@ -511,22 +511,14 @@ class TopMetrics(Aggregation):
         return [{"top": [self._shown(*each) for each in best]} for best in self._best(scope, rows)]
 
     def _shown(self, by: Any, values: Sequence[Any]) -> Answer:
-        shown = by if self.by is None else self._value(self.by, by)
+        shown = by if self.by is None else self.by.shown(by)
         metrics = zip(self.metrics.items(), values, strict=True)
         return {
             "sort": [shown],
             "metrics": {
-                name: None if value is None else self._value(source, value)
-                for (name, source), value in metrics
+                name: None if value is None else source.shown(value) for (name, source), value in metrics
             },
         }
-
-    @staticmethod
-    def _value(source: Source, value: Any) -> Any:
-        if source.spec is not None and source.spec.type == "boolean":
-            return bool(value)
-        text = source.display.key_text(value)
-        return source.display.key(value) if text is None else text
 
 
 def parse_top_metrics(definition: Definition) -> Aggregation:

@@ -78,10 +78,7 @@ class Global(SingleBucket):
         return "global"
 
     def narrowed(self, scope: Scope, rows: Rows) -> Rows:
-        mask = scope.live() & scope.columns.at_path(None)
-        if scope.visible is not None:
-            mask &= scope.matching(scope.visible)
-        docs = np.flatnonzero(mask)
+        docs = scope.shown()
         return Rows(docs, np.zeros(len(docs), np.int64), rows.count)
 
 

@@ -16,7 +16,7 @@ from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.value_sources import json_number
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 
-__all__ = ["PIPELINES", "value_at"]
+__all__ = ["PIPELINES", "gaps_as_zeros", "in_bucket", "value_at"]
 
 Meta = Mapping[str, Any] | None
 WINDOW_MAX = 100_000  # buckets
@@ -166,27 +166,45 @@ def round_half_up(number: float) -> int:
 
 
 @dataclass(frozen=True)
-class Normalize(Pipeline):
-    """The values of all buckets, put in relation to one another."""
+class InBuckets(Pipeline):
+    """Works among the buckets that it stands in. zeros: in the place of gaps."""
 
     name: str
     meta: Meta
-    path: str
-    method: str
-    zeros: bool = False  # in the place of gaps
+    zeros: bool
 
     def beside(self, answers: Answer) -> None:
-        """Nothing: it works among buckets."""
+        """Nothing."""
+
+
+@dataclass(frozen=True)
+class OfValues(InBuckets):
+    """Adds a value to buckets, by what stands at a path in each."""
+
+    path: str
+
+    def _values(self, buckets: list[Answer]) -> list[float | None]:
+        """None for a gap."""
+        return [in_bucket(bucket, self.path, self.zeros) for bucket in buckets]
+
+    def _put(self, bucket: Answer, value: float | str | None) -> None:
+        bucket[self.name] = {"value": value} if self.meta is None else {"meta": self.meta, "value": value}
+
+
+@dataclass(frozen=True)
+class Normalize(OfValues):
+    """The values of all buckets, put in relation to one another."""
+
+    method: str
 
     def among(self, buckets: list[Answer]) -> list[Answer]:
-        found = [in_bucket(bucket, self.path, self.zeros) for bucket in buckets]
+        found = self._values(buckets)
         values = [value for value in found if value is not None]
         if values:
             scaled = iter(_NORMALIZED[self.method](values))
             for bucket, value in zip(buckets, found, strict=True):
                 if value is not None:
-                    shown = {"value": json_number(next(scaled))}
-                    bucket[self.name] = shown if self.meta is None else {"meta": self.meta, **shown}
+                    self._put(bucket, json_number(next(scaled)))
         return buckets
 
 
@@ -227,22 +245,15 @@ _NORMALIZED: dict[str, Callable[[list[float]], list[float]]] = {
 
 
 @dataclass(frozen=True)
-class MovingFunction(Pipeline):
+class MovingFunction(OfValues):
     """A function of the values in the buckets before each; shift 1 lets its own value in."""
 
-    name: str
-    meta: Meta
-    path: str
     function: Callable[[list[float]], float | None]
     window: int
     shift: int
-    zeros: bool = False  # in the place of gaps
-
-    def beside(self, answers: Answer) -> None:
-        """Nothing: it works among buckets."""
 
     def among(self, buckets: list[Answer]) -> list[Answer]:
-        found = [in_bucket(bucket, self.path, self.zeros) for bucket in buckets]
+        found = self._values(buckets)
         values = [value for value in found if value is not None]
         place = 0
         for bucket, value in zip(buckets, found, strict=True):
@@ -250,33 +261,24 @@ class MovingFunction(Pipeline):
                 continue
             first, end = place - self.window + self.shift, place + self.shift
             result = self.function(values[max(0, first) : max(0, end)])
-            shown = {"value": None if result is None or math.isnan(result) else result}
-            bucket[self.name] = shown if self.meta is None else {"meta": self.meta, **shown}
+            self._put(bucket, None if result is None or math.isnan(result) else result)
             place += 1
         return buckets
 
 
 @dataclass(frozen=True)
-class Running(Pipeline):
+class Running(OfValues):
     """cumulative_sum, or the difference to the bucket before (derivative)."""
 
-    name: str
-    meta: Meta
-    path: str
     difference: bool
-    zeros: bool = False  # in the place of gaps
 
     @property
     def typed(self) -> str:
         return "derivative" if self.difference else "simple_value"
 
-    def beside(self, answers: Answer) -> None:
-        """Nothing: it works among buckets."""
-
     def among(self, buckets: list[Answer]) -> list[Answer]:
         total, before = 0.0, None
-        for bucket in buckets:
-            value = in_bucket(bucket, self.path, self.zeros)
+        for bucket, value in zip(buckets, self._values(buckets), strict=True):
             if not self.difference:
                 total += value or 0.0
                 self._put(bucket, total)
@@ -285,45 +287,28 @@ class Running(Pipeline):
             before = before if value is None else value
         return buckets
 
-    def _put(self, bucket: Answer, value: float) -> None:
-        bucket[self.name] = {"value": value} if self.meta is None else {"meta": self.meta, "value": value}
-
 
 @dataclass(frozen=True)
-class SerialDiff(Pipeline):
+class SerialDiff(OfValues):
     """The difference to the bucket that stands lag buckets before; nothing where one of the two is a gap."""
 
-    name: str
-    meta: Meta
-    path: str
     lag: int
-    zeros: bool = False  # in the place of gaps
-
-    def beside(self, answers: Answer) -> None:
-        """Nothing: it works among buckets."""
 
     def among(self, buckets: list[Answer]) -> list[Answer]:
-        values = [in_bucket(bucket, self.path, self.zeros) for bucket in buckets]
+        values = self._values(buckets)
         for bucket, value, before in zip(buckets[self.lag :], values[self.lag :], values, strict=False):
             if value is not None and before is not None:
-                found = {"value": float(value - before)}
-                bucket[self.name] = found if self.meta is None else {"meta": self.meta, **found}
+                self._put(bucket, float(value - before))
         return buckets
 
 
 @dataclass(frozen=True)
-class BucketSort(Pipeline):
+class BucketSort(InBuckets):
     """Another order, and only some of the buckets."""
 
-    name: str
-    meta: Meta
     keys: tuple[tuple[str, bool], ...]  # path, descending
     start: int
     size: int | None
-    zeros: bool = False  # in the place of gaps
-
-    def beside(self, answers: Answer) -> None:
-        """Nothing: it works among buckets."""
 
     def among(self, buckets: list[Answer]) -> list[Answer]:
         for path, descending in reversed(self.keys):
@@ -340,13 +325,14 @@ class BucketSort(Pipeline):
 def _path(options: Options) -> tuple[str, bool]:
     """(`buckets_path`, whether gaps are 0)."""
     path = required(options.text("buckets_path"), "buckets_path")
-    zeros = _zeros(options)
+    zeros = gaps_as_zeros(options)
     options.ignore("format", "unit")
     options.done()
     return path, zeros
 
 
-def _zeros(options: Options) -> bool:
+def gaps_as_zeros(options: Options) -> bool:
+    """What `gap_policy` says."""
     policy = options.text("gap_policy", "skip")
     if policy not in ("skip", "insert_zeros", "keep_values"):
         known = "accepted values: [insert_zeros, skip]"
@@ -367,7 +353,7 @@ def _sibling(
 def _running(difference: bool) -> Callable[[str, Meta, Options], Pipeline]:
     def made(name: str, meta: Meta, options: Options) -> Pipeline:
         path, zeros = _path(options)
-        return Running(name, meta, path, difference, zeros)
+        return Running(name, meta, zeros, path, difference)
 
     return made
 
@@ -379,7 +365,7 @@ def _serial_diff(name: str, meta: Meta, options: Options) -> Pipeline:
             f"Lag must be a positive, non-zero integer.  Value supplied was[{lag}] for [{name}]."
         )
     path, zeros = _path(options)
-    return SerialDiff(name, meta, path, lag, zeros)
+    return SerialDiff(name, meta, zeros, path, lag)
 
 
 def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
@@ -392,13 +378,13 @@ def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
         ((path, how),) = entry.items()
         keys.append((path, (how.get("order") if isinstance(how, Mapping) else how) == "desc"))
     start, size = options.integer("from", 0, 0), options.integer("size", -1)
-    zeros = _zeros(options)
+    zeros = gaps_as_zeros(options)
     options.done()
     if not keys and size < 0 and not start:
         raise illegal_request(
             f"[{name}] is configured to perform nothing. Please set either of [sort, size, from]"
         )
-    return BucketSort(name, meta, tuple(keys), start, None if size < 0 else size, zeros)
+    return BucketSort(name, meta, zeros, tuple(keys), start, None if size < 0 else size)
 
 
 def _extended(name: str, meta: Meta, options: Options) -> Pipeline:
@@ -430,7 +416,7 @@ def _normalize(name: str, meta: Meta, options: Options) -> Pipeline:
         known = ", ".join(sorted(_NORMALIZED))
         raise illegal_argument(f"invalid method [{method[:100]}], expected one of [{known}]")
     path, zeros = _path(options)
-    return Normalize(name, meta, path, method, zeros)
+    return Normalize(name, meta, zeros, path, method)
 
 
 def _moving(name: str, meta: Meta, options: Options) -> Pipeline:
@@ -442,7 +428,7 @@ def _moving(name: str, meta: Meta, options: Options) -> Pipeline:
         raise illegal_argument(f"[window] must be a positive, non-zero integer in [{name}]")
     if not isinstance(source, str):
         raise illegal_request("Required one of fields [script], but none were specified. ")
-    return MovingFunction(name, meta, path, moving_function(source), window, shift, zeros)
+    return MovingFunction(name, meta, zeros, path, moving_function(source), window, shift)
 
 
 PIPELINES: dict[str, Callable[[str, Meta, Options], Pipeline]] = {

@@ -20,7 +20,6 @@ class Sampler(SingleBucket):
     without one have the same value.
     """
 
-    kind: str
     size: int
     source: Source | None = None
     each: int = 1
@@ -85,7 +84,7 @@ def parse_sampler(definition: Definition) -> Aggregation:
         source = Source.parse(definition, COMPARABLE)
         options.ignore("execution_hint")
     options.done()
-    return Sampler(definition.common, kind, size, source, each)
+    return Sampler(definition.common, size, source, each)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from graphdb.search.aggregations.aggregation import (
 from graphdb.search.aggregations.columns import spread
 from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.terms_aggregation import Choice
-from graphdb.search.aggregations.value_sources import COMPARABLE, Display, Source, Vocabulary
+from graphdb.search.aggregations.value_sources import COMPARABLE, Display, Source
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Bools, Doubles, Longs
@@ -63,11 +63,8 @@ class _Table:
         return np.asarray(self.n11 / inside < self.n10 / outside)
 
 
-@dataclass(frozen=True, slots=True)
-class Heuristic:
-    """score gives a number for each term; of those of 0 and less there are no buckets."""
-
-    score: Callable[[Counts], Doubles]
+# A number for each term; of those of 0 and less there are no buckets.
+Heuristic = Callable[[Counts], Doubles]
 
 
 def _jlh(counts: Counts) -> Doubles:
@@ -81,7 +78,7 @@ def _percentage(counts: Counts) -> Doubles:
     return np.where(counts.background > 0, counts.inside / np.maximum(counts.background, 1), 0.0)
 
 
-def _chi_square(negatives: bool, is_superset: bool) -> Callable[[Counts], Doubles]:
+def _chi_square(negatives: bool, is_superset: bool) -> Heuristic:
     def score(counts: Counts) -> Doubles:
         table = _Table.of(counts, is_superset)
         n11, n10, n01, n00 = table.n11, table.n10, table.n01, table.n00
@@ -93,7 +90,7 @@ def _chi_square(negatives: bool, is_superset: bool) -> Callable[[Counts], Double
     return score
 
 
-def _mutual_information(negatives: bool, is_superset: bool) -> Callable[[Counts], Doubles]:
+def _mutual_information(negatives: bool, is_superset: bool) -> Heuristic:
     def score(counts: Counts) -> Doubles:
         table = _Table.of(counts, is_superset)
         total = table.n11 + table.n10 + table.n01 + table.n00
@@ -111,7 +108,7 @@ def _mutual_information(negatives: bool, is_superset: bool) -> Callable[[Counts]
     return score
 
 
-def _google_distance(is_superset: bool) -> Callable[[Counts], Doubles]:
+def _google_distance(is_superset: bool) -> Heuristic:
     def score(counts: Counts) -> Doubles:
         both, inside = counts.inside, counts.inside_all
         term = counts.background if is_superset else counts.background + counts.inside
@@ -130,7 +127,7 @@ def _heuristic(options: Options) -> Heuristic:
     if len(named) > 1:
         raise illegal_request("Only one significance heuristic may be given")
     if not named:
-        return Heuristic(_jlh)
+        return _jlh
     (name,) = named
     if name not in _HEURISTICS:
         known = ", ".join(_HEURISTICS)
@@ -138,14 +135,14 @@ def _heuristic(options: Options) -> Heuristic:
     inner = Options(name, options.take(name, {}))
     made = _HEURISTICS[name](inner)
     inner.done()
-    return Heuristic(made)
+    return made
 
 
 def _superset(inner: Options) -> bool:
     return inner.flag("background_is_superset", True)
 
 
-_HEURISTICS: dict[str, Callable[[Options], Callable[[Counts], Doubles]]] = {
+_HEURISTICS: dict[str, Callable[[Options], Heuristic]] = {
     "jlh": lambda _: _jlh,
     "percentage": lambda _: _percentage,
     "chi_square": lambda inner: _chi_square(inner.flag("include_negatives"), _superset(inner)),
@@ -160,7 +157,6 @@ _HEURISTICS: dict[str, Callable[[Options], Callable[[Counts], Doubles]]] = {
 class SignificantTerms(Aggregation):
     """Counts are exact. background None: all documents that the request's names show."""
 
-    kind: str
     source: Source
     size: int
     min_doc_count: int
@@ -175,13 +171,12 @@ class SignificantTerms(Aggregation):
         return "siglterms" if self.source.spec.storage is Storage.INTS else "sigsterms"
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
-        around = self._background(scope)
+        around = scope.shown()
+        if self.background is not None:
+            around = around[scope.matching(self.background)[around]]
         docs = np.union1d(around, rows.docs)
         members, numbers, vocabulary = self.source.keyed(scope, docs)
-        allowed = self.choice.mask(vocabulary)
-        if allowed is not None:
-            kept = allowed[numbers]
-            members, numbers = members[kept], numbers[kept]
+        members, numbers = self.choice.kept(members, numbers, vocabulary)
         starts = np.searchsorted(members, np.arange(len(docs) + 1))
         own, at = spread(starts, np.searchsorted(docs, rows.docs))
         cells = cells_of(scope, rows, own, numbers[at])
@@ -193,14 +188,15 @@ class SignificantTerms(Aggregation):
         whole = int(scope.total(behind.sizes())[0])
         sizes = scope.total(rows.sizes())
         scores = self._scores(cells.counts, sizes[cells.owners], frequency[cells.keys], whole)
-        cells = cells.picked(np.flatnonzero((scores > 0) & (cells.counts >= self.min_doc_count)))
-        scores = self._scores(cells.counts, sizes[cells.owners], frequency[cells.keys], whole)
+        chosen = np.flatnonzero((scores > 0) & (cells.counts >= self.min_doc_count))
+        cells, scores = cells.picked(chosen), scores[chosen]
         order = np.lexsort((cells.keys, -scores, cells.owners))
         cells, scores = cells.picked(order), scores[order]
         shown = np.flatnonzero(cells.ranks() < self.size)
         cells, scores = cells.picked(shown), scores[shown]
         scope.count_buckets(len(cells))
-        lists = bucket_lists(scope, self.common, cells, rows.count, lambda key: self._head(vocabulary, key))
+        head = lambda number: self.source.head(vocabulary.value(number))  # noqa: E731 handed on
+        lists = bucket_lists(scope, self.common, cells, rows.count, head)
         places = iter(zip(scores.tolist(), frequency[cells.keys].tolist(), strict=True))
         for bucket in (bucket for buckets in lists for bucket in buckets):
             bucket["score"], bucket["bg_count"] = next(places)
@@ -214,20 +210,7 @@ class SignificantTerms(Aggregation):
             inside.astype(np.float64), inside_all.astype(np.float64), background.astype(np.float64), whole
         )
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.nan_to_num(self.heuristic.score(counts), nan=-math.inf)
-
-    def _background(self, scope: Scope) -> Longs:
-        mask = scope.live() & scope.columns.at_path(None)
-        for query in (scope.visible, self.background):
-            if query is not None:
-                mask &= scope.matching(query)
-        return np.flatnonzero(mask)
-
-    def _head(self, vocabulary: Vocabulary, number: int) -> Answer:
-        value = vocabulary.value(number)
-        head = {"key": self.source.display.key(value)}
-        text = self.source.display.key_text(value)
-        return head if text is None else {**head, "key_as_string": text}
+            return np.nan_to_num(self.heuristic(counts), nan=-math.inf)
 
 
 def parse_significant_terms(definition: Definition) -> Aggregation:
@@ -245,7 +228,7 @@ def parse_significant_terms(definition: Definition) -> Aggregation:
     background = None if given is None else parse_query(given, definition.context)
     options.ignore("shard_size", "shard_min_doc_count", "execution_hint")
     options.done()
-    return SignificantTerms(definition.common, kind, source, size, least, heuristic, choice, background)
+    return SignificantTerms(definition.common, source, size, least, heuristic, choice, background)
 
 
 def _text_source(definition: Definition) -> Source:

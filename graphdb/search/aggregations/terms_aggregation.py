@@ -24,7 +24,7 @@ from graphdb.search.aggregations.columns import Numbers
 from graphdb.search.aggregations.value_sources import COMPARABLE, Source, Vocabulary
 from graphdb.search.errors import illegal_argument, illegal_request, parsing
 from graphdb.search.fields import Storage
-from graphdb.search.leaf_reader import Bools, Longs
+from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.value_formats import term_of
 from graphdb.search.query.regexp import Regexp
 
@@ -36,6 +36,7 @@ __all__ = [
     "Order",
     "RareTerms",
     "Terms",
+    "first_cells",
     "parse_order",
     "parse_path",
     "parse_rare_terms",
@@ -68,12 +69,13 @@ class Choice:
             tests.append(lambda value: not unwanted(value))
         return Choice(tuple(tests))
 
-    def mask(self, vocabulary: Vocabulary) -> Bools | None:
-        """Which numbers of a vocabulary pass, None: all."""
+    def kept(self, members: Longs, numbers: Longs, vocabulary: Vocabulary) -> tuple[Longs, Longs]:
+        """Those (members, numbers) whose number means a value that passes."""
         if not self.tests:
-            return None
+            return members, numbers
         values = (vocabulary.value(number) for number in range(len(vocabulary)))
-        return np.fromiter((all(test(value) for test in self.tests) for value in values), np.bool_)
+        passing = np.fromiter((all(test(value) for test in self.tests) for value in values), np.bool_)
+        return members[passing[numbers]], numbers[passing[numbers]]
 
 
 def _test(name: str, source: Source, wanted: Any) -> Test:
@@ -180,6 +182,18 @@ def sorted_cells(scope: Scope, common: Common, cells: Cells, order: Order, place
     return np.lexsort((*reversed(keys), cells.owners))
 
 
+def first_cells(
+    scope: Scope, cells: Cells, in_order: Longs, size: int, count: int
+) -> tuple[Cells, list[int]]:
+    """(the first cells of each of count owners, how many documents the others of each have)."""
+    owners = cells.owners[in_order]
+    ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
+    shown, rest = in_order[ranks < size], in_order[ranks >= size]
+    scope.count_buckets(len(shown))
+    others = np.bincount(cells.owners[rest], cells.counts[rest], count).astype(np.int64)
+    return cells.picked(shown), others.tolist()
+
+
 # `terms`: a bucket for each value of a field, the most frequent first.
 
 
@@ -204,44 +218,28 @@ class Terms(Aggregation):
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, vocabulary = self._candidates(scope, rows)
         in_order = sorted_cells(scope, self.common, cells, self.order, vocabulary.places)
-        owners = cells.owners[in_order]
-        ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
-        shown = cells.picked(in_order[ranks < self.size])
-        scope.count_buckets(len(shown))
-        other = np.bincount(
-            owners[ranks >= self.size], cells.counts[in_order[ranks >= self.size]], rows.count
-        )
+        shown, others = first_cells(scope, cells, in_order, self.size, rows.count)
         lists = bucket_lists(scope, self.common, shown, rows.count, partial(self._head, vocabulary))
         return [
-            {"doc_count_error_upper_bound": 0, "sum_other_doc_count": int(rest), "buckets": buckets}
-            for rest, buckets in zip(other.tolist(), lists, strict=True)
+            {"doc_count_error_upper_bound": 0, "sum_other_doc_count": rest, "buckets": buckets}
+            for rest, buckets in zip(others, lists, strict=True)
         ]
 
     def _head(self, vocabulary: Vocabulary, number: int) -> Answer:
-        value = vocabulary.value(number)
-        head = {"key": self.source.display.key(value)}
-        text = self.source.display.key_text(value)
-        if text is not None:
-            head["key_as_string"] = text
-        if self.show_error:
-            head["doc_count_error_upper_bound"] = 0
-        return head
+        head = self.source.head(vocabulary.value(number))
+        return {**head, "doc_count_error_upper_bound": 0} if self.show_error else head
 
     def _candidates(self, scope: Scope, rows: Rows) -> tuple[Cells, Vocabulary]:
         """All buckets that may be shown."""
         whole = self.min_doc_count == 0
         members, numbers, vocabulary = self.source.keyed(scope, rows.docs, whole)
-        allowed = self.choice.mask(vocabulary)
-        if allowed is not None:
-            kept = allowed[numbers]
-            members, numbers = members[kept], numbers[kept]
+        members, numbers = self.choice.kept(members, numbers, vocabulary)
         cells = cells_of(scope, rows, members, numbers)
         if whole:
             # not those that only deleted documents have, or hidden ones
             own = np.unique(self.source.keyed(scope, np.flatnonzero(scope.live()), whole)[1])
             every = np.unique(np.concatenate(scope.gathered("every value", own)))
-            if allowed is not None:
-                every = every[allowed[every]]
+            every, _ = self.choice.kept(every, every, vocabulary)
             if len(every) * rows.count > scope.max_buckets * 16:
                 scope.count_buckets(len(every) * rows.count)
             owners = np.repeat(np.arange(rows.count), len(every))
@@ -288,20 +286,12 @@ class RareTerms(Aggregation):
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         members, numbers, vocabulary = self.source.keyed(scope, rows.docs)
-        allowed = self.choice.mask(vocabulary)
-        if allowed is not None:
-            members, numbers = members[allowed[numbers]], numbers[allowed[numbers]]
+        members, numbers = self.choice.kept(members, numbers, vocabulary)
         cells = cells_of(scope, rows, members, numbers)
         cells = cells.picked(np.flatnonzero(cells.counts <= self.most))
         cells = cells.picked(np.lexsort((vocabulary.places(cells.keys), cells.counts, cells.owners)))
         scope.count_buckets(len(cells))
-
-        def head(number: int) -> Answer:
-            value = vocabulary.value(number)
-            text = self.source.display.key_text(value)
-            shown = {"key": self.source.display.key(value)}
-            return shown if text is None else {**shown, "key_as_string": text}
-
+        head = lambda number: self.source.head(vocabulary.value(number))  # noqa: E731 handed on
         return [{"buckets": page} for page in bucket_lists(scope, self.common, cells, rows.count, head)]
 
 

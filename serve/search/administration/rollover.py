@@ -11,6 +11,7 @@ from graphdb.search.catalog.catalog_commands import RollOver
 from graphdb.search.catalog.index_names import with_dates
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from serve.search.administration.cat_table import BYTE_UNITS
 from serve.search.administration.indices import new_uuid
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
@@ -21,7 +22,6 @@ _PARAMETERS = "dry_run lazy master_timeout timeout wait_for_active_shards"
 _MEMBERS = {"conditions", "settings", "mappings", "aliases"}
 _COUNTED = re.compile(r"(.*-)([0-9]{1,18})")
 _BYTES = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(b|kb|mb|gb|tb|pb)", re.IGNORECASE)
-_UNITS = {unit: 1024**power for power, unit in enumerate(("b", "kb", "mb", "gb", "tb", "pb"))}
 
 
 def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
@@ -69,7 +69,7 @@ def _bytes(name: str, value: Any) -> int:
             f"failed to parse setting [{name}] with value [{str(value)[:100]}] as a size in bytes: unit is "
             "missing or unrecognized"
         )
-    return int(float(found[1]) * _UNITS[found[2].lower()])
+    return int(float(found[1]) * BYTE_UNITS[found[2].lower()])
 
 
 # By the name behind `max_` and `min_`.

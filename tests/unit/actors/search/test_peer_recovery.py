@@ -101,7 +101,7 @@ async def test_a_node_waits_for_one_that_may_have_what_it_lacks(tmp_path: Path) 
         await cluster.insert(1)
         await restart(cluster, 1, 3, search=False)
         await restart(cluster, 1, search=True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while "node 2 does not say" not in why_not(cluster, 1):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         await cluster.start(2)
