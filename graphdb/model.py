@@ -88,6 +88,7 @@ class EntryKind(IntEnum):
     NAMESPACES = 9  # a command to the book of namespaces (`graphdb.namespaces`), by that writer too
     CLOSE_CLEARED = 10  # as CLOSE; and what the parts remove is all that some graphs have
     NAMED_STATES = 11  # a command to the book of `graphdb.history.named_states`, by that writer too
+    PURGES = 12  # a command to the book of `graphdb.history.purges`, by that writer too
 
     @property
     def concerns_quads(self) -> bool:
@@ -106,7 +107,13 @@ class EntryKind(IntEnum):
 
 
 _OF_BOOKS = frozenset(
-    {EntryKind.ALERTS, EntryKind.SAVED_QUERIES, EntryKind.NAMESPACES, EntryKind.NAMED_STATES}
+    {
+        EntryKind.ALERTS,
+        EntryKind.SAVED_QUERIES,
+        EntryKind.NAMESPACES,
+        EntryKind.NAMED_STATES,
+        EntryKind.PURGES,
+    }
 )
 
 
@@ -122,6 +129,7 @@ class Interface(IntEnum):
     MCP = 6
     REVERT = 7
     NOTEBOOK = 8  # `graphdb.connect()`
+    PURGE = 9
 
     @property
     def word(self) -> str:

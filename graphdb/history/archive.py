@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 from backports import zstd
 
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import decode_entry, peek_entry
+from graphdb.log.codec import decode_entry, encode_entry, peek_entry
 from graphdb.log.segment import SEGMENT_HEADER_BYTES
 from graphdb.model import EntryKind, LogEntry
 
@@ -204,17 +204,25 @@ def entries_in(
         offset = head.end
 
 
-def compress(source: RawFile, last_index: int, target: Path, pause: Callable[[], None]) -> None:
+def compress(
+    source: EntryFile,
+    last_index: int,
+    target: Path,
+    pause: Callable[[], None],
+    revised: Callable[[LogEntry], LogEntry] | None = None,
+) -> None:
     """Write the entries up to last_index to target, compressed and durably; pause is called between blocks.
 
-    A crash leaves the whole file or none of that name. Raises OSError, CorruptionError.
+    revised: what an entry of the source becomes, with the same index, time and kind of effect. target may be
+    the file of the source. A crash leaves the whole new file, or what had that name before. Raises OSError,
+    CorruptionError.
     """
     temporary = target.with_suffix(".tmp")
     with temporary.open("wb") as file:
         file.write(_MAGIC)
         rows = bytearray()
         for block in source.blocks(last_index):
-            data = _kept(source.read(block), last_index)
+            data = _kept(source.read(block), last_index, revised)
             frame = zstd.compress(data, _LEVEL)
             rows += _ROW.pack(*block._replace(offset=file.tell(), size=len(frame)))
             file.write(frame)
@@ -226,7 +234,7 @@ def compress(source: RawFile, last_index: int, target: Path, pause: Callable[[],
     temporary.replace(target)
 
 
-def _kept(data: bytes, last_index: int) -> bytes:
+def _kept(data: bytes, last_index: int, revised: Callable[[LogEntry], LogEntry] | None) -> bytes:
     """The entries that change quads, each checked."""
     kept, offset = [], 0
     while offset < len(data):
@@ -235,8 +243,10 @@ def _kept(data: bytes, last_index: int) -> bytes:
             raise CorruptionError("an entry is damaged", "history")
         if record.entry.log_index > last_index:
             break
-        if record.entry.kind in HISTORY_KINDS:
-            kept.append(data[offset : record.end])
+        entry = record.entry
+        if entry.kind in HISTORY_KINDS:
+            new = entry if revised is None else revised(entry)
+            kept.append(data[offset : record.end] if new is entry else encode_entry(new))
         offset = record.end
     return b"".join(kept)
 

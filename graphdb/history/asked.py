@@ -52,9 +52,10 @@ class AskedChanges:
         """What of a change is asked for; the name of a graph is, if no statement is."""
         if self.is_everything:
             return change
-        return change.part(self._takes, self._takes_graph)
+        return change.part(self.takes, self.takes_graph)
 
-    def _takes(self, quad: Quad) -> bool:
+    def takes(self, quad: Quad) -> bool:
+        """Whether a quad is asked for."""
         return (
             (self.subject is None or quad.subject == self.subject)
             and (self.predicate is None or quad.predicate == self.predicate)
@@ -63,7 +64,8 @@ class AskedChanges:
             and (self.resource is None or self.resource in _terms(quad))
         )
 
-    def _takes_graph(self, name: NamedGraph) -> bool:
+    def takes_graph(self, name: NamedGraph) -> bool:
+        """Whether it is asked for that a graph of this name is there or not."""
         return (
             (self.subject, self.predicate, self.object) == (None, None, None)
             and self.graph in (None, name)

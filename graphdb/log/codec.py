@@ -37,7 +37,7 @@ graphs that have nothing left of what they had, an N-Triples term a line, an emp
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from mmap import mmap
 from typing import NamedTuple
 
@@ -85,6 +85,7 @@ __all__ = [
     "quad_sections",
     "told_affected",
     "told_lines",
+    "with_sections",
 ]
 
 MARK = b"\xffGLE"
@@ -305,6 +306,12 @@ def change_sections(payload: bytes) -> list[bytes]:
     except (struct.error, ValueError) as error:
         raise _unreadable(error) from error
     return list(_cut(payload, lengths))
+
+
+def with_sections(payload: bytes, sections: Sequence[bytes]) -> bytes:
+    """A payload with these sections in place of its own; what was reported to its writer stays."""
+    end = _SECTIONS.size + sum(_SECTIONS.unpack_from(payload))
+    return b"".join((_SECTIONS.pack(*map(len, sections)), *sections, payload[end:]))
 
 
 def _unreadable(error: Exception) -> CorruptionError:

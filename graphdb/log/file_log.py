@@ -151,6 +151,15 @@ class FileLog:
                 index, size = segment.first_index - 1, size - available
         return self.first_index - 1
 
+    def end_segment(self) -> None:
+        """Have the next entry begin a segment, so that all there are now can be dropped without it.
+
+        Raises StorageFull, LogUnavailable; then nothing has changed.
+        """
+        self._settle()
+        if self._segments[-1].first_index <= self.last_index:
+            self._begin_segment(self.last_index + 1)
+
     def truncate_before(self, index: int) -> None:
         """Drop entries before index that are not needed, in whole segments: first_index stays at most index.
 

@@ -1,4 +1,4 @@
-"""The analyzers and stemmers of languages, against what Lucene 9.12 makes of words of Snowball's vocabularies."""
+"""Analyzers and stemmers of languages, against what Lucene 9.12 makes of words of Snowball's vocabularies."""
 
 import json
 from pathlib import Path
@@ -86,7 +86,7 @@ def test_an_analyzer_that_is_not_here_says_so(language: str) -> None:
         (
             ["indic_normalization"],
             "\u0905\u093e\u0948",
-            "\u0905\u093e\u0948".replace("\u0905\u093e", "\u0906"),
+            "\u0914",
         ),
     ],
 )
@@ -102,7 +102,7 @@ def test_filters(filters: list[Any], text: str, expected: str) -> None:
 
 def test_every_name_of_a_stemmer_gives_one() -> None:
     for name in (*LIGHT_STEMMERS, *ASIAN_STEMMERS):
-        assert stemmer(name)("") == "" and stemmer(name)("a") == "a"
+        assert [stemmer(name)(word) for word in ("", "a")] == ["", "a"]
     assert snowball("German")("häuser") == snowball("German2")("häuser")
 
 
