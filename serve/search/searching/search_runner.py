@@ -17,7 +17,7 @@ from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
-from graphdb.search.multi.prepared import is_of_request, is_short
+from graphdb.search.multi.prepared import check_unsearched, is_of_request, is_short
 from graphdb.search.multi.scrolling import check_batch, check_scroll
 from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
@@ -178,7 +178,9 @@ class SearchRunner:
         start = time.perf_counter()
         failures: Sequence[Failure] = ()
         answer: dict[str, Any] = NOTHING
-        if targets:
+        if not targets:
+            check_unsearched(asked.body, self._scorer, self.node.now_ms())
+        else:
             try:
                 failures, answer = await self._answer(targets, asked)
             except TimedOut:
@@ -236,7 +238,7 @@ class SearchRunner:
         self, body: Mapping[str, Any], targets: Sequence[Target], asked: Asked
     ) -> tuple[Prepared, Found]:
         prepared = self._prepared(body, targets, asked)
-        check_scroll(prepared)
+        check_scroll(prepared, bool(asked.cached))
         return prepared, prepared.find()
 
     @staticmethod
