@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +23,7 @@ from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
 from graphdb.search.results.matching import Found
 from graphdb.search.scripts.stored import with_stored
+from graphdb.search.segments.index_counters import IndexCounters
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import query_failed
 from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
@@ -187,10 +188,19 @@ class SearchRunner:
                 raise self.as_failure(failed, targets) from failed
         if failures and not asked.partial:
             raise self._failed(failures, "Partial shards failure")
-        took_ms = int((time.perf_counter() - start) * 1000)
+        taken_ms = (time.perf_counter() - start) * 1000
+        for counters in self._counters(targets):
+            counters.note_search(taken_ms, _groups(asked.body))
         shards = shards_json(shard_count(targets), failures, self.node_id)
-        whole = enveloped(answer, took_ms, shards)
+        whole = enveloped(answer, int(taken_ms), shards)
         return totals_as_int(whole) if asked.total_as_int else whole
+
+    def _counters(self, targets: Sequence[Target]) -> Iterator[IndexCounters]:
+        """Of the indexes that are there still."""
+        for target in targets:
+            index = self.node.catalog.find(target.name)
+            if index is not None:
+                yield index.shards.counters
 
     async def open_scroll(
         self, found: Sequence[Resolved], asked: Asked, keep_alive_ms: int
@@ -209,6 +219,8 @@ class SearchRunner:
         except (AllFailed, SearchError) as failed:
             raise self.as_failure(failed, targets) from failed
         scroll_id = self.node.contexts.open(scroll, keep_alive_ms)
+        for counters in self._counters(targets):
+            counters.scrolls += 1
         took_ms = int((time.perf_counter() - start) * 1000)
         shards = shards_json(shard_count(targets), scroll.prepared.failures, self.node_id)
         whole = {"_scroll_id": scroll_id, **enveloped(answer, took_ms, shards)}
@@ -255,6 +267,9 @@ class SearchRunner:
             targets, asked.body, (asked.typed_keys, asked.shared_statistics, asked.named_scores), asked.cached
         )
         known = None if key is None else self._cache.get(key, targets)
+        for counters in () if key is None else self._counters(targets):
+            counters.cache_hits += known is not None
+            counters.cache_misses += known is None
         if known is not None:
             return (), known
         stage = self._stage_of(asked.body, asked.principal)
@@ -357,3 +372,9 @@ class SearchRunner:
     def _failed(self, failures: Sequence[Failure], reason: str = "all shards failed") -> SearchError:
         error = query_failed([(one.index, one.error) for one in failures], self.node_id)
         return SearchError(error.kind, reason, error.status, error.metadata, error.cause)
+
+
+def _groups(body: Mapping[str, Any]) -> list[str]:
+    """Those that a search says it is counted among, by `stats`."""
+    groups = body.get("stats")
+    return [group for group in groups if isinstance(group, str)] if isinstance(groups, list) else []
