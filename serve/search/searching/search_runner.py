@@ -17,7 +17,7 @@ from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
-from graphdb.search.multi.prepared import is_of_request, is_short
+from graphdb.search.multi.prepared import check_request, is_of_request, is_short
 from graphdb.search.multi.scrolling import check_batch, check_scroll
 from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
@@ -37,7 +37,7 @@ from serve.search.searching.search_body import (
     timeout_ms,
     totals_as_int,
 )
-from serve.search.searching.search_names import EVERY_SHARD, ShardChoice, targets_of
+from serve.search.searching.search_names import EVERY_SHARD, ShardChoice, context_of_none, targets_of
 
 __all__ = ["Asked", "RequestCache", "SearchRunner", "SearchStage", "StageOf"]
 
@@ -186,6 +186,8 @@ class SearchRunner:
                 answer = {**NOTHING, "timed_out": True}
             except (AllFailed, SearchError) as failed:
                 raise self.as_failure(failed, targets) from failed
+        else:
+            check_request(asked.body, context_of_none(self.node), self._scorer)
         if failures and not asked.partial:
             raise self._failed(failures, "Partial shards failure")
         taken_ms = (time.perf_counter() - start) * 1000
