@@ -21,6 +21,7 @@ __all__ = [
     "DeleteIndexTemplates",
     "DeleteIndices",
     "DocumentWrite",
+    "ForgetDeletions",
     "IntroduceNode",
     "Outcome",
     "PutClusterSettings",
@@ -153,6 +154,13 @@ class RefreshIndices:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetDeletions:
+    """The versions of documents that were deleted are not kept any more: one that comes back begins anew."""
+
+    uuids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class IntroduceNode:
     """Who a node is to clients; it counts until the node says otherwise.
 
@@ -237,6 +245,7 @@ Command: TypeAlias = (
     | UpdateAliases
     | RollOver
     | RefreshIndices
+    | ForgetDeletions
     | IntroduceNode
     | WriteDocuments
 )

@@ -25,6 +25,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteIndexTemplates,
     DeleteIndices,
     DocumentWrite,
+    ForgetDeletions,
     IntroduceNode,
     PutClusterSettings,
     PutComponentTemplate,
@@ -55,6 +56,7 @@ _PLAIN: dict[str, type[Any]] = {
     "delete_index_templates": DeleteIndexTemplates,
     "delete_component_templates": DeleteComponentTemplates,
     "refresh_indices": RefreshIndices,
+    "forget_deletions": ForgetDeletions,
     "roll_over": RollOver,
     "introduce_node": IntroduceNode,
 }

@@ -20,6 +20,7 @@ from graphdb.history.named_states import (
     NameState,
     encode_named_state_command,
 )
+from graphdb.history.purges import PurgeBook
 from graphdb.log.recent_requests import RecentRequests, Remembered
 from graphdb.model import ChangeSet
 from graphdb.namespaces import NamespaceBook, SetNamespace, encode_namespace_command
@@ -48,7 +49,9 @@ def kept_at(index: int) -> KeptBeside:
     """A request; an alert whose entry is the one before, a saved query whose is the one before that, and a
     namespace whose is the one before that; a named state of the state before it.
     """
-    kept = KeptBeside(RecentRequests(), AlertBook(), SavedQueryBook(), NamespaceBook(), NamedStateBook())
+    kept = KeptBeside(
+        RecentRequests(), AlertBook(), SavedQueryBook(), NamespaceBook(), NamedStateBook(), PurgeBook()
+    )
     kept.requests.remember(ID, index, 3)
     created = Create("a", definition(f"made before {index}"), NOON_MS)
     kept.alerts.apply(index - 1, encode_command(created))
