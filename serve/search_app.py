@@ -21,6 +21,7 @@ from serve.search.administration import (
     info,
     nodes,
     rollover,
+    scripts,
     templates,
 )
 from serve.search.backend import SearchBackend
@@ -47,6 +48,7 @@ MODULES = (
     nodes,
     reading,
     rollover,
+    scripts,
     templates,
 )
 

@@ -26,6 +26,7 @@ __all__ = [
     "Segment",
     "TermDictionary",
     "TermIndex",
+    "TextArrays",
     "TextIndex",
     "VectorColumn",
     "exact_numbers",
@@ -78,8 +79,22 @@ class TextIndex(Protocol):
         Other than `postings` they may have documents that are hidden.
         """
 
+    def arrays(self) -> "TextArrays | None":
+        """All of it; None where some of its postings are hidden."""
+
     def positions(self, number: int) -> tuple[Ints, Ints]:
         """(starts, positions): the i-th document of the postings has positions[starts[i]:starts[i + 1]]."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextArrays:
+    """Term t is blob[term_starts[t]:term_starts[t + 1]], its postings are docs[starts[t]:starts[t + 1]]."""
+
+    blob: NDArray[np.uint8]
+    term_starts: Longs
+    starts: Longs
+    docs: Ints
+    freqs: Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.search.query.top_hits import NEVER
-from graphdb.search.query.top_hits import top_of_any as compiled
-from graphdb.search.query.top_hits import top_of_few as compiled_of_few
+from graphdb.search.query.max_score import NEVER
+from graphdb.search.query.max_score import top_of_any as compiled
+from graphdb.search.query.max_score import top_of_few as compiled_of_few
 
 SIZE = 9000  # more than two windows
 # compiled: their types are not seen

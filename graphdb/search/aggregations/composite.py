@@ -37,13 +37,13 @@ from graphdb.search.aggregations.value_sources import (
     Source,
     TermVocabulary,
     Vocabulary,
-    number_text,
 )
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Bools, Longs
 from graphdb.search.mapping.dates import DateFormat
 from graphdb.search.mapping.value_formats import term_of
+from graphdb.search.number_text import number_text
 
 __all__ = [
     "Composite",

@@ -27,10 +27,11 @@ from graphdb.search.aggregations.rounding import (
     ZoneTable,
 )
 from graphdb.search.aggregations.terms_aggregation import ByKey, Order, parse_order, sorted_cells
-from graphdb.search.aggregations.value_sources import DATE_TYPES, NUMERIC, Display, Source, number_text
+from graphdb.search.aggregations.value_sources import DATE_TYPES, NUMERIC, Display, Source
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
+from graphdb.search.number_text import number_text
 
 __all__ = [
     "AutoDateHistogram",

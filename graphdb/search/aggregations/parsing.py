@@ -12,6 +12,7 @@ from graphdb.search.aggregations.approximate import (
     parse_median_deviation,
     parse_percentiles,
 )
+from graphdb.search.aggregations.bucket_scripts import BUCKET_SCRIPTS
 from graphdb.search.aggregations.composite import parse_composite, parse_multi_terms
 from graphdb.search.aggregations.distributions import (
     parse_boxplot,
@@ -113,6 +114,9 @@ KINDS: dict[str, Callable[[Definition], Aggregation]] = {
 }
 
 
+_PIPELINES = {**PIPELINES, **BUCKET_SCRIPTS}
+
+
 def parse(body: Any, context: QueryContext) -> Common:
     """The aggregations of a request, as the children of a root without a name. Errors: SearchError."""
     return _level(Common(""), body, context, 0)
@@ -152,8 +156,8 @@ def _one(name: str, definition: Any, context: QueryContext, depth: int) -> Aggre
         reason = f"Found two aggregation type definitions in [{name}]: [{kinds}]" if parts else None
         raise parsing(reason or f"Missing definition for aggregation [{name}]")
     ((kind, body),) = parts.items()
-    if kind in PIPELINES:
-        return PIPELINES[kind](name, meta, Options(kind, body))
+    if kind in _PIPELINES:
+        return _PIPELINES[kind](name, meta, Options(kind, body))
     if kind not in KINDS:
         raise _unknown(kind)
     common = Common(name, meta)
@@ -198,7 +202,7 @@ def _inside(kind: str, body: Any, context: QueryContext) -> QueryContext:
 
 
 def _unknown(kind: str) -> SearchError:
-    near = difflib.get_close_matches(kind[:100], [*KINDS, *PIPELINES], n=3, cutoff=0.7)
+    near = difflib.get_close_matches(kind[:100], [*KINDS, *_PIPELINES], n=3, cutoff=0.7)
     if not near:
         return parsing(f"Unknown aggregation type [{kind[:100]}]")
     hint = f"[{near[0]}]" if len(near) == 1 else f"any of [{', '.join(near)}]"

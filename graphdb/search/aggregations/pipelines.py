@@ -16,7 +16,7 @@ from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.value_sources import json_number
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 
-__all__ = ["PIPELINES", "value_at"]
+__all__ = ["PIPELINES", "gaps_as_zeros", "in_bucket", "value_at"]
 
 Meta = Mapping[str, Any] | None
 WINDOW_MAX = 100_000  # buckets
@@ -325,13 +325,14 @@ class BucketSort(InBuckets):
 def _path(options: Options) -> tuple[str, bool]:
     """(`buckets_path`, whether gaps are 0)."""
     path = required(options.text("buckets_path"), "buckets_path")
-    zeros = _zeros(options)
+    zeros = gaps_as_zeros(options)
     options.ignore("format", "unit")
     options.done()
     return path, zeros
 
 
-def _zeros(options: Options) -> bool:
+def gaps_as_zeros(options: Options) -> bool:
+    """What `gap_policy` says."""
     policy = options.text("gap_policy", "skip")
     if policy not in ("skip", "insert_zeros", "keep_values"):
         known = "accepted values: [insert_zeros, skip]"
@@ -377,7 +378,7 @@ def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
         ((path, how),) = entry.items()
         keys.append((path, (how.get("order") if isinstance(how, Mapping) else how) == "desc"))
     start, size = options.integer("from", 0, 0), options.integer("size", -1)
-    zeros = _zeros(options)
+    zeros = gaps_as_zeros(options)
     options.done()
     if not keys and size < 0 and not start:
         raise illegal_request(

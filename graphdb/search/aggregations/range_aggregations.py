@@ -20,12 +20,13 @@ from graphdb.search.aggregations.aggregation import (
 )
 from graphdb.search.aggregations.columns import Numbers
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.aggregations.value_sources import NUMERIC, Display, Source, number_text
+from graphdb.search.aggregations.value_sources import NUMERIC, Display, Source
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Bools, Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
 from graphdb.search.mapping.readers import address_of, address_term, network_terms, point_of, rounder
+from graphdb.search.number_text import number_text
 from graphdb.search.query.geo import METERS, distances_m
 
 __all__ = [

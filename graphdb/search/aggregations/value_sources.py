@@ -4,8 +4,6 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
-from decimal import Decimal
-from math import isfinite
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,7 +31,6 @@ __all__ = [
     "Vocabulary",
     "aggregatable",
     "json_number",
-    "number_text",
 ]
 
 # What numbered values mean: the terms of a field, or the distinct numbers that some documents have.
@@ -196,19 +193,6 @@ class Display:
         if self.spec is not None and self.spec.type == "boolean":
             return "true" if value else "false"
         return None
-
-
-def number_text(number: float) -> str:
-    """A number in a key, as Java writes it: 1.0E7 from ten millions on, 1.0E-4 below a thousandth."""
-    if isinstance(number, int) or number == 0 or not isfinite(number):
-        return str(number)
-    if 1e-3 <= abs(number) < 1e7:
-        return format(Decimal(repr(number)), "f")
-    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
-    assert isinstance(exponent, int)
-    first, *rest = digits
-    fraction = "".join(map(str, rest)) or "0"
-    return f"{'-' if sign else ''}{first}.{fraction}E{exponent + len(rest)}"
 
 
 # Where an aggregation's values come from: a field, what stands for absent values, and how they are shown.

@@ -81,6 +81,16 @@ class Catalog:
         return self._state.components
 
     @property
+    def scripts(self) -> Mapping[str, Mapping[str, Any]]:
+        """Stored scripts by id, as they are shown."""
+        return self._state.scripts
+
+    @property
+    def pipelines(self) -> Mapping[str, Mapping[str, Any]]:
+        """Ingest pipelines by id, as they are shown."""
+        return self._state.pipelines
+
+    @property
     def cluster_settings(self) -> Mapping[str, Mapping[str, str]]:
         """By `persistent` and `transient`, then by dotted name: what was set."""
         return self._state.cluster_settings

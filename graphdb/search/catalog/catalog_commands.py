@@ -20,6 +20,8 @@ __all__ = [
     "DeleteComponentTemplates",
     "DeleteIndexTemplates",
     "DeleteIndices",
+    "DeletePipelines",
+    "DeleteScript",
     "DocumentWrite",
     "ForgetDeletions",
     "IntroduceNode",
@@ -28,6 +30,8 @@ __all__ = [
     "PutComponentTemplate",
     "PutIndexTemplate",
     "PutMapping",
+    "PutPipeline",
+    "PutScript",
     "PutSettings",
     "RefreshIndices",
     "RollOver",
@@ -110,6 +114,36 @@ class DeleteIndexTemplates:
 @dataclass(frozen=True, slots=True)
 class DeleteComponentTemplates:
     """By name, without wildcards: all of them, or none."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PutScript:
+    """A stored script in the form that is shown. It has been compiled before."""
+
+    name: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteScript:
+    """By its id."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutPipeline:
+    """An ingest pipeline in the form that is shown. It has been read before."""
+
+    name: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePipelines:
+    """By id, without wildcards: all of them, or none."""
 
     names: tuple[str, ...]
 
@@ -242,6 +276,10 @@ Command: TypeAlias = (
     | PutComponentTemplate
     | DeleteIndexTemplates
     | DeleteComponentTemplates
+    | PutScript
+    | DeleteScript
+    | PutPipeline
+    | DeletePipelines
     | UpdateAliases
     | RollOver
     | RefreshIndices

@@ -92,6 +92,8 @@ class CatalogFile:
     cluster_uuid: str | None = None
     nodes: JsonObject[str, Sequence[str]] = field(default_factory=dict)
     cluster_settings: JsonObject[str, Any] = field(default_factory=dict)
+    scripts: JsonObject[str, Any] = field(default_factory=dict)
+    pipelines: JsonObject[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         return encode_checked(_MARK, asdict(self))
@@ -180,6 +182,8 @@ class CatalogFiles:
             content.cluster_uuid,
             {int(number): KnownNode(*row) for number, row in content.nodes.items()},
             content.cluster_settings,
+            content.scripts,
+            content.pipelines,
         )
         return Catalog(state), content.log_index
 
@@ -212,6 +216,8 @@ class CatalogFiles:
             state.cluster_uuid,
             nodes,
             state.cluster_settings,
+            state.scripts,
+            state.pipelines,
         )
         return CatalogSave(content, plans)
 

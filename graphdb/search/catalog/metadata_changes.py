@@ -12,12 +12,16 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteComponentTemplates,
     DeleteIndexTemplates,
     DeleteIndices,
+    DeletePipelines,
+    DeleteScript,
     ForgetDeletions,
     IntroduceNode,
     PutClusterSettings,
     PutComponentTemplate,
     PutIndexTemplate,
     PutMapping,
+    PutPipeline,
+    PutScript,
     PutSettings,
     RefreshIndices,
     RollOver,
@@ -44,6 +48,12 @@ from graphdb.search.catalog.index_templates import (
     without_templates,
 )
 from graphdb.search.catalog.state import CatalogState, Index, KnownNode
+from graphdb.search.catalog.stored_definitions import (
+    with_pipeline,
+    with_script,
+    without_pipelines,
+    without_script,
+)
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.segments.index_shard import IndexShard
@@ -288,6 +298,26 @@ def _(command: DeleteIndexTemplates, state: CatalogState) -> Change:
 @_planned.register
 def _(command: DeleteComponentTemplates, state: CatalogState) -> Change:
     return Change(without_components(state, command.names))
+
+
+@_planned.register
+def _(command: PutScript, state: CatalogState) -> Change:
+    return Change(with_script(state, command))
+
+
+@_planned.register
+def _(command: DeleteScript, state: CatalogState) -> Change:
+    return Change(without_script(state, command))
+
+
+@_planned.register
+def _(command: PutPipeline, state: CatalogState) -> Change:
+    return Change(with_pipeline(state, command))
+
+
+@_planned.register
+def _(command: DeletePipelines, state: CatalogState) -> Change:
+    return Change(without_pipelines(state, command))
 
 
 def _check_composed(state: CatalogState, name: str) -> None:

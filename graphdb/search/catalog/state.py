@@ -149,7 +149,8 @@ class KnownNode:
 
 @dataclass(frozen=True)
 class CatalogState:
-    """aliases: by index uuid and alias. templates and components: by name, each in the form that is shown.
+    """aliases: by index uuid and alias. templates, components, scripts and pipelines: by name, each in the
+    form that is shown.
 
     cluster_uuid: None before the first node has introduced itself. nodes: by node id, those that ever have.
     cluster_settings: by `persistent` and `transient`, then by dotted name; what was set.
@@ -162,6 +163,8 @@ class CatalogState:
     cluster_uuid: str | None = None
     nodes: Mapping[int, KnownNode] = field(default_factory=dict)
     cluster_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    scripts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pipelines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     by_name: Mapping[str, Index] = field(init=False)
     by_alias: Mapping[str, Mapping[str, AliasOptions]] = field(init=False)  # by alias and uuid
 

@@ -20,7 +20,7 @@ from graphdb.search.query.clause import (
 )
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query, boosted
+from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query, boosted, late_last
 
 __all__ = ["PARSERS", "BoolQuery", "BoostingQuery", "ConstantScoreQuery", "DisMaxQuery"]
 
@@ -38,6 +38,9 @@ class ConstantScoreQuery(Query):
 
     def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
         return self.query.mask(leaf, searcher)
+
+    def mask_among(self, leaf: Leaf, searcher: Searcher, among: Bools) -> Bools:
+        return self.query.mask_among(leaf, searcher, among)
 
     def children(self) -> tuple[Query, ...]:
         return (self.query,)
@@ -202,50 +205,63 @@ class BoolQuery(Query):
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         boost *= self.boost
-        mask = self._filtered(leaf, searcher)
+        mask = self._filtered(leaf, searcher, np.ones(leaf.segment.size, dtype=np.bool_))
         if not self.must and not self.should:
             return Matches(mask if self.needed == 0 else np.zeros_like(mask), None, 0.0)
         scores = np.zeros(leaf.segment.size, dtype=np.float32)
         if self.must:
-            found, sums = self._sum(self.must, len(self.must), leaf, searcher, boost)
+            found, sums = self._sum(self.must, len(self.must), leaf, searcher, boost, mask)
             mask, scores = mask & found, sums
         if self.should and mask.any():
-            found, sums = self._sum(self.should, self.needed, leaf, searcher, boost)
+            found, sums = self._sum(self.should, self.needed, leaf, searcher, boost, mask)
             mask, scores = mask & found, scores + sums
         elif self.needed > len(self.should):
             mask = np.zeros_like(mask)
         return Matches(mask, np.where(mask, scores, np.float32(0)))
 
-    def _filtered(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        mask = np.ones(leaf.segment.size, dtype=np.bool_)
-        for query in self.filter:
+    def _filtered(self, leaf: Leaf, searcher: Searcher, among: Bools) -> Bools:
+        mask = among.copy()
+        for query in late_last(self.filter):
             checkpoint()
-            mask &= query.mask(leaf, searcher)
-        for query in self.must_not:
+            mask &= query.mask_among(leaf, searcher, mask)
+        for query in late_last(self.must_not):
             checkpoint()
-            mask &= ~query.mask(leaf, searcher)
+            mask &= ~query.mask_among(leaf, searcher, mask)
         return mask
 
     @staticmethod
     def _sum(
-        queries: tuple[Query, ...], needed: int, leaf: Leaf, searcher: Searcher, boost: float
+        queries: tuple[Query, ...],
+        needed: int,
+        leaf: Leaf,
+        searcher: Searcher,
+        boost: float,
+        among: Bools,
     ) -> tuple[Bools, Floats]:
-        """Where so many of the queries match, and the sum of their scores (in doubles, as Lucene's)."""
+        """Where so many of the queries match, and the sum of their scores (in doubles, as Lucene's). Scripts
+        run among those documents only that the queries before them leave.
+        """
         sums = np.zeros(leaf.segment.size, dtype=np.float64)
         counts = np.zeros(leaf.segment.size, dtype=np.int32)
-        for query in queries:
+        for place, query in enumerate(late_last(queries)):
             checkpoint()
-            query.accumulate(leaf, searcher, boost, sums, counts)
+            left = among
+            if place and needed == len(queries) and query.is_late:
+                left = among & (counts == place)
+            query.accumulate_among(leaf, searcher, boost, sums, counts, left)
         return counts >= needed, sums.astype(np.float32)
 
     def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
-        mask = self._filtered(leaf, searcher)
-        for query in self.must:
-            mask &= query.mask(leaf, searcher)
+        return self.mask_among(leaf, searcher, np.ones(leaf.segment.size, dtype=np.bool_))
+
+    def mask_among(self, leaf: Leaf, searcher: Searcher, among: Bools) -> Bools:
+        mask = self._filtered(leaf, searcher, among)
+        for query in late_last(self.must):
+            mask &= query.mask_among(leaf, searcher, mask)
         if self.needed:
             counts = np.zeros(leaf.segment.size, dtype=np.int32)
             for query in self.should:
-                counts += query.mask(leaf, searcher)
+                counts += query.mask_among(leaf, searcher, mask)
             mask &= counts >= self.needed
         return mask
 

@@ -20,6 +20,8 @@ _NODES_MAX = 32
 def is_short_query(query: Query, searcher: Searcher) -> bool:
     """Whether its best documents are found within about a millisecond."""
     nodes = list(islice(walk(query), _NODES_MAX + 1))
+    if any(node.is_late for node in nodes):
+        return False
     if len(nodes) > _NODES_MAX or any(isinstance(node, RewrittenQuery | PerIndexQuery) for node in nodes):
         return False
     if searcher.max_doc <= _DOCUMENTS_MAX:

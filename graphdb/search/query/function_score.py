@@ -17,6 +17,7 @@ from graphdb.search.query.score_functions import (
     parse_field_value_factor,
     parse_random_score,
 )
+from graphdb.search.query.scripted import ScriptFunction, script_function
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import SCORE_MAX, MatchAllQuery, Matches, Query
 
@@ -50,7 +51,7 @@ class FunctionScoreQuery(Query):
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         found = self.query.matches(leaf, searcher, boost * self.boost)
         scores = found.dense().astype(np.float64)
-        factor, any_met = self._factors(leaf, searcher, scores)
+        factor, any_met = self._factors(leaf, searcher, scores, found.mask)
         if self.functions:
             scores = _combined(self.boost_mode, scores, np.minimum(factor, self.max_boost), any_met)
         scores, mask = np.minimum(scores, SCORE_MAX), found.mask
@@ -58,15 +59,17 @@ class FunctionScoreQuery(Query):
             mask = mask & (scores.astype(np.float32) >= np.float32(self.min_score))
         return Matches(mask, np.where(mask, scores, 0).astype(np.float32))
 
-    def _factors(self, leaf: Leaf, searcher: Searcher, scores: Doubles) -> tuple[Doubles, Bools]:
-        """(factor, met): what the functions say of each document together, and for which any of them does."""
+    def _factors(self, leaf: Leaf, searcher: Searcher, scores: Doubles, mask: Bools) -> tuple[Doubles, Bools]:
+        """(factor, met): what the functions say of each document together, and for which any of them does.
+        mask: the documents that the query matches.
+        """
         size = leaf.segment.size
         met, factor = np.zeros(size, dtype=np.bool_), np.ones(size)
         weights = np.zeros(size)
         for filtered in self.functions:
-            applies = _applies(filtered, leaf, searcher)
+            applies = _applies(filtered, leaf, searcher) & mask
             weight = 1.0 if filtered.weight is None else filtered.weight
-            value = np.minimum(filtered.function.values(leaf, applies) * weight, SCORE_MAX)
+            value = np.minimum(filtered.function.values(leaf, applies, scores) * weight, SCORE_MAX)
             fresh, again = applies & ~met, applies & met
             factor[fresh] = value[fresh]
             if self.score_mode != "first":
@@ -83,6 +86,11 @@ class FunctionScoreQuery(Query):
             return self.query.mask(leaf, searcher)
         return self.matches(leaf, searcher).mask
 
+    @property
+    def is_late(self) -> bool:  # type: ignore[override]
+        """Whether a function is a script."""
+        return any(isinstance(one.function, ScriptFunction) for one in self.functions)
+
     def children(self) -> tuple[Query, ...]:
         return (self.query, *(one.filter for one in self.functions if one.filter is not None))
 
@@ -93,9 +101,12 @@ class FunctionScoreQuery(Query):
             return part if "no_match" in part else no_match("Score value is too low", [part])
         if not self.functions:
             return part
-        factor, _ = self._factors(leaf, searcher, found.dense().astype(np.float64))
+        # those of the query, which the functions and their explanations are about
+        base = self.query.matches(leaf, searcher, boost * self.boost)
+        scores = base.dense().astype(np.float64)
+        factor, _ = self._factors(leaf, searcher, scores, base.mask)
         details = [
-            _function_explained(one, leaf, doc)
+            _function_explained(one, leaf, doc, scores)
             for one in self.functions
             if _applies(one, leaf, searcher)[doc]
         ]
@@ -118,10 +129,10 @@ def _applies(filtered: FilteredFunction, leaf: Leaf, searcher: Searcher) -> Bool
     return filtered.filter.mask(leaf, searcher)
 
 
-def _function_explained(filtered: FilteredFunction, leaf: Leaf, doc: int) -> Explanation:
+def _function_explained(filtered: FilteredFunction, leaf: Leaf, doc: int, scores: Doubles) -> Explanation:
     only = np.zeros(leaf.segment.size, dtype=np.bool_)
     only[doc] = True
-    value = float(filtered.function.values(leaf, only)[doc])
+    value = float(filtered.function.values(leaf, only, scores)[doc])
     shown = explained(value, str(filtered.function))
     if filtered.weight is not None:
         shown = explained(
@@ -154,8 +165,6 @@ def _parse_function(clause: Clause, context: QueryContext, parse: Parse) -> Filt
     if weight is not None and weight < 0:
         raise illegal_request(f"[weight] cannot be negative for a filtering function, got [{weight}]")
     functions: list[ScoreFunction] = []
-    if "script_score" in clause:
-        raise illegal_request("cannot execute [inline] scripts")
     for member, reader in (
         ("field_value_factor", parse_field_value_factor),
         ("random_score", parse_random_score),
@@ -163,6 +172,9 @@ def _parse_function(clause: Clause, context: QueryContext, parse: Parse) -> Filt
         given = clause.take(member)
         if given is not None:
             functions.append(reader(Clause(member, _object(member, given)), context))
+    given = clause.take("script_score")
+    if given is not None:
+        functions.append(script_function(_object("script_score", given), context))
     for kind in ("gauss", "exp", "linear"):
         given = clause.take(kind)
         if given is not None:

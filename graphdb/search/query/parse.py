@@ -18,6 +18,7 @@ from graphdb.search.query.multi_terms import PARSERS as MULTI_TERMS
 from graphdb.search.query.nested import PARSERS as NESTED
 from graphdb.search.query.query_string import PARSERS as QUERY_STRING
 from graphdb.search.query.ranges import PARSERS as RANGES
+from graphdb.search.query.scripted import PARSERS as SCRIPTED
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.spans import PARSERS as SPANS
 from graphdb.search.query.term_level import PARSERS as TERM_LEVEL
@@ -39,10 +40,11 @@ PARSERS: dict[str, ClauseParser] = {
     **NESTED,
     **QUERY_STRING,
     **RANGES,
+    **SCRIPTED,
     **SPANS,
     **TERM_LEVEL,
 }
-"""By the name of a clause. Scripts and percolation are not among them."""
+"""By the name of a clause. Percolation is not among them."""
 
 
 def parse_query(body: object, context: QueryContext) -> Query:

@@ -36,15 +36,17 @@ __all__ = [
 class ScoreFunction(Protocol):
     """Frozen, and printed as Elasticsearch explains it."""
 
-    def values(self, leaf: Leaf, wanted: Bools) -> Doubles:
-        """One for each document of a leaf; what stands where a document is not wanted means nothing."""
+    def values(self, leaf: Leaf, wanted: Bools, scores: Doubles) -> Doubles:
+        """One for each document of a leaf; what stands where a document is not wanted means nothing.
+        scores are those of the query.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
     """1 everywhere: only the weight beside it tells."""
 
-    def values(self, leaf: Leaf, wanted: Bools) -> Doubles:
+    def values(self, leaf: Leaf, wanted: Bools, scores: Doubles) -> Doubles:
         return np.ones(leaf.segment.size)
 
     def __str__(self) -> str:
@@ -88,7 +90,7 @@ class FieldValueFactor:
     missing: float | None
     is_unsigned: bool = False  # an unsigned_long
 
-    def values(self, leaf: Leaf, wanted: Bools) -> Doubles:
+    def values(self, leaf: Leaf, wanted: Bools, scores: Doubles) -> Doubles:
         numbers = first_values(leaf, self.path, self.is_unsigned)
         lacking = np.isnan(numbers)
         if self.missing is not None:
@@ -122,7 +124,7 @@ class RandomScore:
 
     seed: int
 
-    def values(self, leaf: Leaf, wanted: Bools) -> Doubles:
+    def values(self, leaf: Leaf, wanted: Bools, scores: Doubles) -> Doubles:
         seed = np.uint64((self.seed * 0x9E3779B97F4A7C15) % 2**64)
         mixed = leaf.segment.seq_nos.astype(np.uint64) + seed
         for factor, shift in ((0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)):
@@ -188,7 +190,7 @@ class Decay:
     decay: float
     is_unsigned: bool = False  # an unsigned_long
 
-    def values(self, leaf: Leaf, wanted: Bools) -> Doubles:
+    def values(self, leaf: Leaf, wanted: Bools, scores: Doubles) -> Doubles:
         away = np.maximum(0.0, self.distances(leaf) - self.offset)
         with np.errstate(over="ignore"):
             scales = away / self.scale

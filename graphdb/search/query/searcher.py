@@ -13,6 +13,7 @@ from graphdb.search.analysis import Analyzers
 from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs, TermDictionary
 from graphdb.search.mapping import Mapping
 from graphdb.search.query.explanation import Explanation, explained
+from graphdb.search.query.field_table import FieldTable
 from graphdb.search.query.kernels import edit_distances, glob_matches
 from graphdb.search.query.peers import Peers, Question
 from graphdb.search.similarity import STANDARD, Similarity
@@ -298,28 +299,29 @@ class Searcher:
         return self.keep(("doc_freq", path, term), lambda: self._doc_freq(path, term))
 
     def _doc_freq(self, path: str, term: str) -> int:
-        count, numbers = 0, self.text_numbers(path, term)
+        table = self.table(path)
+        if table is not None:
+            return self._found(table, path, term)[1]
+        count = 0
         for leaf in self.leaves:
             if (text := leaf.segment.text(path)) is not None:
-                number = numbers.get(leaf.base, -1)
+                number = text.dictionary.find(term)
                 count += len(text.postings(number)[0]) if number >= 0 else 0
             elif (terms := leaf.segment.terms(path)) is not None:
                 number = terms.dictionary.find(term)
                 count += len(terms.postings(number)) if number >= 0 else 0
         return count
 
-    def text_numbers(self, path: str, term: str) -> dict[int, int]:
-        """Its number in the dictionary of each leaf that has it in this text field, by the leaf's base."""
-        return self.keep(("text_numbers", path, term), lambda: self._text_numbers(path, term))
+    def table(self, path: str) -> FieldTable | None:
+        """The postings of a text field in all leaves; None where they are not all of one form."""
+        return self.keep(("table", path), lambda: FieldTable.of(self.leaves, path))
 
-    def _text_numbers(self, path: str, term: str) -> dict[int, int]:
-        found = {}
-        for leaf in self.leaves:
-            text = leaf.segment.text(path)
-            number = -1 if text is None else text.dictionary.find(term)
-            if number >= 0:
-                found[leaf.base] = number
-        return found
+    def numbers(self, table: FieldTable, path: str, term: str) -> Longs:
+        """The number of a term in each leaf, -1 where it is not there; table: that of the path."""
+        return self._found(table, path, term)[0]
+
+    def _found(self, table: FieldTable, path: str, term: str) -> tuple[Longs, int]:
+        return self.keep(("numbers", path, term), lambda: table.find(term))
 
     def part(self, leaf: Leaf) -> tuple[int, Leaf, "Searcher"]:
         """The index that a leaf is of, where several are searched: its number, its own leaf, its searcher."""

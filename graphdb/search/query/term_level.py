@@ -2,20 +2,21 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.leaf_reader import Leaf, Longs
+from graphdb.search.leaf_reader import Bools, Leaf, Longs
 from graphdb.search.mapping.readers import address_term, network_terms
 from graphdb.search.mapping.value_formats import range_of, term_of, whole_range
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.dictionary_queries import TermRangeQuery, WildcardQuery
+from graphdb.search.query.scripted import BoundScript
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import (
     BooleanQuery,
@@ -29,6 +30,7 @@ from graphdb.search.query.term_queries import (
     column_of,
 )
 from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query, boosted
+from graphdb.search.scripts.script import SCORE
 
 __all__ = [
     "PARSERS",
@@ -304,16 +306,30 @@ class TermsSetQuery(Query):
     queries: tuple[Query, ...]
     minimum_path: str | None
     minimum: int = 1
+    script: BoundScript | None = None
+
+    @property
+    def is_late(self) -> bool:  # type: ignore[override]
+        """Whether a script says how many have to match."""
+        return self.script is not None
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         sums = np.zeros(leaf.segment.size, dtype=np.float64)
         counts = np.zeros(leaf.segment.size, dtype=np.int32)
         for query in self.queries:
             query.accumulate(leaf, searcher, boost * self.boost, sums, counts)
-        mask = counts >= np.maximum(1, self._needed(leaf))
+        mask = counts >= np.maximum(1, self._needed(leaf, counts > 0))
         return Matches(mask, np.where(mask, sums, 0).astype(np.float32))
 
-    def _needed(self, leaf: Leaf) -> Longs:
+    def _needed(self, leaf: Leaf, matching: Bools) -> Longs:
+        """By document. matching: those that any query matches."""
+        if self.script is not None:
+            needed = np.full(leaf.segment.size, _NEVER, np.int64)
+            docs = np.flatnonzero(matching & leaf.live)
+            bound = self.script
+            found = bound.script.on(leaf, bound.mapping, bound.index_name).numbers(docs)
+            needed[docs] = np.clip(found, 0, 2.0**62).astype(np.int64)
+            return needed
         if self.minimum_path is None:
             return np.full(leaf.segment.size, self.minimum, np.int64)
         needed, column = np.full(leaf.segment.size, _NEVER, np.int64), column_of(leaf, self.minimum_path)
@@ -332,18 +348,22 @@ class TermsSetQuery(Query):
         return f"CoveringQuery({', '.join(map(str, self.queries))})"
 
 
+def _with_count(bound: BoundScript, count: int) -> BoundScript:
+    """With the number of terms as the parameter `num_terms`."""
+    script = replace(bound.script, params={**bound.script.params, "num_terms": count})
+    return replace(bound, script=script)
+
+
 def _terms_set(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
     path, clause = field_clause("terms_set", body, "terms")
     terms, minimum_path = clause.take("terms"), clause.string("minimum_should_match_field")
-    if "minimum_should_match_script" in clause:
-        raise illegal_request(
-            "[minimum_should_match_script] is not supported, use [minimum_should_match_field]"
-        )
+    given = clause.take("minimum_should_match_script")
+    script = None if given is None else BoundScript.parse(given, SCORE, context)
     minimum = clause.integer("minimum_should_match", 0)
     clause.done()
     if not isinstance(terms, list) or any(term is None or isinstance(term, dict | list) for term in terms):
         raise malformed("[terms_set] requires [terms], an array of values")
-    if minimum_path is None and minimum < 1:
+    if minimum_path is None and script is None and minimum < 1:
         raise illegal_request("No minimum should match has been specified")
     if not terms:
         return MatchNoneQuery(reason="No terms supplied for terms_set")
@@ -354,6 +374,7 @@ def _terms_set(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> 
         queries=tuple(exact(path, term, context) for term in terms),
         minimum_path=None if found is None else found.path,
         minimum=minimum,
+        script=None if script is None else _with_count(script, len(terms)),
         boost=clause.boost,
         name=clause.name,
     )

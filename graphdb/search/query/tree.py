@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ __all__ = [
     "RewrittenQuery",
     "boosted",
     "largest_boost",
+    "late_last",
+    "runs_scripts",
     "walk",
 ]
 
@@ -57,6 +59,8 @@ class Query(ABC):
     every method that scores takes the boost of what is above.
     """
 
+    is_late: ClassVar[bool] = False  # it runs scripts: what is beside it should match first
+
     boost: float = 1.0
     name: str | None = None
 
@@ -67,6 +71,16 @@ class Query(ABC):
     def mask(self, leaf: Leaf, searcher: "Searcher") -> Bools:
         """Match without scores, as a filter does."""
         return self.matches(leaf, searcher).mask
+
+    def mask_among(self, leaf: Leaf, searcher: "Searcher", among: Bools) -> Bools:
+        """As mask, but only the documents among these count: a script runs for no others."""
+        return self.mask(leaf, searcher)
+
+    def accumulate_among(
+        self, leaf: Leaf, searcher: "Searcher", boost: float, scores: Doubles, counts: Ints, among: Bools
+    ) -> None:
+        """As accumulate, but only the documents among these count."""
+        self.accumulate(leaf, searcher, boost, scores, counts)
 
     def accumulate(
         self, leaf: Leaf, searcher: "Searcher", boost: float, scores: Doubles, counts: Ints
@@ -144,6 +158,16 @@ def walk(query: Query) -> Iterator[Query]:
     yield query
     for child in query.children():
         yield from walk(child)
+
+
+def late_last(queries: Iterable[Query]) -> list[Query]:
+    """Queries in their order, but after all others those that run scripts or have such below them."""
+    return sorted(queries, key=runs_scripts)
+
+
+def runs_scripts(query: Query) -> bool:
+    """Whether it, or a query below it, runs scripts."""
+    return any(node.is_late for node in walk(query))
 
 
 def largest_boost(query: Query) -> float:

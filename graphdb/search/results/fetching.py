@@ -4,16 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from graphdb.search.aggregations.options import Options
-from graphdb.search.errors import illegal_argument, illegal_request, parsing
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
+from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping.lookup import FieldLookup
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.query import QueryContext
 from graphdb.search.results.field_values import FieldPattern, parse_field_patterns
+from graphdb.search.scripts.faults import ScriptFault
+from graphdb.search.scripts.results import json_values
+from graphdb.search.scripts.script import FIELD, Script, parse_script
 
 __all__ = [
     "EVERYTHING",
     "Fetching",
+    "ScriptField",
     "SourceFilter",
     "keeps_source",
     "parse_fetching",
@@ -100,6 +107,56 @@ def _patterns(value: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
+# `script_fields`: what scripts return for a hit.
+
+SCRIPT_FIELDS_MAX = 32  # index.max_script_fields
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptField:
+    """ignores_failure: a hit for which the script fails goes without it."""
+
+    name: str
+    script: Script
+    ignores_failure: bool = False
+
+    def values(self, leaf: Leaf, doc: int, context: QueryContext) -> list[Any] | None:
+        """For a document of a leaf; None where it fails, and that is ignored. Raises SearchError."""
+        on_leaf = self.script.on(leaf, context.mapping, context.index_name)
+        try:
+            (found,) = on_leaf.values(np.array([doc], np.int64))
+            return json_values(found)
+        except ScriptFault as fault:
+            error = self.script.error(fault)
+        except SearchError as failed:
+            error = failed
+        if self.ignores_failure:
+            return None
+        raise error
+
+
+def _script_fields(given: Any) -> tuple[ScriptField, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise parsing("[script_fields] must be an object")
+    if len(given) > SCRIPT_FIELDS_MAX:
+        raise illegal_argument(
+            "Trying to retrieve too many script_fields. Must be less than or equal to: "
+            f"[{SCRIPT_FIELDS_MAX}] but was [{len(given)}]. This limit can be set by changing the "
+            "[index.max_script_fields] index level setting."
+        )
+    fields = []
+    for name, body in given.items():
+        options = Options("script_fields", body)
+        script, ignores = options.take("script"), options.flag("ignore_failure")
+        options.done()
+        if script is None:
+            raise illegal_request(f"a field of [script_fields] needs a [script]: [{name[:100]}]")
+        fields.append(ScriptField(name, parse_script(script, FIELD), ignores))
+    return tuple(fields)
+
+
 # All that is shown.
 
 
@@ -116,18 +173,21 @@ class Fetching:
     seq_no: bool = False
     hidden: bool = False  # stored_fields: _none_
     stored: tuple[FieldPattern, ...] = ()
+    scripts: tuple[ScriptField, ...] = ()
 
     @property
     def is_raw(self) -> bool:
         """Whether hits are shown without reading any document's source."""
         shown_raw = self.source == EVERYTHING or not self.source.enabled
-        return shown_raw and not (self.fields or self.docvalues or self.highlight or self.stored)
+        return shown_raw and not (
+            self.fields or self.docvalues or self.highlight or self.stored or self.scripts
+        )
 
     @property
     def is_whole(self) -> bool:
         """Whether all that is read of a document's source is the whole of it."""
         return self.source == EVERYTHING and not (
-            self.fields or self.docvalues or self.highlight or self.stored
+            self.fields or self.docvalues or self.highlight or self.stored or self.scripts
         )
 
 
@@ -135,7 +195,9 @@ def parse_fetching(options: Options, context: QueryContext) -> Fetching:
     """Takes its keys out of a search, of inner_hits or top_hits."""
     stored = options.take("stored_fields")
     hidden = stored in ("_none_", ["_none_"])
-    source = options.take("_source")
+    source, scripts = options.take("_source"), _script_fields(options.take("script_fields"))
+    if source is None and stored is None and scripts:
+        source = False
     if source is None and stored is not None:
         source = "_source" in (stored if isinstance(stored, list) else [stored])
     if hidden and source not in (None, False):
@@ -153,6 +215,7 @@ def parse_fetching(options: Options, context: QueryContext) -> Fetching:
         options.flag("seq_no_primary_term"),
         hidden,
         _stored(stored, context),
+        scripts,
     )
 
 

@@ -113,6 +113,10 @@ class Fetcher:
         shows_source = fetching.source.enabled and not fetching.hidden
         shows_source = shows_source and keeps_source(self.scope.context.mapping)
         wants_more = fetching.fields or fetching.stored or fetching.docvalues or fetching.highlight
+        for one in fetching.scripts:
+            values = one.values(leaf, doc, self.scope.context)
+            if values is not None:
+                out.setdefault("fields", {})[one.name] = values
         if not (shows_source or wants_more):
             return
         if self.raw_source and nested is None and shows_source and fetching.is_whole:
@@ -132,7 +136,7 @@ class Fetcher:
         if fetching.docvalues:
             fields |= docvalue_fields(fetching.docvalues, self.scope, hit.doc)
         if fields:
-            out["fields"] = fields
+            out["fields"] = out.get("fields", {}) | fields
         if fetching.highlight is None or self.query is None:
             return
         if fragments := self._highlighter(fetching).fragments(whole, leaf.segment.doc_id(doc)):

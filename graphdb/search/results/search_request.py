@@ -31,7 +31,7 @@ RESCORE_WINDOW = 10_000  # index.max_rescore_window
 INNER_WINDOW = 100  # index.max_inner_result_window
 TOTAL_DEFAULT = 10_000
 _IGNORED = ("indices_boost", "stats", "timeout", "ext", "min_compatible_shard_node")
-_REFUSED = ("script_fields", "runtime_mappings")
+_REFUSED = ("runtime_mappings",)
 _ELSEWHERE = ("pit", "slice", "_ext", "hybrid")  # the caller has read them
 
 

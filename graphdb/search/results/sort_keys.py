@@ -24,6 +24,7 @@ __all__ = [
     "Nesting",
     "SortColumn",
     "SortKey",
+    "TermColumn",
     "combined",
     "short_float",
 ]

@@ -17,6 +17,7 @@ from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format
 from graphdb.search.mapping.readers import point_of
 from graphdb.search.mapping.value_formats import term_of, whole_range
 from graphdb.search.query import QueryContext, parse_query
+from graphdb.search.results.script_sorting import parse_script_sort
 from graphdb.search.results.sort_keys import (
     MODES,
     ByDoc,
@@ -138,7 +139,7 @@ def _key(name: str, how: Any, context: QueryContext) -> SortKey:
     if name == "_geo_distance":
         return parse_geo_distance(how, context)
     if name == "_script":
-        raise illegal_request("sorting by [_script] is not supported")
+        return parse_script_sort(how, context)
     options = Options("field_sort", {"order": how} if isinstance(how, str) else how)
     descending = _descending(options, name == "_score")
     if name in ("_score", "_doc", "_shard_doc"):

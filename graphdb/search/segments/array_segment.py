@@ -15,6 +15,7 @@ from graphdb.search.leaf_reader import (
     Ordinals,
     PointColumn,
     TermDictionary,
+    TextArrays,
     VectorColumn,
 )
 from graphdb.search.segments.field_builders import transpose
@@ -41,7 +42,8 @@ class ArrayText:
     """`TextIndex` over sections."""
 
     def __init__(self, sections: Sections, path: str) -> None:
-        self.dictionary: TermDictionary = _dictionary(sections, "text", path)
+        self._strings = _dictionary(sections, "text", path)
+        self.dictionary: TermDictionary = self._strings
         self.norms: NDArray[np.uint8] = sections["text", path, "norms"]
         self._starts: Longs = sections["text", path, "starts"]
         self._docs: Ints = sections["text", path, "docs"]
@@ -65,6 +67,10 @@ class ArrayText:
 
     def posting_ranges(self, numbers: Longs) -> tuple[Ints, Ints, Longs, Longs]:
         return self._docs, self._freqs, self._starts[numbers], self._starts[numbers + 1]
+
+    def arrays(self) -> TextArrays | None:
+        strings = self._strings
+        return TextArrays(strings.blob, strings.starts, self._starts, self._docs, self._freqs)
 
     def positions(self, number: int) -> tuple[Ints, Ints]:
         freqs = self.postings(number)[1]

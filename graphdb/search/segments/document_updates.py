@@ -56,7 +56,8 @@ class _Request:
     def of(cls, body: bytes) -> "_Request":
         request = read_object(body)
         if "script" in request or "scripted_upsert" in request:
-            raise illegal_argument("cannot execute scripts: scripting is not supported")
+            # one with a script is made a document before it is logged
+            raise illegal_argument("[scripted_upsert] needs a [script], and a script cannot be in the log")
         for name in request.keys() - _MEMBERS:
             raise SearchError("x_content_parse_exception", f"[UpdateRequest] unknown field [{name}]")
         doc, upsert = _object(request, "doc"), _object(request, "upsert")

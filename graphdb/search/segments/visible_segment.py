@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs, Ordinals, TermDictionary
+from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs, Ordinals, TermDictionary, TextArrays
 from graphdb.search.protection import ALLOW_SIDS, without_protection
 from graphdb.search.segments.array_segment import ArraySegment, ArrayTerms, ArrayText
 from graphdb.search.segments.field_builders import any_in
@@ -64,6 +64,9 @@ class _VisibleText:
 
     def posting_ranges(self, numbers: Longs) -> tuple[Ints, Ints, Longs, Longs]:
         return self._whole.posting_ranges(self._numbers[numbers])
+
+    def arrays(self) -> TextArrays | None:
+        return None
 
     def positions(self, number: int) -> tuple[Ints, Ints]:
         own = int(self._numbers[number])

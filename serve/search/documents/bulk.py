@@ -20,10 +20,19 @@ from graphdb.search.segments.operations import Action, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.bulk_items import BulkDefaults, BulkItem, BulkLines, Line, Lines, bulk_items
 from serve.search.documents.documents import written
+from serve.search.documents.scripted import write_with_scripts
 from serve.search.documents.shown_fields import SOURCE_PARAMETERS
 from serve.search.documents.write_options import WRITE_PARAMETERS
 from serve.search.frame.answer import PathFilter, error_json, filter_of
-from serve.search.frame.exchange import JSON_BYTES_MAX, LONG_BYTES, Body, Endpoint, Exchange, endpoint
+from serve.search.frame.exchange import (
+    JSON_BYTES_MAX,
+    LONG_BYTES,
+    Body,
+    Endpoint,
+    Exchange,
+    SearchWork,
+    endpoint,
+)
 
 __all__ = ["BulkReader", "ItemTexts", "KeptValues", "routes", "succeeded"]
 
@@ -156,7 +165,10 @@ async def _bulk(kept: KeptValues, exchange: Exchange) -> Any:
     # What the client does not want of the items is left out before there are many of them.
     wanted = filter_of(exchange.parameters.strings("filter_path"))
     defaults = BulkDefaults.of(exchange.get("index"), exchange.parameters)
-    bulk, reader = _Bulk(exchange.node, defaults.refresh, wanted), BulkReader(defaults, PIECE_BYTES)
+    bulk, reader = (
+        _Bulk(exchange.node, exchange.work, defaults.refresh, wanted),
+        BulkReader(defaults, PIECE_BYTES),
+    )
     async for size_bytes, is_last in _gathered(exchange, reader):
         with kept.room(size_bytes) as keeps_values:
             while not reader.is_at_end:
@@ -192,6 +204,7 @@ class _Bulk:
     """One request. Of finished items only the text of the answer is kept."""
 
     node: SearchBackend
+    work: SearchWork
     refresh: str
     wanted: PathFilter | None = None
     count: int = 0
@@ -202,7 +215,7 @@ class _Bulk:
         """Do them, in order, and let go of them. Raises SearchError, UnavailableError."""
         self.count += len(items)
         writes = [item.write for item in items if item.write is not None]
-        results = await self.node.write(writes, self.refresh) if writes else []
+        results = await write_with_scripts(self.node, self.work, writes, self.refresh) if writes else []
         del writes  # `_answers` is to be the last who knows them
         self._answered += await _in_thread(len(items) * 500, self._answers, items, results)
 

@@ -1,7 +1,8 @@
 """`_delete_by_query`, `_update_by_query` and `_reindex`: operations on every document that a query finds."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,9 @@ from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.protection import ALLOW_SIDS
 from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
+from graphdb.search.scripts.script import UPDATE, Script, parse_script
+from graphdb.search.scripts.stored import with_stored
+from graphdb.search.scripts.updates import Changed, run_on
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation
 from serve.search.backend import SearchBackend
 from serve.search.documents.rewriting import (
@@ -23,7 +27,7 @@ from serve.search.documents.rewriting import (
     most_of,
     refuse_reading,
 )
-from serve.search.documents.write_options import no_pipeline
+from serve.search.documents.write_options import generated_id, no_pipeline
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint, token_name
 from serve.search.frame.parameters import java_integer
@@ -38,10 +42,10 @@ _PARAMETERS = (
 _PARAMETERS += (
     " request_cache routing scroll_size search_timeout search_type sort stats terminate_after version"
 )
-_MEMBERS = ("query", "slice", "sort", "max_docs", "conflicts")
+_MEMBERS = ("query", "slice", "sort", "max_docs", "conflicts", "script")
 
 _REINDEX_PARAMETERS = f"{REWRITE_PARAMETERS} conflicts max_docs require_alias scroll_size"
-_REINDEX_MEMBERS = {"source", "dest", "conflicts", "max_docs", "size"}
+_REINDEX_MEMBERS = {"source", "dest", "conflicts", "max_docs", "size", "script"}
 _SOURCE_MEMBERS = {"index", "query", "size", "slice", "_source", "sort"}
 _DEST_MEMBERS = {"index", "op_type", "version_type", "routing", "pipeline"}
 
@@ -56,6 +60,8 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
 
 async def _delete_by_query(exchange: Exchange) -> Answer:
     body = await _body(exchange)
+    if "script" in body:
+        raise parsing("Unknown key for a VALUE in [script].", line=1, col=1)
     if body.get("query") is None:
         raise SearchError("action_request_validation_exception", "Validation Failed: 1: query is missing;")
     answer = await _rewritten(exchange, body, Action.DELETE)
@@ -67,7 +73,9 @@ async def _update_by_query(exchange: Exchange) -> Answer:
     pipeline = no_pipeline(exchange.parameters.text("pipeline"))
     if pipeline is not None:
         raise pipeline
-    answer = await _rewritten(exchange, await _body(exchange), Action.INDEX)
+    body = await _body(exchange)
+    script = await _script_of(exchange, body)
+    answer = await _rewritten(exchange, body, Action.INDEX, script)
     del answer.value["created"]
     return answer
 
@@ -75,8 +83,6 @@ async def _update_by_query(exchange: Exchange) -> Answer:
 async def _body(exchange: Exchange) -> dict[str, Any]:
     """The body of the request, with its parameters. Raises for unsupported members."""
     body = dict(await exchange.json() or {})
-    if "script" in body:
-        raise illegal_argument("cannot execute scripts: scripting is not supported")
     refuse_reading(body)
     for name in body:
         if name not in _MEMBERS:
@@ -85,14 +91,28 @@ async def _body(exchange: Exchange) -> dict[str, Any]:
     return body if query is None else {**body, "query": query}
 
 
-async def _rewritten(exchange: Exchange, body: Mapping[str, Any], action: Action) -> Answer:
+async def _script_of(exchange: Exchange, body: Mapping[str, Any]) -> Script | None:
+    """Compiled, with a stored one in its place. Raises SearchError."""
+    if body.get("script") is None:
+        return None
+    whole, _ = with_stored({"script": body["script"]}, exchange.node.catalog.scripts)
+    return await asyncio.to_thread(parse_script, whole["script"], UPDATE)
+
+
+async def _rewritten(
+    exchange: Exchange, body: Mapping[str, Any], action: Action, script: Script | None = None
+) -> Answer:
     rewriting = Rewriting.of(exchange, body.get("conflicts"))
     most = most_of(exchange, body.get("max_docs"))
     refreshed = exchange.parameters.boolean("refresh", False)
     indexes = names_found(exchange.node, exchange["index"], exchange.parameters)
     asked = {name: body[name] for name in ("query", "slice") if body.get(name) is not None}
     found = await found_documents(exchange, indexes, asked)
-    answer = await rewriting.run(found, most, partial(_again, action))
+    if script is None:
+        answer = await rewriting.run(found, most, partial(_again, action))
+    else:
+        again = partial(_changed_by, script, exchange.node.now_ms())
+        answer = await rewriting.run(found, most, again, runs_scripts=True)
     if refreshed:
         await exchange.node.refresh([one.index for one in indexes])
     return answer
@@ -105,12 +125,44 @@ def _again(action: Action, document: Stored) -> DocumentWrite:
     return DocumentWrite(document.index, operation)
 
 
+def _changed_by(script: Script, now_ms: int, document: Stored) -> DocumentWrite | None:
+    """What a script makes of the document that was found. Raises SearchError."""
+    meta = _meta(document, now_ms)
+    changed = _checked(run_on(script, document.source, meta), meta, ("_id", "_index", "_routing", "_version"))
+    if changed.op == "noop":
+        return None
+    action = Action.DELETE if changed.op == "delete" else Action.INDEX
+    return _again(action, replace(document, source=changed.source))
+
+
+def _meta(document: Stored, now_ms: int) -> dict[str, Any]:
+    """What `ctx` has beside `_source`."""
+    return {
+        "_index": document.index,
+        "_id": document.doc_id,
+        "_version": document.version,
+        "_routing": document.routing,
+        "_now": now_ms,
+        "op": "index",
+    }
+
+
+def _checked(changed: Changed, meta: Mapping[str, Any], fixed: Sequence[str]) -> Changed:
+    """Errors: illegal_argument_exception for an operation that cannot be, a fixed member that was changed."""
+    if changed.op not in ("index", "noop", "delete"):
+        raise illegal_argument(
+            f"Operation type [{changed.op[:100]}] not allowed, only [noop, index, delete] are allowed"
+        )
+    for name in fixed:
+        if changed.meta.get(name) != meta[name]:
+            raise illegal_argument(f"Modifying [{name}] not allowed")
+    return changed
+
+
 async def _reindex(exchange: Exchange) -> Answer:
     body = await exchange.json()
     if body is None:
         raise SearchError("parse_exception", "request body is required")
-    if "script" in body:
-        raise illegal_argument("cannot execute scripts: scripting is not supported")
     _check_members(body, _REINDEX_MEMBERS, "reindex")
     source = _source_of(body)
     rewriting = Rewriting.of(exchange, body.get("conflicts"), _batch_of(source))
@@ -123,7 +175,12 @@ async def _reindex(exchange: Exchange) -> Answer:
         raise _invalid(reason)
     asked = {name: source[name] for name in ("query", "slice") if source.get(name) is not None}
     found = await found_documents(exchange, indexes, asked)
-    answer = await rewriting.run(found, most, into.copy)
+    script = await _script_of(exchange, body)
+    if script is None:
+        answer = await rewriting.run(found, most, into.copy)
+    else:
+        copied = partial(into.copy_by, script, exchange.node.now_ms())
+        answer = await rewriting.run(found, most, copied, runs_scripts=True)
     target = exchange.node.catalog.find(into.index)
     if refreshed and target is not None:
         await exchange.node.refresh([target])
@@ -171,6 +228,28 @@ class _Destination:
             version_type=self.version_type,
         )
         return DocumentWrite(self.index, operation, self.require_alias)
+
+    def copy_by(self, script: Script, now_ms: int, document: Stored) -> DocumentWrite | None:
+        """What a script makes of the copy, which it may also send elsewhere. Raises SearchError."""
+        meta = _meta(document, now_ms)
+        changed = _checked(run_on(script, self._source(document.source), meta), meta, ())
+        if changed.op == "noop":
+            return None
+        given = changed.meta
+        doc_id = generated_id() if given.get("_id") is None else str(given["_id"])
+        moved = given.get("_routing") != meta["_routing"]
+        routing = None if given.get("_routing") is None else str(given["_routing"])
+        write = self.copy(replace(document, doc_id=doc_id))
+        operation = write.operation._replace(
+            body=changed.source, routing=routing if moved else write.operation.routing
+        )
+        version = given.get("_version")
+        if version != meta["_version"] and type(version) is int:
+            operation = operation._replace(version=version, version_type="external")
+        if changed.op == "delete":
+            operation = operation._replace(action=Action.DELETE, body=b"")
+        index = str(given["_index"]) if given.get("_index") != meta["_index"] else self.index
+        return replace(write, index=index, operation=operation)
 
     def _source(self, source: bytes) -> bytes:
         if not self.shown.includes and not self.shown.excludes:

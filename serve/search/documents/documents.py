@@ -10,6 +10,7 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation, OperationResult, Outcome
 from serve.search.backend import SearchBackend
+from serve.search.documents.scripted import write_with_scripts
 from serve.search.documents.shown_fields import SOURCE_PARAMETERS, asked_source, shown_source
 from serve.search.documents.write_options import (
     WRITE_PARAMETERS,
@@ -119,8 +120,8 @@ async def _stored(exchange: Exchange, doc_id: str, action: Action) -> Answer:
 
 
 async def _update(exchange: Exchange) -> Answer:
-    # Nothing comes between its reading and its writing, so there is nothing to retry.
-    exchange.parameters.integer("retry_on_conflict", None)
+    # Nothing comes between the reading and the writing of one without a script: there is nothing to retry.
+    retries = exchange.parameters.integer("retry_on_conflict", None)
     request = await exchange.json()
     if request is None:
         raise SearchError("parse_exception", "request body is required")
@@ -130,7 +131,7 @@ async def _update(exchange: Exchange) -> Answer:
     operation = Conditions.of(exchange.parameters).operation(
         Action.UPDATE, exchange["id"], (await exchange.body()).strip()
     )
-    return await _done(exchange, operation, source)
+    return await _done(exchange, operation, source, retries)
 
 
 async def _delete(exchange: Exchange) -> Answer:
@@ -138,12 +139,16 @@ async def _delete(exchange: Exchange) -> Answer:
     return await _done(exchange, operation)
 
 
-async def _done(exchange: Exchange, operation: Operation, source: SourceFilter | None = None) -> Answer:
+async def _done(
+    exchange: Exchange, operation: Operation, source: SourceFilter | None = None, retries: int | None = None
+) -> Answer:
     """One write, as all others. Raises its error."""
     refresh = refresh_of(exchange.parameters)
     aliased = exchange.parameters.boolean("require_alias", False)
     write = DocumentWrite(exchange["index"], operation, aliased)
-    result: WriteResult = (await exchange.node.write([write], refresh))[0]
+    result: WriteResult = (await write_with_scripts(exchange.node, exchange.work, [write], refresh, retries))[
+        0
+    ]
     if result.result.error is not None:
         raise result.result.error
     headers = {}

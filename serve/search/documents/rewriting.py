@@ -15,6 +15,7 @@ from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.readers import parse_number
 from graphdb.search.multi import AllFailed, Searchers, prepare
 from graphdb.search.query import Searcher
+from graphdb.search.scripts.stored import with_stored
 from graphdb.search.segments.operations import Outcome
 from graphdb.search.segments.visible_segment import VisibleSegment
 from serve.search.frame.answer import Answer, error_json, query_failed
@@ -53,8 +54,8 @@ class Stored:
     routing: str | None
 
 
-# The action on a document.
-Rewritten: TypeAlias = Callable[[Stored], DocumentWrite]
+# The action on a document; None: there is nothing to do.
+Rewritten: TypeAlias = Callable[[Stored], DocumentWrite | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ def _stored(index: str, searcher: Searcher, doc: int) -> Stored:
 async def found_documents(exchange: Exchange, indexes: Sequence[Resolved], body: Mapping[str, Any]) -> Found:
     """What the query (and slice) of a search body finds in each index. Raises SearchError, QueryTimeout."""
     targets = targets_of(exchange.node, indexes, choice=ShardChoice.of(exchange.parameters))
+    body, _ = with_stored(body, exchange.node.catalog.scripts)
 
     def found() -> Found:
         parts = []
@@ -193,21 +195,34 @@ class Rewriting:
             )
         return cls(exchange, given == "proceed", size)
 
-    async def run(self, found: Found, most: int | None, rewritten: Rewritten) -> Answer:
-        """Write the documents; the first batch that has a failure is the last."""
+    async def run(
+        self, found: Found, most: int | None, rewritten: Rewritten, runs_scripts: bool = False
+    ) -> Answer:
+        """Write the documents; the first batch that has a failure is the last. runs_scripts: rewriting may
+        take long, so that each batch has the time of a search. Raises what rewriting raises.
+        """
         batches = found.batches(self.batch_documents, most)
 
-        def next_writes() -> list[DocumentWrite]:
+        def next_writes() -> list[DocumentWrite | None]:
             return [rewritten(document) for document in next(batches, ())]
 
-        while writes := await asyncio.to_thread(next_writes):
-            self._count(await self.exchange.node.write(writes))
+        while writes := await self._on_thread(next_writes, runs_scripts):
+            found_writes = [write for write in writes if write is not None]
+            noops = len(writes) - len(found_writes)
+            self.outcomes[Outcome.NOOP] = self.outcomes.get(Outcome.NOOP, 0) + noops
+            if found_writes:
+                self._count(await self.exchange.node.write(found_writes))
             self.batches += 1
             if self.failures:
                 break
         total = len(found) if most is None else min(len(found), most)
         status = max((failure["status"] for failure in self.failures), default=200)
         return Answer(self._answer(total), status)
+
+    async def _on_thread(
+        self, work: Callable[[], list[DocumentWrite | None]], is_limited: bool
+    ) -> list[DocumentWrite | None]:
+        return await (self.exchange.work.run(work) if is_limited else asyncio.to_thread(work))
 
     def _count(self, results: Sequence[WriteResult]) -> None:
         for result in results:

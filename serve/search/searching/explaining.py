@@ -14,6 +14,7 @@ from graphdb.search.leaf_reader import Leaf
 from graphdb.search.multi import AllFailed, Searchers, Target, prepare
 from graphdb.search.query import explain, parse_query, rewritten_text
 from graphdb.search.results.fetching import SourceFilter, parse_source_filter
+from graphdb.search.scripts.stored import with_stored
 from serve.search.documents.shown_fields import check_routing
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
@@ -45,7 +46,8 @@ def _explain_endpoints(shared: SearchRunner) -> list[Endpoint]:
         one = _one(names_found(runner.node, exchange["index"], exchange.parameters))
         (target,) = targets_of(runner.node, [one], choice=_place_of(one.index, exchange))
         shown = None if whole.get("_source") is None else parse_source_filter(whole["_source"])
-        work = partial(_explained, target, whole["query"], exchange["id"], shown)
+        query, _ = with_stored(whole["query"], runner.node.catalog.scripts)
+        work = partial(_explained, target, query, exchange["id"], shown)
         try:
             return await runner.work.run(work)
         except (AllFailed, SearchError) as error:
@@ -116,8 +118,9 @@ def _validate_endpoints(shared: SearchRunner) -> list[Endpoint]:
         except SearchError as error:
             return _refused(error, explains)
         query = query_of(parameters) or body.get("query") or _ALL
-        work = partial(_explanations, targets, query)
         try:
+            query, _ = with_stored(query, runner.node.catalog.scripts)
+            work = partial(_explanations, targets, query)
             return _answer(await runner.work.run(work), runner, explains)
         except SearchError as error:
             return _refused(error, explains)

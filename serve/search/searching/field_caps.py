@@ -14,6 +14,7 @@ from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import TermDictionary
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.query import parse_query
+from graphdb.search.scripts.stored import with_stored
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.searching.search_names import NAME_PARAMETERS, names_found, search_context
@@ -147,6 +148,8 @@ def _capability(
 
 
 def _may_match(node: SearchBackend, index: Index, query: Any) -> bool:
+    if with_stored(query, {})[1]:
+        raise illegal_argument("scripts are not supported in [index_filter]")
     parsed = parse_query(query, search_context(node, index))
     searcher = index.searcher()
     return any(bool(np.any(parsed.mask(leaf, searcher) & leaf.roots)) for leaf in searcher.leaves)

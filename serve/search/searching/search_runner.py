@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, ref
@@ -22,6 +22,7 @@ from graphdb.search.multi.scrolling import check_batch, check_scroll
 from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
 from graphdb.search.results.matching import Found
+from graphdb.search.scripts.stored import with_stored
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import query_failed
 from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
@@ -133,6 +134,7 @@ class Asked:
     partial: bool = True  # an answer may hold without the indexes that failed
     principal: Principal = NOBODY  # with whose visibility the graph is queried
     choice: ShardChoice = EVERY_SHARD
+    has_scripts: bool = False  # compiling them takes a while
 
 
 class SearchRunner:
@@ -162,11 +164,17 @@ class SearchRunner:
         """The whole answer. Raises SearchError."""
         return await self.search_targets(self._targets(found, asked), asked)
 
+    def _with_scripts(self, asked: Asked) -> Asked:
+        """With stored scripts in the place of their ids. Raises SearchError."""
+        body, has_scripts = with_stored(asked.body, self.node.catalog.scripts)
+        return replace(asked, body=body, has_scripts=has_scripts) if has_scripts else asked
+
     def _targets(self, found: Sequence[Resolved], asked: Asked) -> list[Target]:
         return targets_of(self.node, found, asked.body.get("indices_boost"), asked.choice)
 
     async def search_targets(self, targets: Sequence[Target], asked: Asked) -> dict[str, Any]:
         """The same for indexes as of some moment (a point in time)."""
+        asked = self._with_scripts(asked)
         start = time.perf_counter()
         failures: Sequence[Failure] = ()
         answer: dict[str, Any] = NOTHING
@@ -189,6 +197,7 @@ class SearchRunner:
     ) -> dict[str, Any]:
         """The first page, with the id of the context that has the others."""
         start = time.perf_counter()
+        asked = self._with_scripts(asked)
         targets = self._targets(found, asked)
         if not targets:
             scroll_id = self.node.contexts.open(None, keep_alive_ms)
@@ -291,7 +300,7 @@ class SearchRunner:
         return await self._within(asked, search)
 
     async def _run(self, targets: Sequence[Target], asked: Asked) -> tuple[Prepared, dict[str, Any]]:
-        if len(targets) > _FEW or "aggs" in asked.body:
+        if len(targets) > _FEW or "aggs" in asked.body or asked.has_scripts:
             return await self._within(asked, partial(self._whole, targets, asked))
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared):

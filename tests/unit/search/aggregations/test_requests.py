@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from graphdb.search.aggregations.value_sources import number_text
 from graphdb.search.errors import SearchError
+from graphdb.search.number_text import number_text
 from tests.unit.search.results.index import Index
 
 PROPERTIES = {

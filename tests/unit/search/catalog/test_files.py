@@ -20,6 +20,8 @@ from graphdb.search.catalog.catalog_commands import (
     PutComponentTemplate,
     PutIndexTemplate,
     PutMapping,
+    PutPipeline,
+    PutScript,
     PutSettings,
     WriteDocuments,
 )
@@ -46,6 +48,8 @@ def filled() -> Commands:
     commands.alias("a", "x", filter={"term": {"f": 1}})
     commands(PutSettings(("b",), {"refresh_interval": "5s"}))
     commands(PutComponentTemplate("c", {"template": {}}))
+    commands(PutScript("s", {"lang": "painless", "source": "1"}))
+    commands(PutPipeline("p", {"processors": []}))
     commands(PutClusterSettings({"action.auto_create_index": "+a"}, {"action.auto_create_index": "b"}))
     commands(PutIndexTemplate("t", {"index_patterns": ["t*"], "composed_of": ["c"]}))
     commands(IntroduceNode(2, "two", "10.0.0.2:9200", "uuid"))
@@ -75,6 +79,8 @@ def test_it_is_opened_as_it_was_saved(tmp_path: Path) -> None:
         {2: KnownNode("two", "10.0.0.2:9200")},
     )
     assert catalog.cluster_settings == commands.catalog.cluster_settings != {}
+    assert catalog.scripts == commands.catalog.scripts != {}
+    assert catalog.pipelines == commands.catalog.pipelines != {}
     for index, before in zip(catalog.indexes(), commands.catalog.indexes(), strict=True):
         assert index.shown_settings() == before.shown_settings()
         assert (index.mapping_version, index.cursor) == (before.mapping_version, before.cursor)

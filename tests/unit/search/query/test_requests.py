@@ -203,7 +203,11 @@ REFUSED: dict[str, tuple[object, str, str]] = {
     "no object": ([], "parsing_exception", "[_na] query malformed, must start with start_object"),
     "nothing": ({}, "illegal_argument_exception", "query malformed, empty clause found at [1:1]"),
     "unknown": ({"boool": {}}, "parsing_exception", "unknown query [boool] did you mean [bool]?"),
-    "script": ({"script": {}}, "parsing_exception", "unknown query [script]"),
+    "script": (
+        {"script": {}},
+        "parsing_exception",
+        "script must be provided with a [script] query",
+    ),
     "no body": (
         {"match": "x"},
         "parsing_exception",
@@ -257,9 +261,9 @@ REFUSED: dict[str, tuple[object, str, str]] = {
         "[terms] query lookup is not supported here",
     ),
     "script score": (
-        {"function_score": {"script_score": {"script": "1"}}},
+        {"function_score": {"script_score": {"script": {"source": "1", "lang": "groovy"}}}},
         "illegal_argument_exception",
-        "cannot execute [inline] scripts",
+        "script_lang not supported [groovy]",
     ),
     "many clauses": (
         {"bool": {"should": [{"term": {"tag": "a"}}] * 4097}},

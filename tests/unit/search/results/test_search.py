@@ -287,7 +287,8 @@ def test_what_is_not_offered_may_be_empty(index: Index, key: str) -> None:
         ),
         ({"search_after": [1]}, "illegal_argument_exception", "Sort must contain at least one field."),
         ({"collapse": {"field": "tag"}}, "illegal_argument_exception", "failed to collapse on field [tag]"),
-        ({"script_fields": {"a": {}}}, "illegal_argument_exception", "[script_fields] is not supported"),
+        ({"script_fields": {"a": {}}}, "illegal_argument_exception", "a field of [script_fields] needs"),
+        ({"script_fields": {str(n): {} for n in range(33)}}, "illegal_argument_exception", "Trying to retri"),
     ],
 )
 def test_refused(index: Index, body: dict[str, Any], kind: str, reason: str) -> None:

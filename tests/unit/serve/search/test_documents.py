@@ -158,7 +158,7 @@ def test_updates(http: httpx.Client) -> None:
             {"script": "x"},
             400,
             "illegal_argument_exception",
-            "cannot execute scripts: scripting is not supported",
+            "failed to execute script",
         ),
         ({"dok": {}}, 400, "x_content_parse_exception", "[UpdateRequest] unknown field [dok]"),
         (

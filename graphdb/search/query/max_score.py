@@ -1,0 +1,423 @@
+"""The loops behind terms, any or all of which have to match: the best, without walking all postings.
+
+Source: Turtle and Flood's MaxScore, with the postings of a few terms merged, and those of many added up in
+windows of documents as in Lucene's MaxScoreBulkScorer.
+"""
+
+from typing import Any, TypeAlias
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
+from graphdb.search.query.field_table import (
+    BASE,
+    BLOCK,
+    CEILINGS,
+    DOCS,
+    FREQS,
+    NORMS,
+    POSTINGS,
+    SIZE,
+    STARTS,
+    bytes_at,
+    flags_at,
+    ints_at,
+    longs_at,
+    words_at,
+)
+
+__all__ = ["FEW", "NEVER", "Ceilings", "top_of_all", "top_of_any", "top_of_few", "top_of_leaves"]
+
+Ceilings: TypeAlias = NDArray[np.uint32]
+"""What no posting of a block is above: see `_ceiling`."""
+
+NEVER = 1 << 62  # more than anybody counts
+
+FEW = 12  # terms whose postings are merged as fast as they are added up in windows
+_WINDOW = 4096  # documents; their sums stay in the processor's nearest cache
+_SLACK = 1 + 1e-12  # for what sums of doubles lose in rounding
+_LOOKED_AT = 8  # times k postings, for a first floor
+_FREQ_MAX = (1 << 24) - 1  # that a ceiling has; it stands for any from there on
+
+
+@numba.njit(cache=True, nogil=True)
+def top_of_few(
+    docs: Ints,
+    freqs: NDArray[Any],
+    begins: Longs,
+    ends: Longs,
+    weights: Floats,
+    norms: NDArray[np.uint8],
+    inverse: Floats,
+    allowed: Bools,
+    ceilings: Ceilings,
+    k: int,
+    floor: float,
+    counted: int,
+) -> tuple[Longs, Floats, int]:
+    """The k best documents with a score above floor, ties by number; and how many have one at all.
+
+    Term t has docs[begins[t]:ends[t]]; weights descend; inverse does not rise with the norm. ceilings has a
+    place for each block of the postings, 0 until it is known. Once more than `counted` are found, only those
+    are still counted that may be among the best: the last terms, which together cannot lift a document above
+    the worst of these, are then looked up for the documents of the others alone.
+    """
+    bounds = _bounds(docs, freqs, begins, ends, weights, norms, inverse, ceilings)
+    if k > 0 and counted < NEVER:
+        floor = max(floor, _floor_of_one(docs, freqs, begins, ends, weights, norms, inverse, allowed, k))
+    kept, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
+    at, heads, beyond = begins.copy(), np.empty(len(weights), np.int64), len(allowed)
+    for term in range(len(weights)):
+        heads[term] = docs[at[term]] if at[term] < ends[term] else beyond
+    count, first = 0, len(weights)  # terms from `first` on are looked up
+    while True:
+        chooses = k > 0 and count > counted
+        if chooses:
+            while first > 0 and np.float32(bounds[first - 1]) <= best[k - 1]:
+                first -= 1
+        doc = beyond
+        for term in range(first):
+            doc = min(doc, heads[term])
+        if doc == beyond:
+            break
+        total = np.float64(0)
+        for term in range(first):
+            if heads[term] == doc:
+                i = at[term]
+                total += _score(weights[term], freqs[i], inverse[norms[doc]])
+                at[term] = i + 1
+                heads[term] = docs[i + 1] if i + 1 < ends[term] else beyond
+        if chooses and np.float32(total + bounds[first]) <= best[k - 1]:
+            continue
+        if total == 0 or not allowed[doc]:
+            continue
+        count += 1
+        if k == 0:
+            continue
+        for term in range(first, len(weights)):
+            if np.float32(total + bounds[term]) <= best[k - 1]:
+                break
+            i = at[term] = _sought(docs, at[term], ends[term], doc)
+            if i < ends[term] and docs[i] == doc:
+                total += _score(weights[term], freqs[i], inverse[norms[doc]])
+        _keep(kept, best, doc, np.float32(total))
+    some = int(np.sum(kept >= 0))
+    return kept[:some], best[:some], count
+
+
+@numba.njit(cache=True, nogil=True)
+def top_of_any(
+    docs: Ints,
+    freqs: NDArray[Any],
+    begins: Longs,
+    ends: Longs,
+    weights: Floats,
+    norms: NDArray[np.uint8],
+    inverse: Floats,
+    allowed: Bools,
+    ceilings: Ceilings,
+    k: int,
+    floor: float,
+    counted: int,
+) -> tuple[Longs, Floats, int]:
+    """The same for many terms.
+
+    The look-ups of the last terms stand in both: as a function, also one that the compiler inlines, they cost
+    a quarter to a half of the whole more (2 and 3 terms, measured).
+    """
+    bounds = _bounds(docs, freqs, begins, ends, weights, norms, inverse, ceilings)
+    at = begins.copy()
+    sums = np.zeros(_WINDOW)
+    met = np.zeros(_WINDOW, np.uint8)  # which documents of a window have a sum, eight at a time in `eights`
+    eights = met.view(np.uint64)
+    kept, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
+    count, first = 0, len(weights)
+    for base in range(0, len(allowed), _WINDOW):
+        if k > 0 and count > counted:
+            while first > 0 and np.float32(bounds[first - 1]) <= best[k - 1]:
+                first -= 1
+            if first == 0:
+                break
+        end = min(base + _WINDOW, len(allowed))
+        if not _sum_up(docs, freqs, at, ends, weights[:first], norms, inverse, base, end, sums, met):
+            continue
+        for eight in range(len(eights)):
+            if eights[eight] == 0:
+                continue
+            eights[eight] = 0
+            for doc in range(base + 8 * eight, min(base + 8 * eight + 8, end)):
+                total = sums[doc - base]
+                if total == 0:
+                    continue
+                sums[doc - base] = 0
+                if not allowed[doc]:
+                    continue
+                count += 1
+                if k == 0:
+                    continue
+                for term in range(first, len(weights)):
+                    if np.float32(total + bounds[term]) <= best[k - 1]:
+                        break
+                    i = at[term] = _sought(docs, at[term], ends[term], doc)
+                    if i < ends[term] and docs[i] == doc:
+                        total += _score(weights[term], freqs[i], inverse[norms[doc]])
+                _keep(kept, best, doc, np.float32(total))
+    some = int(np.sum(kept >= 0))
+    return kept[:some], best[:some], count
+
+
+@numba.njit(cache=True, nogil=True)
+def _bounds(
+    docs: Ints,
+    freqs: NDArray[Any],
+    begins: Longs,
+    ends: Longs,
+    weights: Floats,
+    norms: NDArray[np.uint8],
+    inverse: Floats,
+    ceilings: Ceilings,
+) -> Doubles:
+    """What the terms from each on may add together. A score rises with the frequency and falls with the norm,
+    and so does its rounding: none is above that of the highest frequency with the least norm of its block.
+    """
+    bounds = np.zeros(len(weights) + 1)
+    for term in range(len(weights) - 1, -1, -1):
+        top = np.float32(0)
+        for block in range(begins[term] // BLOCK, (ends[term] + BLOCK - 1) // BLOCK):
+            if ceilings[block] == 0:
+                ceilings[block] = _ceiling(docs, freqs, norms, block)
+            freq, norm = ceilings[block] >> 8, ceilings[block] & 255
+            top = max(top, weights[term] if freq == _FREQ_MAX else _score(weights[term], freq, inverse[norm]))
+        bounds[term] = (bounds[term + 1] + top) * _SLACK
+    return bounds
+
+
+@numba.njit(cache=True, nogil=True)
+def _ceiling(docs: Ints, freqs: NDArray[Any], norms: NDArray[np.uint8], block: int) -> np.uint32:
+    """The highest frequency of a block of postings, and the least norm of its documents in the last byte."""
+    freq, norm = 1, 255
+    for i in range(block * BLOCK, min((block + 1) * BLOCK, len(docs))):
+        freq, norm = max(freq, freqs[i]), min(norm, norms[docs[i]])
+    return np.uint32(min(freq, _FREQ_MAX) << 8 | norm)
+
+
+@numba.njit(cache=True, nogil=True)
+def _floor_of_one(
+    docs: Ints,
+    freqs: NDArray[Any],
+    begins: Longs,
+    ends: Longs,
+    weights: Floats,
+    norms: NDArray[np.uint8],
+    inverse: Floats,
+    allowed: Bools,
+    k: int,
+) -> float:
+    """Right below a score that k documents have by one term alone, the heaviest that soon has so many."""
+    for term in range(len(weights)):
+        found, least = 0, np.float32(np.inf)
+        for i in range(begins[term], min(ends[term], begins[term] + _LOOKED_AT * k)):
+            if allowed[docs[i]]:
+                least = min(least, _score(weights[term], freqs[i], inverse[norms[docs[i]]]))
+                found += 1
+                if found == k:
+                    return float(np.nextafter(least, np.float32(-np.inf)))
+    return -np.inf
+
+
+@numba.njit(cache=True, nogil=True)
+def _sum_up(
+    docs: Ints,
+    freqs: NDArray[Any],
+    at: Longs,
+    ends: Longs,
+    weights: Floats,
+    norms: NDArray[np.uint8],
+    inverse: Floats,
+    base: int,
+    end: int,
+    sums: Doubles,
+    met: NDArray[np.uint8],
+) -> bool:
+    """Add the scores of these terms in [base, end), mark their documents in met, and move the places in their
+    postings past it. Returns whether there were any.
+    """
+    found = False
+    for term in range(len(weights)):
+        i, stop, weight = at[term], ends[term], weights[term]
+        while i < stop and docs[i] < end:
+            if docs[i] >= base:
+                sums[docs[i] - base] += _score(weight, freqs[i], inverse[norms[docs[i]]])
+                met[docs[i] - base] = 1
+            i += 1
+        found |= i > at[term]
+        at[term] = i
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _score(weight: np.float32, freq: int, inverse: np.float32) -> np.float32:
+    return np.float32(weight - weight / (np.float32(1) + np.float32(freq) * inverse))
+
+
+@numba.njit(cache=True, nogil=True)
+def _sought(docs: Ints, place: int, stop: int, doc: int) -> int:
+    """The first place from there on whose document is not before doc."""
+    step = 1
+    while place + step < stop and docs[place + step] < doc:
+        place += step
+        step *= 2
+    high = min(place + step, stop)
+    while place < high:
+        middle = (place + high) // 2
+        if docs[middle] < doc:
+            place = middle + 1
+        else:
+            high = middle
+    return place
+
+
+@numba.njit(cache=True, nogil=True)
+def _keep(kept: Longs, best: Floats, doc: int, score: np.float32) -> None:
+    """Put it in its place among the best, if it has one."""
+    place = len(best)
+    if score <= best[place - 1]:
+        return
+    place -= 1
+    while place > 0 and best[place - 1] < score:
+        best[place], kept[place] = best[place - 1], kept[place - 1]
+        place -= 1
+    best[place], kept[place] = score, doc
+
+
+@numba.njit(cache=True, nogil=True)
+def top_of_leaves(
+    table: Longs,
+    live: Longs,
+    numbers: Longs,
+    weights: Floats,
+    inverse: Floats,
+    needs_all: bool,
+    order: Longs,
+    kept: Longs,
+    best: Floats,
+    begun: int,
+    counted: int,
+) -> tuple[int, int]:
+    """The best documents of several leaves: kept and best, of which `begun` are from leaves before, with
+    numbers in the whole searcher. Returns how many there are, and how many documents of these leaves match.
+
+    table, live: rows of a `FieldTable`, of these leaves. numbers: (terms, leaves). weights descend, and order
+    has the places of the terms in the query; needs_all: all of them have to match.
+    """
+    count, k = 0, len(best)
+    for leaf in range(len(table)):
+        terms, places = 0, np.empty(len(weights), np.int64)
+        for term in range(len(weights)):
+            if numbers[term, leaf] >= 0:
+                places[terms] = term
+                terms += 1
+        if terms == 0 or (needs_all and terms < len(weights)):
+            continue
+        size, postings = table[leaf, SIZE], table[leaf, POSTINGS]
+        docs, freqs = ints_at(table[leaf, DOCS], postings), ints_at(table[leaf, FREQS], postings)
+        starts = longs_at(table[leaf, STARTS], numbers[places[:terms], leaf].max() + 2)
+        begins, ends = np.empty(terms, np.int64), np.empty(terms, np.int64)
+        for place in range(terms):
+            number = numbers[places[place], leaf]
+            begins[place], ends[place] = starts[number], starts[number + 1]
+        norms, allowed = bytes_at(table[leaf, NORMS], size), flags_at(live[leaf], size)
+        own, floor = weights[places[:terms]], -np.inf
+        if k > 0 and begun == k:
+            floor = best[k - 1]
+        few = min(k, size)
+        if needs_all:
+            found, scores, some = top_of_all(
+                docs, freqs, begins, ends, own, order, norms, inverse, allowed, few, floor
+            )
+        else:
+            ceilings = words_at(table[leaf, CEILINGS], postings // BLOCK + 1)
+            left = counted - count
+            if terms <= FEW:
+                found, scores, some = top_of_few(
+                    docs, freqs, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
+                )
+            else:
+                found, scores, some = top_of_any(
+                    docs, freqs, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
+                )
+        count += some
+        begun = _put(kept, best, begun, found, scores, table[leaf, BASE])
+    return begun, count
+
+
+@numba.njit(cache=True, nogil=True)
+def _put(kept: Longs, best: Floats, begun: int, docs: Longs, scores: Floats, base: int) -> int:
+    """Put the best of a leaf among those of the leaves before, whose documents come first where scores are
+    equal. Returns how many there are now.
+    """
+    some = min(begun + len(docs), len(best))
+    old, new = begun - 1, len(docs) - 1
+    for _ in range(begun + len(docs) - some):  # those that have no place any more
+        if old < 0 or (new >= 0 and scores[new] <= best[old]):
+            new -= 1
+        else:
+            old -= 1
+    for place in range(some - 1, -1, -1):
+        if old < 0 or (new >= 0 and scores[new] <= best[old]):
+            kept[place], best[place] = base + docs[new], scores[new]
+            new -= 1
+        else:
+            kept[place], best[place] = kept[old], best[old]
+            old -= 1
+    return some
+
+
+@numba.njit(cache=True, nogil=True)
+def top_of_all(
+    docs: Ints,
+    freqs: NDArray[Any],
+    begins: Longs,
+    ends: Longs,
+    weights: Floats,
+    order: Longs,
+    norms: NDArray[np.uint8],
+    inverse: Floats,
+    allowed: Bools,
+    k: int,
+    floor: float,
+) -> tuple[Longs, Floats, int]:
+    """As `top_of_few`, of the documents that have all terms; all are counted.
+
+    The documents of the rarest term alone are looked up in the postings of the others. A score is summed up
+    in the order of the query, where order[i] is the place of the i-th of its terms among these.
+    """
+    rarest = int(np.argmin(ends - begins))
+    kept, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
+    at, count = begins.copy(), 0
+    for i in range(begins[rarest], ends[rarest]):
+        doc, all_there = docs[i], True
+        at[rarest] = i
+        for term in range(len(weights)):
+            if term != rarest:
+                at[term] = _sought(docs, at[term], ends[term], doc)
+                if at[term] == ends[term]:
+                    some = int(np.sum(kept >= 0))
+                    return kept[:some], best[:some], count
+                if docs[at[term]] != doc:
+                    all_there = False
+                    break
+        if not all_there or not allowed[doc]:
+            continue
+        total = np.float64(0)
+        for term in order:
+            total += _score(weights[term], freqs[at[term]], inverse[norms[doc]])
+        if np.float32(total) == 0:
+            continue
+        count += 1
+        if k > 0:
+            _keep(kept, best, doc, np.float32(total))
+    some = int(np.sum(kept >= 0))
+    return kept[:some], best[:some], count
