@@ -74,6 +74,7 @@ GRAPH_PERMISSIONS = _table(
     (READ, "GET", "/ /changes /graphql/schema /graphql/playground/{name} /cluster /health /metrics"),
     (READ, "GET", "/history /diff"),
     (WRITE, "POST", "/revert"),
+    (ADMIN, "GET POST", "/history/purge"),
     (READ, "GET", "/snapshots /snapshots/{name}"),
     (ADMIN, "PUT DELETE", "/snapshots/{name}"),  # they take disk that the configuration would free
     (READ, "GET", "/openapi.json /docs /docs/{name} /whoami"),

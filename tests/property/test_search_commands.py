@@ -23,6 +23,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeletePipelines,
     DeleteScript,
     DocumentWrite,
+    ForgetDeletions,
     IntroduceNode,
     OpenIndices,
     PutClusterSettings,
@@ -97,6 +98,7 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(DeleteIndexTemplates, NAMES),
     st.builds(DeleteComponentTemplates, NAMES),
     st.builds(RefreshIndices, NAMES),
+    st.builds(ForgetDeletions, NAMES),
     st.builds(IntroduceNode, NUMBERS, TEXTS, TEXTS, TEXTS),
     st.builds(
         UpdateAliases, st.lists(st.builds(AliasAction, TEXTS, TEXTS, TEXTS, BODIES), max_size=3).map(tuple)

@@ -25,6 +25,7 @@ __all__ = [
     "DeletePipelines",
     "DeleteScript",
     "DocumentWrite",
+    "ForgetDeletions",
     "IntroduceNode",
     "OpenIndices",
     "Outcome",
@@ -221,6 +222,13 @@ class RefreshIndices:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetDeletions:
+    """The versions of documents that were deleted are not kept any more: one that comes back begins anew."""
+
+    uuids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class IntroduceNode:
     """Who a node is to clients; it counts until the node says otherwise.
 
@@ -313,6 +321,7 @@ Command: TypeAlias = (
     | UpdateAliases
     | RollOver
     | RefreshIndices
+    | ForgetDeletions
     | IntroduceNode
     | WriteDocuments
 )

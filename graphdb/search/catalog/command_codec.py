@@ -29,6 +29,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeletePipelines,
     DeleteScript,
     DocumentWrite,
+    ForgetDeletions,
     IntroduceNode,
     OpenIndices,
     PutClusterSettings,
@@ -71,6 +72,7 @@ _PLAIN: dict[str, type[Any]] = {
     "put_pipeline": PutPipeline,
     "delete_pipelines": DeletePipelines,
     "refresh_indices": RefreshIndices,
+    "forget_deletions": ForgetDeletions,
     "roll_over": RollOver,
     "introduce_node": IntroduceNode,
 }

@@ -17,6 +17,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteLegacyTemplates,
     DeletePipelines,
     DeleteScript,
+    ForgetDeletions,
     IntroduceNode,
     OpenIndices,
     PutClusterSettings,
@@ -272,6 +273,17 @@ def _(command: RefreshIndices, state: CatalogState) -> Change:
     def act() -> None:
         for index in present:
             index.shards.refresh()
+
+    return Change(state, act)
+
+
+@_planned.register
+def _(command: ForgetDeletions, state: CatalogState) -> Change:
+    present = [state.by_uuid[uuid] for uuid in command.uuids if uuid in state.by_uuid]
+
+    def act() -> None:
+        for index in present:
+            index.shards.forget_deletions()
 
     return Change(state, act)
 

@@ -137,6 +137,11 @@ class IndexShards(Generic[M]):
             shard.refresh()
         self._publish()
 
+    def forget_deletions(self) -> None:
+        """See `IndexShard.forget_deletions`."""
+        for shard in self._shards:
+            shard.forget_deletions()
+
     def seal(self) -> None:
         """See `IndexShard.seal`."""
         for shard in self._shards:
