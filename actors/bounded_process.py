@@ -16,13 +16,21 @@ from pathlib import Path
 
 from actors.process_bounds import NICENESS
 
-__all__ = ["BoundedProcess", "spawn"]
+__all__ = ["BoundedProcess", "read_to_end", "spawn"]
 
 logger = logging.getLogger(__name__)
 _LAST_WORDS_BYTES = 2000
 _ALLOCATION_FAILED = (b"memory allocation of", b"bad_alloc")  # Rust's words, and those of C++
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _ROOT = Path(__file__).resolve().parents[1]  # where `actors` is found, also when it is not installed
+
+
+async def read_to_end(connection: socket.socket) -> bytes:
+    """All that a process writes to a socket, which does not block here."""
+    loop, pieces = asyncio.get_running_loop(), list[bytes]()
+    while piece := await loop.sock_recv(connection, 65_536):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 class BoundedProcess:

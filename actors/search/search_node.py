@@ -37,6 +37,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteIndexTemplates,
     DeleteIndices,
     DocumentWrite,
+    ForgetDeletions,
     IntroduceNode,
     RefreshIndices,
     WriteResult,
@@ -63,6 +64,7 @@ _TAKEN_WHEN_FULL = (
     DeleteIndexTemplates,
     DeleteComponentTemplates,
     RefreshIndices,
+    ForgetDeletions,
     IntroduceNode,
 )
 _DELETION_BYTES = 2048  # that one takes in the log and in what is flushed, at most about
@@ -370,8 +372,14 @@ class SearchNode:
         await self._opened().upkeep.flush()
 
     async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
-        """Merge here until no index has more segments."""
+        """Merge here until no index has more segments.
+
+        Of what an index that follows the graph has deleted, nothing is kept: the node that leads sees to it.
+        """
         upkeep = self._opened().upkeep
+        followers = tuple(index.uuid for index in indexes if index.follows_graph)
+        if followers and self._leads():
+            await self.perform(ForgetDeletions(followers))
         await upkeep.refresh(indexes)
         for index in indexes:
             await upkeep.force_merge(index, max_segments)

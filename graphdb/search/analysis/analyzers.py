@@ -10,11 +10,12 @@ from graphdb.search.analysis.analyzer import Analyzer, Names, Normalizer
 from graphdb.search.analysis.case import fold, java_lower
 from graphdb.search.analysis.char_filters import CharFilter, html_strip, mapping_filter, pattern_replace
 from graphdb.search.analysis.filter_types import FILTERS, PREDEFINED_FILTERS, FilterScope, stop_filter
+from graphdb.search.analysis.language_analyzers import LANGUAGE_ANALYZERS, NOT_HERE
 from graphdb.search.analysis.pairs import cjk_bigrams, cjk_width
 from graphdb.search.analysis.parameters import JavaPattern, Parameters
+from graphdb.search.analysis.stop_words import CJK, ENGLISH, stop_words
 from graphdb.search.analysis.synonyms import Phrase
-from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, TokenFilter, Tokenizer
-from graphdb.search.analysis.token_filters import ENGLISH, porter, possessive, stop_words
+from graphdb.search.analysis.token import StreamFilter, TermFilter, TokenFilter, Tokenizer
 from graphdb.search.analysis.tokenizer_types import PREDEFINED_TOKENIZERS, TOKENIZERS
 from graphdb.search.analysis.tokenizers import (
     SpanTokenizer,
@@ -194,29 +195,12 @@ def _pattern(parameters: Parameters) -> Analyzer:
     return Analyzer(SpanTokenizer(pattern_spans(pattern, -1)), [*lowercase, *_stop(parameters)])
 
 
-def _english(parameters: Parameters) -> Analyzer:
-    excluded = frozenset(parameters.words("stem_exclusion") or ())
-    marker = [KeywordMarker(excluded.__contains__)] if excluded else []
-    stem = TermFilter(porter, stems=True)
-    filters: list[TokenFilter] = [
-        TermFilter(possessive),
-        _LOWERCASE,
-        *_stop(parameters, ENGLISH),
-        *marker,
-        stem,
-    ]
-    return Analyzer(StandardTokenizer(), filters)
-
-
-_CJK_WORDS = frozenset({*ENGLISH, "s", "t", "www"})
-
-
 def _cjk(parameters: Parameters) -> Analyzer:
     filters: list[TokenFilter] = [
         TermFilter(cjk_width, normalizes=True),
         _LOWERCASE,
         StreamFilter(cjk_bigrams(frozenset(), unigrams=False)),
-        *_stop(parameters, _CJK_WORDS),
+        *_stop(parameters, CJK),
     ]
     return Analyzer(StandardTokenizer(), filters)
 
@@ -236,9 +220,9 @@ BUILT_IN: dict[str, Callable[[Parameters], Analyzer]] = {
     "stop": _stop_analyzer,
     "keyword": _keyword,
     "pattern": _pattern,
-    "english": _english,
     "cjk": _cjk,
     "fingerprint": _fingerprint,
+    **LANGUAGE_ANALYZERS,
 }
 
 
@@ -297,6 +281,8 @@ class Analyzers:
         found = self._analyzers.get(name)
         if found is None and name in BUILT_IN:
             found = self._analyzers[name] = BUILT_IN[name](Parameters(name, {}))
+        if found is None and name in NOT_HERE:
+            raise _not_here(name)
         if found is None and name in ("default", "default_search"):
             return self.find("default" if self.default == "default" else "standard")
         return found
@@ -342,9 +328,15 @@ def _analyzer(name: str, values: Mapping[str, Any], components: Components) -> A
     kind = parameters.text("type", "custom")
     if kind == "custom":
         return _custom(name, parameters, components)
+    if kind in NOT_HERE:
+        raise _not_here(kind)
     if kind not in BUILT_IN:
         raise illegal_argument(f"Unknown analyzer type [{kind}] for [{name}]")
     return BUILT_IN[kind](parameters)
+
+
+def _not_here(name: str) -> SearchError:
+    return illegal_argument(f"the analyzer [{name}] is not supported: {NOT_HERE[name]}")
 
 
 def _custom(name: str, parameters: Parameters, components: Components) -> Analyzer:

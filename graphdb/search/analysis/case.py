@@ -4,7 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["fold", "java_lower", "java_upper", "turkish_lower"]
+__all__ = ["LOWER_CASES", "decimal_digits", "fold", "java_lower", "java_upper"]
 
 
 def java_lower(text: str) -> str:
@@ -25,8 +25,34 @@ def _upper(char: str) -> str:
     return next((form for form in (char.upper(), char.title()) if len(form) == 1), char)
 
 
-def turkish_lower(text: str) -> str:
+def _turkish_lower(text: str) -> str:
     return java_lower(text.replace("I\u0307", "i").replace("\u0130", "i").replace("I", "\u0131"))
+
+
+_GREEK = str.maketrans("ςάέήίΰϊϋΐόύώ", "σαεηιυιυιουω")
+
+
+def _greek_lower(text: str) -> str:
+    """Without accents and diaereses, and with one sigma."""
+    return java_lower(text).translate(_GREEK)
+
+
+def _irish_lower(text: str) -> str:
+    """A vowel in upper case keeps the n or t before it apart: `nAthair` becomes `n-athair`."""
+    if len(text) > 1 and text[0] in "nt" and text[1] in "AEIOUÁÉÍÓÚ":
+        text = f"{text[0]}-{text[1:]}"
+    return java_lower(text)
+
+
+LOWER_CASES = {"": java_lower, "greek": _greek_lower, "irish": _irish_lower, "turkish": _turkish_lower}
+"""By the `language` of the filter `lowercase`."""
+
+
+def decimal_digits(text: str) -> str:
+    """With ASCII digits for those of all scripts."""
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
 
 
 def fold(text: str) -> str:

@@ -1,19 +1,20 @@
 """The token filters that settings can name, and their parameters."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from graphdb.search.analysis import token_filters
-from graphdb.search.analysis.case import fold, java_lower, java_upper, turkish_lower
+from graphdb.search.analysis.case import LOWER_CASES, decimal_digits, fold, java_lower, java_upper
 from graphdb.search.analysis.char_filters import unescaped
+from graphdb.search.analysis.elision import ARTICLES, before_apostrophe, elision
 from graphdb.search.analysis.normalization import NORMALIZATIONS
 from graphdb.search.analysis.pairs import cjk_bigrams, cjk_width, common_grams
 from graphdb.search.analysis.parameters import JavaPattern, Parameters, java_replacement
+from graphdb.search.analysis.stemmers import porter, snowball, stemmer
+from graphdb.search.analysis.stop_words import ENGLISH, stop_words
 from graphdb.search.analysis.synonyms import Phrase, flat_synonyms, graph_synonyms, synonym_map
 from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, Token, TokenFilter
-from graphdb.search.analysis.token_filters import ENGLISH, porter, snowball, stemmer, stop_words
 from graphdb.search.analysis.tokenizer_types import check_gram_sizes, gram_sizes
 from graphdb.search.analysis.word_delimiter import WORD_KINDS, DelimiterOptions, word_parts
 from graphdb.search.errors import illegal_argument
@@ -35,9 +36,9 @@ class FilterScope:
 
 def _lowercase(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     language = parameters.text("language", "")
-    if language not in ("", "turkish"):
-        raise illegal_argument(f"language [{language}] not support for lower case")
-    return TermFilter(turkish_lower if language else java_lower, normalizes=True)
+    if language not in LOWER_CASES:
+        raise illegal_argument(f"language [{language[:100]}] not support for lower case")
+    return TermFilter(LOWER_CASES[language], normalizes=True)
 
 
 def _uppercase(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -70,6 +71,20 @@ def stop_filter(words: frozenset[str], ignore_case: bool = False) -> TermFilter:
 def _stemmer(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     language = parameters.text("language", parameters.text("name", "porter"))
     return TermFilter(stemmer(language), stems="possessive" not in language)
+
+
+def _kstem(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    return TermFilter(stemmer("kstem"), stems=True)
+
+
+def _hunspell(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    raise illegal_argument(
+        "the filter [hunspell] is not supported, as dictionaries cannot be installed: use [stemmer]"
+    )
+
+
+def _language_stem(language: str) -> Callable[[Parameters, FilterScope], TokenFilter]:
+    return lambda parameters, scope: TermFilter(stemmer(language), stems=True)
 
 
 def _snowball(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -202,33 +217,16 @@ def _reverse(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     return TermFilter(lambda term: term[::-1])
 
 
-_FRENCH_ARTICLES = "l m t qu n s j d c jusqu quoiqu lorsqu puisqu"
-
-
 def _elision(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     given = parameters.words("articles")
     if given is None and parameters.values:
         raise illegal_argument("elision filter requires [articles] or [articles_path] setting")
     ignore_case = given is None or parameters.flag("articles_case", False)
-    articles = frozenset(
-        java_lower(word) if ignore_case else word for word in given or _FRENCH_ARTICLES.split()
-    )
-
-    def elide(term: str) -> str:
-        at = _apostrophe_at(term)
-        article = term[: max(at, 0)]
-        known = (java_lower(article) if ignore_case else article) in articles
-        return term[at + 1 :] if at >= 0 and known else term
-
-    return TermFilter(elide, normalizes=True)
-
-
-def _apostrophe_at(term: str) -> int:
-    return next((place for place, char in enumerate(term) if char in "'\u2019"), -1)
+    return TermFilter(elision(given or ARTICLES["french"], ignore_case), normalizes=True)
 
 
 def _apostrophe(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    return TermFilter(lambda term: term[: _apostrophe_at(term)] if _apostrophe_at(term) >= 0 else term)
+    return TermFilter(before_apostrophe)
 
 
 def _pattern_replace(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -242,10 +240,7 @@ def _pattern_replace(parameters: Parameters, scope: FilterScope) -> TokenFilter:
 
 
 def _decimal_digit(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    def plain(term: str) -> str:
-        return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in term)
-
-    return TermFilter(plain, normalizes=True)
+    return TermFilter(decimal_digits, normalizes=True)
 
 
 def _keep(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -423,8 +418,10 @@ def _normalization(change: Callable[[str], str]) -> Callable[[Parameters, Filter
     return lambda parameters, scope: TermFilter(change, normalizes=True)
 
 
+_STEM_FILTERS = ("arabic", "brazilian", "czech", "dutch", "french", "german", "russian")
 FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
     **{name: _normalization(change) for name, change in NORMALIZATIONS.items()},
+    **{f"{language}_stem": _language_stem(language) for language in _STEM_FILTERS},
     "apostrophe": _apostrophe,
     "asciifolding": _asciifolding,
     "cjk_bigram": _cjk_bigram,
@@ -437,10 +434,12 @@ FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
     "elision": _elision,
     "fingerprint": _fingerprint,
     "flatten_graph": _flatten_graph,
+    "hunspell": _hunspell,
     "keep": _keep,
     "keep_types": _keep_types,
     "keyword_marker": _keyword_marker,
     "keyword_repeat": _keyword_repeat,
+    "kstem": _kstem,
     "length": _length,
     "limit": _limit,
     "lowercase": _lowercase,
@@ -464,6 +463,6 @@ FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
     "word_delimiter": _word_delimiter,
     "word_delimiter_graph": _word_delimiter_graph,
 }
-_CONFIGURED = """common_grams keep keep_types keyword_marker pattern_capture pattern_replace stemmer_override
-    synonym synonym_graph"""  # there are none without parameters
+_CONFIGURED = """common_grams hunspell keep keep_types keyword_marker pattern_capture pattern_replace
+    stemmer_override synonym synonym_graph"""  # there are none without parameters
 PREDEFINED_FILTERS = FILTERS.keys() - set(_CONFIGURED.split())

@@ -7,6 +7,8 @@ has the rules of Snowball's `german2`.
 import re
 import unicodedata
 
+from graphdb.search.analysis import indic
+
 __all__ = ["NORMALIZATIONS"]
 
 _MARKS = "\u0640\u064b\u064c\u064d\u064e\u064f\u0650\u0651\u0652"  # tatweel and the signs of vowels
@@ -105,7 +107,10 @@ def _sorani(term: str) -> str:
 # By the types that settings use.
 NORMALIZATIONS = {
     "arabic_normalization": _arabic,
+    "bengali_normalization": indic.bengali,
     "german_normalization": _german,
+    "hindi_normalization": indic.hindi,
+    "indic_normalization": indic.indic,
     "persian_normalization": _persian,
     "scandinavian_folding": _scandinavian_folding,
     "scandinavian_normalization": _scandinavian,

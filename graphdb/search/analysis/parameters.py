@@ -120,7 +120,8 @@ def time_limit(limit_s: float | None) -> Iterator[None]:
 class JavaPattern:
     """A compiled pattern. `\\w` and its like know ASCII only, as in Java, unless a flag says otherwise."""
 
-    def __init__(self, pattern: str, flags: str = "") -> None:
+    def __init__(self, pattern: str, flags: str = "", longest: bool = False) -> None:
+        """longest: of all that match at a place, and not the first alternative."""
         if len(pattern) > _PATTERN_LENGTH_MAX:
             raise illegal_argument(
                 f"pattern of {len(pattern)} characters is longer than {_PATTERN_LENGTH_MAX}"
@@ -134,6 +135,8 @@ class JavaPattern:
         number = regex.VERSION1 | (0 if any("UNICODE_CHAR" in name for name in names) else regex.ASCII)
         for name in names:
             number |= _FLAGS[name]
+        if longest:
+            number |= regex.POSIX
         if "LITERAL" in names:
             pattern = regex.escape(pattern)
         try:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import regex
 
 from graphdb.search.analysis.case import java_lower
+from graphdb.search.analysis.classic_tokenizers import ClassicTokenizer, UrlTokenizer
 from graphdb.search.analysis.parameters import JavaPattern, Parameters
 from graphdb.search.analysis.token import Tokenizer
 from graphdb.search.analysis.tokenizers import (
@@ -134,6 +135,45 @@ def _path(parameters: Parameters, max_diff: int) -> Tokenizer:
     )
 
 
+def _classic(parameters: Parameters, max_diff: int) -> Tokenizer:
+    return ClassicTokenizer(parameters.number("max_token_length", _LENGTH_MAX, 1))
+
+
+def _uax_url_email(parameters: Parameters, max_diff: int) -> Tokenizer:
+    return UrlTokenizer(parameters.number("max_token_length", _LENGTH_MAX, 1))
+
+
+def _simple_pattern(parameters: Parameters, max_diff: int) -> Tokenizer:
+    pattern = _lucene_pattern(parameters)
+    return SpanTokenizer(pattern_spans(pattern, 0) if pattern else lambda text: [])
+
+
+def _simple_pattern_split(parameters: Parameters, max_diff: int) -> Tokenizer:
+    pattern = _lucene_pattern(parameters)
+    return SpanTokenizer(pattern_spans(pattern, -1) if pattern else whole)
+
+
+_LUCENE_ONLY = regex.compile(r'(?:[^\\]|^)(?:\\\\)*[~&<@#"]')
+_ANCHORS = regex.compile(r"\\.|\[[^\]]*\]|[$^]", regex.DOTALL)
+
+
+def _lucene_pattern(parameters: Parameters) -> JavaPattern | None:
+    """Of the longest match, in what Lucene's and Java's syntax have in common; None where it is empty."""
+    text = parameters.text("pattern", "")
+    if _LUCENE_ONLY.search(text):
+        raise illegal_argument(
+            f'pattern [{text[:100]}]: the operators ~ & < @ # and " are not supported here'
+        )
+    literal = _ANCHORS.sub(lambda found: f"\\{found[0]}" if found[0] in "$^" else found[0], text)
+    return JavaPattern(literal, longest=True) if text else None
+
+
+def _thai(parameters: Parameters, max_diff: int) -> Tokenizer:
+    raise illegal_argument(
+        "the tokenizer [thai] is not supported, as it needs a dictionary of words: use [standard] or [ngram]"
+    )
+
+
 # By type; the number is the largest difference that `ngram` may have between its sizes.
 TOKENIZERS: dict[str, Callable[[Parameters, int], Tokenizer]] = {
     "standard": _standard,
@@ -145,6 +185,11 @@ TOKENIZERS: dict[str, Callable[[Parameters, int], Tokenizer]] = {
     "ngram": _ngram,
     "edge_ngram": _edge_ngram,
     "char_group": _char_group,
+    "classic": _classic,
     "path_hierarchy": _path,
+    "simple_pattern": _simple_pattern,
+    "simple_pattern_split": _simple_pattern_split,
+    "thai": _thai,
+    "uax_url_email": _uax_url_email,
 }
 PREDEFINED_TOKENIZERS = TOKENIZERS.keys() - {"char_group"}

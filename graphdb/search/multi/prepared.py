@@ -32,6 +32,7 @@ __all__ = [
     "Searchers",
     "Slice",
     "Target",
+    "check_request",
     "is_of_request",
     "is_short",
     "parse_slice",
@@ -255,6 +256,18 @@ def prepare(
     request = replace(request, query=_narrowed(request.query, usable, filters))
     part = parse_slice(body.get("slice"))
     return Prepared(request, scope, options, tuple(usable), tuple(failures), part)
+
+
+def check_request(body: Mapping[str, Any], context: QueryContext, hybrid: Scorer) -> None:
+    """Of a search that names no index; context: of an index without fields.
+
+    Raises SearchError for what no index could answer.
+    """
+    try:
+        parse_request(body, context, RESULT_WINDOW, hybrid)
+    except SearchError as error:
+        if is_of_request(error):
+            raise
 
 
 def _usable(

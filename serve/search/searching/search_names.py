@@ -8,9 +8,11 @@ import orjson
 
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.index_names import Resolved, ResolveOptions
+from graphdb.search.catalog.index_settings import analyzers_of
 from graphdb.search.catalog.state import Index
 from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.multi import SHARDS_MAX, Target
 from graphdb.search.query import QueryContext
@@ -25,6 +27,7 @@ __all__ = [
     "ShardChoice",
     "TermsOfDocuments",
     "check_boosts",
+    "context_of_none",
     "names_found",
     "search_context",
     "targets_of",
@@ -125,6 +128,12 @@ def check_boosts(node: SearchBackend, boosts: Any, parameters: Parameters) -> No
 def search_context(node: SearchBackend, index: Index) -> QueryContext:
     """How queries read an index now."""
     return replace(index.context(node.now_ms()), terms_lookup=TermsOfDocuments(node.catalog))
+
+
+def context_of_none(node: SearchBackend) -> QueryContext:
+    """How queries would read an index without fields."""
+    analyzers = analyzers_of({})
+    return QueryContext(FieldMapping.of({}, analyzers), analyzers, node.now_ms())
 
 
 def targets_of(

@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,12 +17,13 @@ from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
-from graphdb.search.multi.prepared import is_of_request, is_short
+from graphdb.search.multi.prepared import check_request, is_of_request, is_short
 from graphdb.search.multi.scrolling import check_batch, check_scroll
 from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
 from graphdb.search.results.matching import Found
 from graphdb.search.scripts.stored import with_stored
+from graphdb.search.segments.index_counters import IndexCounters
 from graphdb.search.sharded import SearchTask
 from serve.search.backend import SearchBackend, SearchHelpers
 from serve.search.frame.answer import query_failed
@@ -37,7 +38,13 @@ from serve.search.searching.search_body import (
     timeout_ms,
     totals_as_int,
 )
-from serve.search.searching.search_names import EVERY_SHARD, ShardChoice, targets_of, whole_index
+from serve.search.searching.search_names import (
+    EVERY_SHARD,
+    ShardChoice,
+    context_of_none,
+    targets_of,
+    whole_index,
+)
 
 __all__ = ["Asked", "RequestCache", "SearchRunner", "SearchStage", "StageOf"]
 
@@ -187,12 +194,23 @@ class SearchRunner:
                 answer = {**NOTHING, "timed_out": True}
             except (AllFailed, SearchError) as failed:
                 raise self.as_failure(failed, targets) from failed
+        else:
+            check_request(asked.body, context_of_none(self.node), self._scorer)
         if failures and not asked.partial:
             raise self._failed(failures, "Partial shards failure")
-        took_ms = int((time.perf_counter() - start) * 1000)
+        taken_ms = (time.perf_counter() - start) * 1000
+        for counters in self._counters(targets):
+            counters.note_search(taken_ms, _groups(asked.body))
         shards = shards_json(shard_count(targets), failures, self.node_id)
-        whole = enveloped(answer, took_ms, shards)
+        whole = enveloped(answer, int(taken_ms), shards)
         return totals_as_int(whole) if asked.total_as_int else whole
+
+    def _counters(self, targets: Sequence[Target]) -> Iterator[IndexCounters]:
+        """Of the indexes that are there still."""
+        for target in targets:
+            index = self.node.catalog.find(target.name)
+            if index is not None:
+                yield index.shards.counters
 
     async def open_scroll(
         self, found: Sequence[Resolved], asked: Asked, keep_alive_ms: int
@@ -211,6 +229,8 @@ class SearchRunner:
         except (AllFailed, SearchError) as failed:
             raise self.as_failure(failed, targets) from failed
         scroll_id = self.node.contexts.open(scroll, keep_alive_ms)
+        for counters in self._counters(targets):
+            counters.scrolls += 1
         took_ms = int((time.perf_counter() - start) * 1000)
         shards = shards_json(shard_count(targets), scroll.prepared.failures, self.node_id)
         whole = {"_scroll_id": scroll_id, **enveloped(answer, took_ms, shards)}
@@ -257,6 +277,9 @@ class SearchRunner:
             targets, asked.body, (asked.typed_keys, asked.shared_statistics, asked.named_scores), asked.cached
         )
         known = None if key is None else self._cache.get(key, targets)
+        for counters in () if key is None else self._counters(targets):
+            counters.cache_hits += known is not None
+            counters.cache_misses += known is None
         if known is not None:
             return (), known
         stage = self._stage_of(asked.body, asked.principal)
@@ -395,3 +418,9 @@ class SearchRunner:
 def _is_of_this_process(body: Mapping[str, Any]) -> bool:
     """Whether only this process has what the search is about: graphs of vectors, and who has searched."""
     return bool(body.get("profile")) or b'"knn"' in orjson.dumps(body)
+
+
+def _groups(body: Mapping[str, Any]) -> list[str]:
+    """Those that a search says it is counted among, by `stats`."""
+    groups = body.get("stats")
+    return [group for group in groups if isinstance(group, str)] if isinstance(groups, list) else []
