@@ -70,6 +70,7 @@ class Index:
         self.mapping_version = 1  # counts the mapping's changes, the same on every node
         self.cursor = 0  # of an index that follows the graph: the log index that it has followed to
         self.has_patterns = has_patterns(settings)
+        self.is_closed = False  # then its documents are neither read nor written
         self._searcher: tuple[ShardLeaves, FieldMapping, Searcher] | None = None
 
     @property
@@ -80,6 +81,11 @@ class Index:
     def follows_graph(self) -> bool:
         """Whether its documents are made of the graph."""
         return "graph" in self.settings
+
+    def put_settings(self, settings: Mapping[str, Any], analyzers: Analyzers) -> None:
+        """In normal form, and what they make of `analysis`; the mapping knows the analyzers already."""
+        self.settings, self.analyzers = settings, analyzers
+        self.has_patterns = has_patterns(settings)
 
     def number(self, setting: str) -> int:
         """The value of an integer setting, by its name under `index`, or its default."""
@@ -153,8 +159,8 @@ class KnownNode:
 
 @dataclass(frozen=True)
 class CatalogState:
-    """aliases: by index uuid and alias. templates, components, scripts and pipelines: by name, each in the
-    form that is shown.
+    """aliases: by index uuid and alias. templates, components, legacy templates, scripts and pipelines: by
+    name, each in the form that is shown.
 
     cluster_uuid: None before the first node has introduced itself. nodes: by node id, those that ever have.
     cluster_settings: by `persistent` and `transient`, then by dotted name; what was set.
@@ -169,6 +175,7 @@ class CatalogState:
     cluster_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     scripts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pipelines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    legacy_templates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     by_name: Mapping[str, Index] = field(init=False)
     by_alias: Mapping[str, Mapping[str, AliasOptions]] = field(init=False)  # by alias and uuid
 

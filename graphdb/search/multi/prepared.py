@@ -1,6 +1,5 @@
 """A search over several indexes: its targets, its slices, and which of its shards fail."""
 
-import sys
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ import numpy as np
 
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.options import Options
-from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.hybrid import Scorer
 from graphdb.search.mapping.lookup import FieldUnion
@@ -35,7 +33,7 @@ __all__ = [
     "Searchers",
     "Slice",
     "Target",
-    "check_unsearched",
+    "check_request",
     "is_of_request",
     "is_short",
     "parse_slice",
@@ -262,11 +260,13 @@ def prepare(
     return Prepared(request, scope, options, tuple(usable), tuple(failures), part)
 
 
-def check_unsearched(body: Mapping[str, Any], hybrid: Scorer, now_ms: int) -> None:
-    """Refuse, where there is no index to search, what every index would refuse. Raises SearchError."""
-    context = QueryContext(FieldUnion([], []), Analyzers.of({}), now_ms)
+def check_request(body: Mapping[str, Any], context: QueryContext, hybrid: Scorer) -> None:
+    """Of a search that names no index; context: of an index without fields.
+
+    Raises SearchError for what no index could answer.
+    """
     try:
-        parse_request(body, context, sys.maxsize, hybrid)
+        parse_request(body, context, RESULT_WINDOW, hybrid)
     except SearchError as error:
         if is_of_request(error):
             raise

@@ -205,6 +205,10 @@ class IndexShard(Generic[M]):
             self._view = self._view.adopted()
         return was_written
 
+    def forget_deletions(self) -> None:
+        """Keep no versions of documents that were deleted."""
+        self._applier.tombstones, self._saved_as = Tombstones(), None
+
     def seal(self) -> None:
         """What was written until now is to be findable together."""
         if len(self._view.buffer):
