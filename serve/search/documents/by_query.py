@@ -27,7 +27,7 @@ from serve.search.documents.rewriting import (
     most_of,
     refuse_reading,
 )
-from serve.search.documents.write_options import generated_id, no_pipeline
+from serve.search.documents.write_options import generated_id
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint, token_name
 from serve.search.frame.parameters import java_integer
@@ -70,9 +70,6 @@ async def _delete_by_query(exchange: Exchange) -> Answer:
 
 
 async def _update_by_query(exchange: Exchange) -> Answer:
-    pipeline = no_pipeline(exchange.parameters.text("pipeline"))
-    if pipeline is not None:
-        raise pipeline
     body = await _body(exchange)
     script = await _script_of(exchange, body)
     answer = await _rewritten(exchange, body, Action.INDEX, script)
@@ -102,7 +99,8 @@ async def _script_of(exchange: Exchange, body: Mapping[str, Any]) -> Script | No
 async def _rewritten(
     exchange: Exchange, body: Mapping[str, Any], action: Action, script: Script | None = None
 ) -> Answer:
-    rewriting = Rewriting.of(exchange, body.get("conflicts"))
+    pipeline = exchange.parameters.text("pipeline") if action is Action.INDEX else None
+    rewriting = Rewriting.of(exchange, body.get("conflicts"), pipeline=pipeline)
     most = most_of(exchange, body.get("max_docs"))
     refreshed = exchange.parameters.boolean("refresh", False)
     indexes = names_found(exchange.node, exchange["index"], exchange.parameters)
@@ -165,8 +163,8 @@ async def _reindex(exchange: Exchange) -> Answer:
         raise SearchError("parse_exception", "request body is required")
     _check_members(body, _REINDEX_MEMBERS, "reindex")
     source = _source_of(body)
-    rewriting = Rewriting.of(exchange, body.get("conflicts"), _batch_of(source))
     into = _Destination.of(exchange, body)
+    rewriting = Rewriting.of(exchange, body.get("conflicts"), _batch_of(source), _pipeline_of(body))
     most = most_of(exchange, body.get("size"), body.get("max_docs"))
     refreshed = exchange.parameters.boolean("refresh", False)
     indexes = names_found(exchange.node, _names(source), exchange.parameters)
@@ -204,9 +202,6 @@ class _Destination:
         index = dest.get("index")
         if not isinstance(index, str) or not index:
             raise _invalid("index must be specified")
-        pipeline = no_pipeline(dest.get("pipeline"))
-        if pipeline is not None:
-            raise pipeline
         action = dest.get("op_type", "index")
         if action not in ("index", "create"):
             raise illegal_argument(f"opType must be 'create' or 'index', found: [{str(action)[:100]}]")
@@ -263,6 +258,11 @@ class _Destination:
         if self.routing.startswith("="):
             return self.routing[1:] or None
         return own if self.routing == "keep" else None
+
+
+def _pipeline_of(body: Mapping[str, Any]) -> str | None:
+    pipeline = _dest_of(body).get("pipeline")
+    return None if pipeline is None else str(pipeline)
 
 
 def _source_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
