@@ -109,6 +109,9 @@ class ArraySegment:
     def __init__(self, name: str, sections: Sections) -> None:
         self.name = name
         self.sections = sections
+        self.file: tuple[str, int] | None = (
+            None  # path and inode of the file that the sections are mapped from
+        )
         self.seq_nos: Longs = sections["", "", "seq_nos"]
         self.versions: Longs = sections["", "", "versions"]
         self.size = len(self.seq_nos)

@@ -92,6 +92,7 @@ def asked_of(parameters: Parameters, body: Mapping[str, Any], principal: Princip
         parameters.boolean("allow_partial_search_results", True),
         principal,
         ShardChoice.of(parameters),
+        raw=not as_int,
     )
 
 

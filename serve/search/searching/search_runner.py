@@ -24,7 +24,8 @@ from graphdb.search.results import SearchOptions
 from graphdb.search.results.matching import Found
 from graphdb.search.scripts.stored import with_stored
 from graphdb.search.segments.index_counters import IndexCounters
-from serve.search.backend import SearchBackend
+from graphdb.search.sharded import SearchTask
+from serve.search.backend import SearchBackend, SearchHelpers
 from serve.search.frame.answer import query_failed
 from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
 from serve.search.frame.identity import Identity
@@ -37,7 +38,13 @@ from serve.search.searching.search_body import (
     timeout_ms,
     totals_as_int,
 )
-from serve.search.searching.search_names import EVERY_SHARD, ShardChoice, context_of_none, targets_of
+from serve.search.searching.search_names import (
+    EVERY_SHARD,
+    ShardChoice,
+    context_of_none,
+    targets_of,
+    whole_index,
+)
 
 __all__ = ["Asked", "RequestCache", "SearchRunner", "SearchStage", "StageOf"]
 
@@ -136,6 +143,7 @@ class Asked:
     principal: Principal = NOBODY  # with whose visibility the graph is queried
     choice: ShardChoice = EVERY_SHARD
     has_scripts: bool = False  # compiling them takes a while
+    raw: bool = False  # the members of the answer may be JSON already, as orjson.Fragment
 
 
 class SearchRunner:
@@ -286,9 +294,40 @@ class SearchRunner:
         self, targets: Sequence[Target], asked: Asked
     ) -> tuple[Sequence[Failure], dict[str, Any]]:
         """By the shards elsewhere, if there are and they can; else by this node."""
+        if self.node.helpers is not None and asked.raw and not asked.has_scripts:
+            with self.node.helpers.present():
+                return await self._by_helpers(self.node.helpers, targets, asked)
         found, reason = await self._by_shards(targets, asked)
         if found is not None:
             return found
+        return await self._here(targets, asked, reason)
+
+    async def _by_helpers(
+        self, helpers: SearchHelpers, targets: Sequence[Target], asked: Asked
+    ) -> tuple[Sequence[Failure], dict[str, Any]]:
+        """By another process on this machine, if there is one and it can and is less busy; else here."""
+        index = whole_index(self.node, targets, asked.body)[0]
+        if index is not None and not _is_of_this_process(asked.body):
+            target = targets[0]
+            task = SearchTask(
+                asked.body,
+                target.context.now_ms,
+                self._options(asked),
+                target.filter,
+                target.boost,
+                target.window,
+            )
+            members, is_late = await helpers.search(index, task, timeout_ms(asked.body))
+            if is_late:
+                raise TimedOut
+            if members is not None:
+                return (), {name: orjson.Fragment(member) for name, member in members.items()}
+        return await self._here(targets, asked, "")
+
+    async def _here(
+        self, targets: Sequence[Target], asked: Asked, reason: str
+    ) -> tuple[Sequence[Failure], dict[str, Any]]:
+        """reason: why it is not done elsewhere, where that has to be said."""
         prepared, answer = await self._run(targets, asked)
         if reason and "profile" in answer:
             answer["profile"]["searched_by"] = {"node": self.node_id, "reason": reason}
@@ -300,7 +339,7 @@ class SearchRunner:
         """(failures and answer, ""), or None and why this node is to search itself."""
         if self.node.shards is None:
             return None, ""
-        from serve.search.searching.shard_search import search_apart, whole_index  # most have no shards
+        from serve.search.searching.shard_search import search_apart  # most have no shards
 
         index, reason = whole_index(self.node, targets, asked.body)
         if index is None:
@@ -374,6 +413,11 @@ class SearchRunner:
     def _failed(self, failures: Sequence[Failure], reason: str = "all shards failed") -> SearchError:
         error = query_failed([(one.index, one.error) for one in failures], self.node_id)
         return SearchError(error.kind, reason, error.status, error.metadata, error.cause)
+
+
+def _is_of_this_process(body: Mapping[str, Any]) -> bool:
+    """Whether only this process has what the search is about: graphs of vectors, and who has searched."""
+    return bool(body.get("profile")) or b'"knn"' in orjson.dumps(body)
 
 
 def _groups(body: Mapping[str, Any]) -> list[str]:
