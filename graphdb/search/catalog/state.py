@@ -4,7 +4,7 @@ A state is never changed: a command makes another one.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from graphdb.search.analysis import Analyzers
@@ -12,6 +12,7 @@ from graphdb.search.catalog.index_settings import flag_setting, number_setting, 
 from graphdb.search.errors import index_not_found
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.query import QueryContext, Searcher
+from graphdb.search.query.clause import ResultLimits
 from graphdb.search.query.searcher import PartialSearcher
 from graphdb.search.segments.index_shards import IndexShards, ShardLeaves
 
@@ -136,6 +137,9 @@ def query_context(
         max_regex_length=number_setting(settings, "max_regex_length"),
         max_analyzed_offset=number_setting(settings, "highlight.max_analyzed_offset"),
         default_fields=words_setting(settings, "query.default_field"),
+        limits=ResultLimits(
+            **{one.name: number_setting(settings, f"max_{one.name}") for one in fields(ResultLimits)}
+        ),
         # what the field `_index` is called by, and whether each is hidden
         index_names=((name, flag_setting(settings, "hidden")), *hidden),
     )

@@ -18,7 +18,13 @@ from graphdb.search.query.clause import (
 )
 from graphdb.search.query.compound import BoolQuery, DisMaxQuery
 from graphdb.search.query.full_text import Boosts, MatchOptions, expand_fields, multi_match
-from graphdb.search.query.multi_terms import normalized_pattern, prefix_on, regexp_on, wildcard_on
+from graphdb.search.query.multi_terms import (
+    check_length,
+    normalized_pattern,
+    prefix_on,
+    regexp_on,
+    wildcard_on,
+)
 from graphdb.search.query.query_syntax import Group, Leafs, Span, Text, parse_query_string, unescaped
 from graphdb.search.query.ranges import Bounds, range_on
 from graphdb.search.query.term_level import exists_query
@@ -112,6 +118,7 @@ def text_query(node: Text, settings: Settings) -> Query | None:
     if node.kind == "pattern":
         return _pattern(node, settings)
     if node.kind == "regexp":
+        check_length(node.text, settings.context)
         return _on_fields(node.field, settings, partial(_regexp, node.text, settings))
     boosts = settings.boosts
     if node.field is not None:

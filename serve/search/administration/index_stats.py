@@ -16,6 +16,7 @@ from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping import Mapping
 from graphdb.search.mapping.wildcards import wildcard_match
+from graphdb.search.near_names import did_you_mean
 from graphdb.search.segments.index_counters import IndexCounters
 from graphdb.search.segments.index_shard import IndexShard, ShardStats
 from graphdb.search.segments.shard_view import array_segment
@@ -24,7 +25,6 @@ from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend, ShardSearch
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import LUCENE_VERSION, Identity, NodeName
-from serve.search.frame.parameters import did_you_mean
 
 __all__ = [
     "INDEX_METRICS",
@@ -318,7 +318,8 @@ def metrics_asked(exchange: Exchange, known: Iterable[str], part: str = "metric"
         if name != "_all" and name not in known:
             hint = did_you_mean(name, known)
             raise illegal_argument(
-                f"request [{exchange.path}] contains unrecognized metric: [{name[:100]}]{hint}"
+                f"request [{exchange.path}] contains unrecognized metric: [{name[:100]}]"
+                f"{' ->' if hint else ''}{hint}"
             )
     return metrics
 

@@ -258,7 +258,7 @@ class SearchRunner:
         self, body: Mapping[str, Any], targets: Sequence[Target], asked: Asked
     ) -> tuple[Prepared, Found]:
         prepared = self._prepared(body, targets, asked)
-        check_scroll(prepared)
+        check_scroll(prepared, bool(asked.cached))
         return prepared, prepared.find()
 
     @staticmethod
