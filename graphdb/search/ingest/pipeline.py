@@ -15,7 +15,7 @@ from graphdb.search.ingest.processors import PROCESSORS, Step
 from graphdb.search.scripts.script import INGEST, Script, parse_script
 from graphdb.search.scripts.stored import StoredScripts, script_named
 
-__all__ = ["Definitions", "Pipeline", "Traced", "checked_pipeline"]
+__all__ = ["Definitions", "Pipeline", "Processor", "Traced", "checked_pipeline"]
 
 _DEPTH_MAX = 50  # of processors in one another, and of pipelines that call one another
 _PROCESSORS_MAX = 1_000  # of one pipeline

@@ -6,7 +6,7 @@ Source: Elasticsearch's documentation of ingest processors.
 import hashlib
 from collections.abc import Callable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import unquote_plus, urlsplit
 
 import orjson
@@ -17,11 +17,8 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.ingest.document import METADATA, Dropped, IngestDocument, Template
 from graphdb.search.ingest.options import ProcessorOptions
 from graphdb.search.ingest.text_processors import TEXT_PROCESSORS
+from graphdb.search.scripts.script import Script
 from graphdb.search.scripts.values import type_name
-
-if TYPE_CHECKING:
-    from graphdb.search.ingest.pipeline import Definitions, Processor
-    from graphdb.search.scripts.script import Script
 
 __all__ = ["PROCESSORS", "Step"]
 
@@ -29,13 +26,26 @@ Step: TypeAlias = Callable[[IngestDocument], None]
 """Raises Dropped, SearchError."""
 
 
+class Runnable(Protocol):
+    """A processor inside another, or a pipeline."""
+
+    def run(self, document: IngestDocument, /) -> None: ...
+
+
+class Known(Protocol):
+    """The pipelines that there are."""
+
+    def has(self, name: str, /) -> bool: ...
+    def pipeline(self, name: str, /) -> Runnable: ...
+
+
 class Reading(Protocol):
     """What reads a pipeline: for processors inside others, scripts and calls."""
 
-    definitions: "Definitions"
-
-    def processor(self, given: Any, /) -> "Processor": ...
-    def script(self, body: Any, /) -> "Script": ...
+    @property
+    def definitions(self) -> Known: ...
+    def processor(self, given: Any, /) -> Runnable: ...
+    def script(self, body: Any, /) -> Script: ...
 
 
 # Values put in, taken away, moved.

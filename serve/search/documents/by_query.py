@@ -163,8 +163,9 @@ async def _reindex(exchange: Exchange) -> Answer:
         raise SearchError("parse_exception", "request body is required")
     _check_members(body, _REINDEX_MEMBERS, "reindex")
     source = _source_of(body)
+    rewriting = Rewriting.of(exchange, body.get("conflicts"), _batch_of(source))
     into = _Destination.of(exchange, body)
-    rewriting = Rewriting.of(exchange, body.get("conflicts"), _batch_of(source), _pipeline_of(body))
+    rewriting.pipeline = into.pipeline
     most = most_of(exchange, body.get("size"), body.get("max_docs"))
     refreshed = exchange.parameters.boolean("refresh", False)
     indexes = names_found(exchange.node, _names(source), exchange.parameters)
@@ -195,6 +196,7 @@ class _Destination:
     routing: str  # keep, discard, or `=` and a value
     shown: SourceFilter
     require_alias: bool
+    pipeline: str | None
 
     @classmethod
     def of(cls, exchange: Exchange, body: Mapping[str, Any]) -> "_Destination":
@@ -210,7 +212,9 @@ class _Destination:
             raise illegal_argument(f"Unsupported value for [routing]: [{str(routing)[:100]}]")
         shown = EVERYTHING if source.get("_source") is None else parse_source_filter(source["_source"])
         aliased = exchange.parameters.boolean("require_alias", False)
-        return cls(index, Action(action), str(dest.get("version_type", "internal")), routing, shown, aliased)
+        pipeline = None if dest.get("pipeline") is None else str(dest["pipeline"])
+        version_type = str(dest.get("version_type", "internal"))
+        return cls(index, Action(action), version_type, routing, shown, aliased, pipeline)
 
     def copy(self, document: Stored) -> DocumentWrite:
         version = None if self.version_type == "internal" else document.version
@@ -258,11 +262,6 @@ class _Destination:
         if self.routing.startswith("="):
             return self.routing[1:] or None
         return own if self.routing == "keep" else None
-
-
-def _pipeline_of(body: Mapping[str, Any]) -> str | None:
-    pipeline = _dest_of(body).get("pipeline")
-    return None if pipeline is None else str(pipeline)
 
 
 def _source_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
