@@ -138,6 +138,10 @@ class ArraySegment:
         return sum(array.nbytes for array in self.sections.values())
 
     @property
+    def has_vectors(self) -> bool:
+        return any(storage == "vectors" for storage, _, _ in self.sections)
+
+    @property
     def root_count(self) -> int:
         """Documents without nested ones."""
         return len(self._ids)

@@ -158,6 +158,11 @@ class IndexShards(Generic[M]):
         plans = (shard.plan_merge(segments_max) for shard in self._shards)
         return next((plan for plan in plans if plan is not None), None)
 
+    def plan_merge_at_rest(self) -> MergePlan | None:
+        """See `IndexShard.plan_merge_at_rest`."""
+        plans = (shard.plan_merge_at_rest() for shard in self._shards)
+        return next((plan for plan in plans if plan is not None), None)
+
     def adopt_merge(self, plan: MergePlan, merged: ArraySegment) -> bool:
         """See `IndexShard.adopt_merge`."""
         adopted = self._shards[plan.shard].adopt_merge(plan, merged)
