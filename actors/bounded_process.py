@@ -160,11 +160,13 @@ def spawn(
     *,
     stderr: int | None = subprocess.PIPE,
     niceness: int = NICENESS,
+    gives_way: bool = True,
 ) -> "subprocess.Popen[bytes]":
     """`python -m MODULE FD ARGUMENTS`, FD the number of the socket, which it inherits. Raises OSError.
 
     stderr: a pipe, whose last words tell why it ended, or None, this process's own.
-    Without Python code between fork and exec, for the parent has threads. It gives way from the start.
+    gives_way: to all others, from the start, beside its niceness.
+    Without Python code between fork and exec, for the parent has threads.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", module, str(connection.fileno()), *arguments],
@@ -177,5 +179,6 @@ def spawn(
     )
     os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(process.pid, os.SCHED_BATCH, os.sched_param(0))
+        if gives_way:
+            os.sched_setscheduler(process.pid, os.SCHED_BATCH, os.sched_param(0))
     return process

@@ -49,6 +49,7 @@ from graphdb.search.following.graph_settings import completed_body
 from graphdb.search.segments.operations import Action, OperationResult
 
 if TYPE_CHECKING:  # most nodes search their shards themselves
+    from actors.search.search_processes import SearchProcesses
     from actors.search.shard_cluster import HostProcesses, ShardCluster
 
 __all__ = ["SearchNode"]
@@ -84,6 +85,7 @@ class SearchNode:
         self.graph = graph
         self.own = known_node(settings)
         self.shards: ShardCluster | None = None  # see search_on
+        self.helpers: SearchProcesses | None = None  # see search_beside
         node_id = settings.cluster.node_id
         self.contexts = SearchContexts(
             now_ms, lambda: make_context_id(node_id, secrets.token_bytes(RANDOM_BYTES))
@@ -151,6 +153,8 @@ class SearchNode:
             await self._worker.close()
         if self.shards is not None:
             self.shards.close()
+        if self.helpers is not None:
+            await self.helpers.close()
         ending = [*self._tasks, *([] if self._reporting is None else [self._reporting])]
         for task in ending:
             task.cancel()
@@ -168,6 +172,15 @@ class SearchNode:
 
         self.shards = ShardCluster(processes, lambda: self.catalog)
         self.shards.start()
+
+    def search_beside(self, most: int) -> None:
+        """Have up to so many processes beside this one search, too, when it is busy."""
+        from actors.search.search_processes import SearchProcesses, idle_s
+
+        search = self._settings.search
+        scorer = [search.hybrid_scorer, *map(str, search.linear_weights)]
+        limit_s = self._settings.server.query_timeout_seconds
+        self.helpers = SearchProcesses(most, lambda: self.catalog, limit_s, scorer, idle_s)
 
     async def until_indexed(self) -> None:
         """Return once there is an index."""

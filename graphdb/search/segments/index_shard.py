@@ -295,6 +295,16 @@ class IndexShard(Generic[M]):
             chosen = self._policy.choose_for(candidates, segments_max)
         return None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number)
 
+    def plan_merge_at_rest(self) -> MergePlan | None:
+        """What is worth merging when nothing is written. Not where there are vectors, whose graphs take much
+        longer to make than what a search gains.
+        """
+        leaves = self._view.leaves
+        if any(array_segment(leaf).has_vectors for leaf in leaves):
+            return None
+        chosen = self._policy.choose_at_rest([_candidate(leaf) for leaf in leaves])
+        return None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number)
+
     def adopt_merge(self, plan: MergePlan, merged: ArraySegment) -> bool:
         """Search the merged segment from now on; False where its inputs are gone."""
         pairs = replaced(self._view.leaves, plan.leaves, merged)
