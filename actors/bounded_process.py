@@ -16,13 +16,21 @@ from pathlib import Path
 
 from actors.process_bounds import NICENESS
 
-__all__ = ["BoundedProcess", "spawn"]
+__all__ = ["BoundedProcess", "read_to_end", "spawn"]
 
 logger = logging.getLogger(__name__)
 _LAST_WORDS_BYTES = 2000
 _ALLOCATION_FAILED = (b"memory allocation of", b"bad_alloc")  # Rust's words, and those of C++
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _ROOT = Path(__file__).resolve().parents[1]  # where `actors` is found, also when it is not installed
+
+
+async def read_to_end(connection: socket.socket) -> bytes:
+    """All that a process writes to a socket, which does not block here."""
+    loop, pieces = asyncio.get_running_loop(), list[bytes]()
+    while piece := await loop.sock_recv(connection, 65_536):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 class BoundedProcess:
@@ -152,11 +160,13 @@ def spawn(
     *,
     stderr: int | None = subprocess.PIPE,
     niceness: int = NICENESS,
+    gives_way: bool = True,
 ) -> "subprocess.Popen[bytes]":
     """`python -m MODULE FD ARGUMENTS`, FD the number of the socket, which it inherits. Raises OSError.
 
     stderr: a pipe, whose last words tell why it ended, or None, this process's own.
-    Without Python code between fork and exec, for the parent has threads. It gives way from the start.
+    gives_way: to all others, from the start, beside its niceness.
+    Without Python code between fork and exec, for the parent has threads.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", module, str(connection.fileno()), *arguments],
@@ -169,5 +179,6 @@ def spawn(
     )
     os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(process.pid, os.SCHED_BATCH, os.sched_param(0))
+        if gives_way:
+            os.sched_setscheduler(process.pid, os.SCHED_BATCH, os.sched_param(0))
     return process

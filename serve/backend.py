@@ -17,6 +17,8 @@ from graphdb.history.asked import AskedChanges
 from graphdb.history.moments import Moment
 from graphdb.history.named_states import KeptState
 from graphdb.history.pages import Difference, HistoryPage, PageRequest
+from graphdb.history.purges import PurgeRecord
+from graphdb.history.purging import PurgeScope
 from graphdb.live.changes import LoggedChange
 from graphdb.live.matcher import LiveQuery
 from graphdb.live.notifications import Notification
@@ -69,6 +71,7 @@ __all__ = [
     "Namespaces",
     "NodeStatus",
     "Progress",
+    "Purges",
     "Queries",
     "QueryOutcome",
     "QueryRequest",
@@ -485,6 +488,29 @@ class Namespaces(Protocol):
         """Remove a prefix, or all for None; no error if there is no such prefix. Raises UnavailableError."""
 
 
+class Purges(Protocol):
+    """What was taken from all states of the past, as far as this node has followed the log."""
+
+    def last_index(self) -> int:
+        """The log index of the newest purge, 0 without one: states before it lack something that they had.
+
+        Raises UnavailableError.
+        """
+
+    def list(self) -> Sequence[PurgeRecord]:
+        """In the order of the log. Raises UnavailableError."""
+
+    async def purge(
+        self, scope: PurgeScope, purged_by: str, request_id: bytes | None, timeout_s: float
+    ) -> PurgeRecord:
+        """Take a scope from the present and from all states before, on all nodes. Returns when this node's
+        files are without it, or the time is up: then it goes on.
+
+        purged_by: `Principal.qualified_name`, or "". Raises ShapesViolated where enforced shapes forbid the
+        deletion, LimitExceeded, KeyReused, UnavailableError.
+        """
+
+
 class NamedStates(Protocol):
     """Names of past states, the same for all; `Moment` has them. What leads back to a named state is kept.
     Changes are logged, as updates are, and take a request_id as those do.
@@ -700,6 +726,8 @@ class GraphNode(Protocol):
     def namespaces(self) -> Namespaces: ...
     @property
     def named_states(self) -> NamedStates: ...
+    @property
+    def purges(self) -> Purges: ...
     @property
     def transactions(self) -> Transactions: ...
     @property

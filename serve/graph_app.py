@@ -62,6 +62,7 @@ from serve.graph.metrics import (
     TransactionMetrics,
 )
 from serve.graph.named_states import named_state_routes
+from serve.graph.purges import PURGED_HEADER, PurgeMark, purge_routes
 from serve.graph.query_accounts import QueryAccounts, SlowQueryLog
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.query_check import QueryCheckEndpoint
@@ -163,6 +164,7 @@ def build_app(
     is_plain = not (settings.authentication.enabled or has_audit or settings.server.cors)
 
     def around(app: ASGIApp) -> ASGIApp:
+        app = PurgeMark(app, node.purges.last_index)
         mcp.application = app
         scheme = "http" if settings.server.tls_cert_file is None else "https"
         node.transactions.serve_others(PeerRequests(app, scheme).perform)
@@ -267,7 +269,9 @@ def _routes(
     sockets = SocketCounts()
     live = LiveSocketEndpoint(node.changes, settings, sockets)
     changes = ChangesEndpoint(node.progress, node.changes, server.query_timeout_seconds)
-    history = HistoryEndpoint(node.history, node.writing, node.progress, server.query_timeout_seconds)
+    history = HistoryEndpoint(
+        node.history, node.writing, node.purges, node.progress, server.query_timeout_seconds
+    )
     metrics.registry.register(LiveMetrics(node.changes, sockets, changes))
     metrics.registry.register(TransactionMetrics(node.transactions))
     metrics.registry.register(AccessMetrics(access))
@@ -295,6 +299,7 @@ def _routes(
         resource("/history", index, get=history.get),
         resource("/diff", index, get=history.diff),
         resource("/revert", index, post=history.revert),
+        *purge_routes(node.purges, index, server.query_timeout_seconds),
         *named_state_routes(node.named_states, history, index),
         WebSocketRoute("/ws", live),
         resource("/ws", get=live.get),
@@ -394,6 +399,7 @@ def _with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:
             "Retry-After",
             "WWW-Authenticate",
             "X-Evaluated",
+            PURGED_HEADER,
             "X-Snapshot-Index",
         ],
     )

@@ -17,6 +17,7 @@ from actors.clustering.forwarded_writes import (
     ForwardedWrite,
     NamedStateChange,
     NamespaceChange,
+    PurgeChange,
     SavedQueryChange,
 )
 from actors.clustering.maintenance import Maintenance
@@ -86,6 +87,7 @@ def clustered_node(
         SavedQueryService(_RoutedBook(parts.own_saved_queries, peers, SavedQueryChange)),
         NamespaceService(_RoutedBook(parts.own_namespaces, peers, NamespaceChange)),
         parts.named_states(_RoutedBook(parts.own_named_states, peers, NamedStateChange)),
+        _RoutedBook(parts.own_purges, peers, PurgeChange),
     )
     members = _LogMembers(log, peers.follower)
     return parts.node(lifecycle, progress, writing, books, members, peers)
@@ -118,6 +120,7 @@ class _Peers:
             parts.own_saved_queries,
             parts.own_namespaces,
             parts.own_named_states,
+            parts.own_purges,
             settings.security,
             SearchCopies(settings, log),
             parts.transactions.answer_other,

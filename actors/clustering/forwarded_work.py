@@ -12,6 +12,7 @@ from actors.clustering.forwarded_writes import (
     GraphDeletion,
     NamedStateChange,
     NamespaceChange,
+    PurgeChange,
     QuadPatchWrite,
     ResourceEdits,
     SavedQueryChange,
@@ -25,6 +26,7 @@ from actors.clustering.search_copies import SearchCopies
 from actors.node.admin import AlertLog
 from actors.node.named_states import OwnNamedStates
 from actors.node.namespaces import OwnNamespaces
+from actors.node.purges import OwnPurges
 from actors.node.saved_queries import OwnSavedQueries
 from actors.node.store_writes import StoreWriting
 from actors.raft.log_requests import ForwardedRequest, RequestQueue, decode_requests
@@ -58,19 +60,20 @@ class ForwardedWork:
         saved_queries: OwnSavedQueries,
         namespaces: OwnNamespaces,
         named_states: OwnNamedStates,
+        purges: OwnPurges,
         limits: GateLimits,
         copies: SearchCopies,
         answer_about_transaction: Callable[[bytes], Awaitable[bytes]],
     ) -> None:
-        """applied_index raises LogUnavailable; writing, alerts, saved_queries, namespaces and named_states
-        are those of this node, for where it leads. copies belongs to this from here on.
+        """applied_index raises LogUnavailable; writing, alerts, saved_queries, namespaces, named_states
+        and purges are those of this node, for where it leads. copies belongs to this from here on.
         answer_about_transaction answers for the transactions that live here.
         """
         self._copies, self._answer_about_transaction = copies, answer_about_transaction
         self._cluster = cluster
         self._applied_index, self._writing, self._alerts = applied_index, writing, alerts
         self._saved_queries, self._namespaces = saved_queries, namespaces
-        self._named_states, self._limits = named_states, limits
+        self._named_states, self._purges, self._limits = named_states, purges, limits
         self._worker = QueueWorker(log, RequestQueue.GRAPH, self._answer)
 
     def start(self) -> None:
@@ -150,6 +153,8 @@ class ForwardedWork:
             return await self._namespaces.change(write.command, request_id, write.since)
         if isinstance(write, NamedStateChange):
             return await self._named_states.change(write.command, request_id, write.since)
+        if isinstance(write, PurgeChange):
+            return await self._purges.change(write.command, request_id, write.since)
         writes = self._writing.writes(write.writer.visibility, write.writer.author)
         if isinstance(write, SparqlUpdate):
             update = await self._read(write)

@@ -28,6 +28,7 @@ from graphdb.history.named_states import (
     decode_named_state_command,
     encode_named_state_command,
 )
+from graphdb.history.purges import PurgeCommand, decode_purge_command, encode_purge_command
 from graphdb.model import UNKNOWN_AUTHOR, Author, Confirmation, Interface
 from graphdb.namespaces import NamespaceCommand, decode_namespace_command, encode_namespace_command
 from graphdb.rdf.formats import RdfSyntax
@@ -45,6 +46,7 @@ __all__ = [
     "GraphWrite",
     "NamedStateChange",
     "NamespaceChange",
+    "PurgeChange",
     "QuadPatchWrite",
     "ResourceEdits",
     "SavedQueryChange",
@@ -269,6 +271,14 @@ class NamedStateChange(_BookChange[NamedStateCommand]):
     _encode, _decode = staticmethod(encode_named_state_command), staticmethod(decode_named_state_command)
 
 
+class PurgeChange(_BookChange[PurgeCommand]):
+    """`OwnPurges.change`."""
+
+    __slots__ = ()
+    operation: ClassVar[str] = "change_purges"
+    _encode, _decode = staticmethod(encode_purge_command), staticmethod(decode_purge_command)
+
+
 ForwardedWrite: TypeAlias = (
     SparqlUpdate
     | GraphWrite
@@ -279,6 +289,7 @@ ForwardedWrite: TypeAlias = (
     | SavedQueryChange
     | NamespaceChange
     | NamedStateChange
+    | PurgeChange
     | TransactionWrite
 )
 _KINDS: dict[str, type[ForwardedWrite]] = {kind.operation: kind for kind in get_args(ForwardedWrite)}

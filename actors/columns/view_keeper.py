@@ -27,9 +27,10 @@ from graphdb.columns.applying import (
 )
 from graphdb.columns.entry_lines import EntryLines
 from graphdb.columns.past_rows import trim_past
-from graphdb.errors import GraphDBError, Overloaded, StorageFull, UnavailableError
+from graphdb.errors import GraphDBError, LogCompacted, Overloaded, StorageFull, UnavailableError
+from graphdb.history.purges import is_purge
 from graphdb.log.views import ViewStatus
-from graphdb.model import LogEntry
+from graphdb.model import EntryKind, LogEntry
 
 if TYPE_CHECKING:  # only the process of a view that is divided loads what shards need
     from actors.columns.shard_set import ShardSet
@@ -105,10 +106,13 @@ class _ColumnState:
         view.close()
 
     def apply(self, entries: Sequence[LogEntry]) -> None:
-        """See `View.apply`. Raises StorageFull, Overloaded (queries have the memory), CorruptionError, and
-        what DuckDB raises. Then nothing has changed; what has been gathered is applied with what comes next.
+        """See `View.apply`. Raises StorageFull, Overloaded (queries have the memory), CorruptionError,
+        LogCompacted (something was purged, and the files have it), and what DuckDB raises. Then nothing has
+        changed; what has been gathered is applied with what comes next.
         """
         assert self.opened is not None
+        if any(entry.kind is EntryKind.PURGES and is_purge(entry.payload) for entry in entries):
+            raise LogCompacted("something was purged: the column view has it in its files")
         self._entries.feed_all(entry for entry in entries if entry.log_index > self._entries.read_index)
         notes = None if self.shards is None else self.shards.notes()
         try:

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.history.archive import COMPRESSED, RAW, ArchiveName, CompressedFile, RawFile, compress
 from graphdb.history.past_log import archived_names
 from graphdb.history.places import HISTORY
+from graphdb.history.purging import PurgedUpTo, purge_file
 from graphdb.history.retention import KeptFile, expired_count, is_needed
 from graphdb.log.file_system import RealFileSystem
 from graphdb.timestamps import until_whole
@@ -43,6 +45,7 @@ class HistoryKeeper:
         self._last_index, self._kept_from, self._clock_ms = last_index, kept_from, clock_ms
         self._has_room = has_room
         self._known: dict[ArchiveName, KeptFile] = {}
+        self._one_at_a_time = threading.Lock()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -55,11 +58,30 @@ class HistoryKeeper:
 
     def tend(self) -> None:
         """Compress and delete. Raises OSError, CorruptionError; then the rest is left for the next time."""
-        if not self._directory.exists():
-            return
+        with self._one_at_a_time:
+            self._tend()
+
+    def purge(self, purges: Sequence[PurgedUpTo]) -> None:
+        """Have all files without what was purged, and compressed. Raises OSError, CorruptionError; then some
+        may be, and it may be called again.
+        """
+        with self._one_at_a_time:
+            if not self._directory.exists():
+                return
+            self._clean()
+            for name in archived_names(self._directory):
+                purge_file(self._directory, name, purges, lambda: time.sleep(_PAUSE_S))
+            self._known = {}
+
+    def _clean(self) -> None:
         for path in self._directory.glob("*.tmp"):
             path.unlink()
         self._delete_doubles()
+
+    def _tend(self) -> None:
+        if not self._directory.exists():
+            return
+        self._clean()
         self._give_way()
         for name in archived_names(self._directory):
             if name.suffix == RAW and self._config.keep != "off":

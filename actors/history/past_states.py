@@ -14,7 +14,7 @@ from secrets import token_hex
 
 from pyoxigraph import Store
 
-from actors.bounded_process import BoundedProcess, spawn
+from actors.bounded_process import BoundedProcess, read_to_end, spawn
 from actors.history.state_process import MODULE, Leading, VisiblePart, arguments_of, read_outcome
 from actors.log.applied_index import AppliedIndex
 from actors.readers.checkpoints import Checkpoints, FixedCheckpoints
@@ -347,7 +347,7 @@ class PastStates:
             watching = asyncio.get_running_loop().create_task(self._watch_disk(process, path))
             try:
                 async with asyncio.timeout(settings.as_of_seconds):
-                    outcome = await _read_to_end(ours)
+                    outcome = await read_to_end(ours)
             except TimeoutError:
                 raise QueryTimeout(
                     f"{what} took longer than {settings.as_of_seconds:g} s (history.as_of_seconds)"
@@ -389,10 +389,3 @@ def _own_bytes(path: Path) -> int:
             found = file.stat()
             size += found.st_blocks * _BLOCK_BYTES if found.st_nlink == 1 else 0
     return size
-
-
-async def _read_to_end(connection: socket.socket) -> bytes:
-    loop, pieces = asyncio.get_running_loop(), list[bytes]()
-    while piece := await loop.sock_recv(connection, 65_536):
-        pieces.append(piece)
-    return b"".join(pieces)

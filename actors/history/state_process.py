@@ -8,6 +8,7 @@ import json
 import socket
 import sys
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,11 +18,13 @@ from actors.process_bounds import settle
 from actors.wire.messages import decode_error, encode_error
 from graphdb.history.past_log import PastLog
 from graphdb.history.undoing import lead
+from graphdb.store.engine_errors import storage_failures
 
-__all__ = ["MODULE", "Leading", "VisiblePart", "arguments_of", "read_outcome"]
+__all__ = ["MODULE", "Leading", "Rewriting", "VisiblePart", "arguments_of", "read_outcome"]
 
 MODULE = "actors.history.state_process"
 _DONE = b"done"
+_LOADED_AT_ONCE = 200_000  # quads, of about 1 kB each in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,27 @@ class VisiblePart:
         build_visible_past(self.visibility, Path(self.past), Path(self.present), Path(self.store))
 
 
-_Task: TypeAlias = Leading | VisiblePart
-_TASKS: dict[str, type[_Task]] = {task.__name__: task for task in (Leading, VisiblePart)}
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """Write a store anew: its files have nothing of what is not in it any more."""
+
+    store: str  # a directory to be made
+    source: str  # that of a copy of the store
+
+    def perform(self) -> None:
+        """Raises StorageFull, CorruptionError."""
+        with storage_failures():
+            source, store = Store.read_only(self.source), Store(self.store)
+            quads = source.quads_for_pattern(None, None, None, None)
+            while some := list(islice(quads, _LOADED_AT_ONCE)):
+                store.bulk_extend(some)
+            for name in source.named_graphs():
+                store.add_graph(name)
+            store.flush()
+
+
+_Task: TypeAlias = Leading | VisiblePart | Rewriting
+_TASKS: dict[str, type[_Task]] = {task.__name__: task for task in (Leading, VisiblePart, Rewriting)}
 
 
 def arguments_of(task: _Task, memory_mb: int) -> list[str]:

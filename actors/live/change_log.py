@@ -205,6 +205,10 @@ class ChangeLog:
             ]
             self._recent.take(logged, logged[-1].index)
 
+    def forget(self) -> None:
+        """Keep nothing of what was applied up to now: readers that are behind it read the log."""
+        self._recent.begin_at(self._recent.last_index)
+
     async def close(self) -> None:
         """End all streams, and open no others."""
         self._closed = True

@@ -101,13 +101,17 @@ class Reevaluation:
     async def close(self, error: GraphDBError) -> None:
         """End all that is open."""
         self._closed = True
+        await self.end_all(error)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def end_all(self, error: GraphDBError) -> None:
+        """End all that is open now."""
         for lane in tuple(self._lanes):
             lane.end(error)
         for query in tuple(self._queries):
             query.end(error)
         while self._lanes:
             await self._lanes.pop().close()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # the queries
 

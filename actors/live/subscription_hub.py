@@ -180,6 +180,17 @@ class SubscriptionHub:
                         await self._copy.forget(query)
         return True
 
+    async def end_all(self, error: GraphDBError) -> None:
+        """End what is open for this reason, and let go of the copies; whoever wants may subscribe again."""
+        if self._running is not None:
+            self._running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._running
+            self._running = None
+        await self._reevaluation.end_all(error)
+        async with self._turn:
+            await self._let_go(error)
+
     async def close(self) -> None:
         """End what is open, let go of the copy."""
         self._closed = True

@@ -257,6 +257,11 @@ class VisibleLive:
                 return await (await self._followed(visibility)).hub.subscribe(query, since, sink)
         raise Overloaded("what may be seen of the graph is changing: ask again")
 
+    async def end_all(self, error: GraphDBError) -> None:
+        """See `SubscriptionHub.end_all`, of the views' hubs."""
+        for hub in self._hubs():
+            await hub.end_all(error)
+
     async def unsubscribe(self, subscription: str) -> bool:
         """See `serve.backend.Changes.unsubscribe`."""
         for hub in self._hubs():

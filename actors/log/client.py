@@ -8,6 +8,7 @@ from actors.log.protocol import (
     Append,
     AskStatus,
     AskViews,
+    DropBefore,
     Entries,
     Index,
     LogStatus,
@@ -45,6 +46,7 @@ class LogAccess(Protocol):
     async def status(self) -> LogStatus: ...
     async def confirm(self, index: int) -> bool: ...
     async def truncate_before(self, index: int, view: str) -> None: ...
+    async def drop_before(self, index: int) -> int: ...
     async def append_unconditionally(self, entries: Sequence[LogEntry]) -> int: ...
     async def watch_index(self, known_index: int, timeout_s: float = ...) -> int: ...
     async def report_view(self, status: ViewStatus) -> None: ...
@@ -104,6 +106,10 @@ class LogClient:
     async def truncate_before(self, index: int, view: str) -> None:
         """See `UpdateLog.truncate_before`. Raises LogUnavailable, StorageFull."""
         await self._ask(TruncateBefore(index, view), Done)
+
+    async def drop_before(self, index: int) -> int:
+        """See `UpdateLog.drop_before`. Raises LogUnavailable, StorageFull."""
+        return (await self._ask(DropBefore(index), Index)).index
 
     async def report_view(self, status: ViewStatus) -> None:
         """Tell the log how well a view of this process follows it. Raises LogUnavailable."""

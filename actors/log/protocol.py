@@ -5,6 +5,7 @@
     Read                    Entries
     AskStatus               LogStatus
     TruncateBefore          Done
+    DropBefore              Index: the first that is left
     WatchIndex              Index: the last that can be read; once there is more
     ReportView              Done
     AskViews                ReportedStatuses
@@ -27,6 +28,7 @@ __all__ = [
     "Append",
     "AskStatus",
     "AskViews",
+    "DropBefore",
     "Entries",
     "Index",
     "LogStatus",
@@ -86,6 +88,13 @@ class TruncateBefore:
 
 
 @dataclass(frozen=True, slots=True)
+class DropBefore:
+    """See `UpdateLog.drop_before`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class WatchIndex:
     """See `LogClient.watch_index`."""
 
@@ -126,6 +135,7 @@ LOG_MESSAGES = Messages(
     AskStatus,
     LogStatus,
     TruncateBefore,
+    DropBefore,
     WatchIndex,
     Index,
     ReportView,

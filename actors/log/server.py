@@ -11,6 +11,7 @@ from actors.log.protocol import (
     Append,
     AskStatus,
     AskViews,
+    DropBefore,
     Entries,
     Index,
     LogStatus,
@@ -41,6 +42,7 @@ class ServedLog(Protocol):
     def submit_read(self, from_index: int, max_bytes: int) -> "Future[bytes]": ...
     def submit_status(self) -> "Future[LogStatus]": ...
     def submit_truncate_before(self, index: int, view: str) -> "Future[None]": ...
+    def submit_drop_before(self, index: int) -> "Future[int]": ...
     def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]": ...
 
 
@@ -52,6 +54,7 @@ def log_handlers(log: ServedLog) -> dict[type[Any], Handler]:
         Read: lambda asked: (log.submit_read(asked.from_index, asked.max_bytes), Entries),
         AskStatus: lambda _: (log.submit_status(), unchanged),
         TruncateBefore: lambda asked: (log.submit_truncate_before(asked.index, asked.view), done),
+        DropBefore: lambda asked: (log.submit_drop_before(asked.index), Index),
         WatchIndex: lambda asked: (log.submit_watch_index(asked.known_index, asked.timeout_s), Index),
     }
 

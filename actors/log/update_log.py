@@ -113,6 +113,15 @@ class UpdateLog:
         """
         self.submit_truncate_before(index, view).result()
 
+    def drop_before(self, index: int) -> int:
+        """Drop the entries before index, whatever is kept for those who resume, with the segments in which
+        they stand; the first one that is left. Where that is before index, a view needs some of these
+        segments: ask again when it has gone on.
+
+        Raises LogUnavailable, StorageFull.
+        """
+        return self.submit_drop_before(index).result()
+
     def close(self) -> None:
         """Finish what is waiting, stop listening, let go of the directory."""
         self._thread.run(self._server.close())
@@ -141,6 +150,16 @@ class UpdateLog:
     def _truncate_before(self, index: int) -> None:
         kept_from = self._log.index_before(self._log.last_index, self._keep_bytes) + 1
         self._log.truncate_before(min(index, kept_from))
+
+    def submit_drop_before(self, index: int) -> "Future[int]":
+        """`drop_before`, without waiting."""
+        return self._submit(lambda: self._drop_before(index))
+
+    def _drop_before(self, index: int) -> int:
+        end = self._log.end_segment(index)
+        needed_from = self._views.needed_from
+        self._log.truncate_before(end if needed_from is None else min(end, needed_from))
+        return self._log.first_index
 
     def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]":
         """See `IndexWatch.watch`. For the loop's thread."""

@@ -11,6 +11,7 @@ from actors.live.visible_live import Followable, VisibleGraph, VisibleLive
 from actors.node.open_store import CurrentStore
 from actors.node.queries import Progress
 from graphdb.access.visibility import Visibility
+from graphdb.errors import ChangesForgotten
 from graphdb.live.matcher import LiveQuery
 from graphdb.node import EmbeddedStore, LiveReport
 
@@ -76,6 +77,14 @@ class Changes:
     async def unsubscribe(self, subscription: str) -> bool:
         """See `serve.backend.Changes.unsubscribe`."""
         return await self._hub.unsubscribe(subscription) or await self._visible_live.unsubscribe(subscription)
+
+    async def forget(self) -> None:
+        """Keep nothing of changes up to now: live queries end, and whoever has one may ask it anew."""
+        index = self._current.applied_index or 0
+        self._changes.forget()
+        error = ChangesForgotten(index, index + 1)
+        await self._hub.end_all(error)
+        await self._visible_live.end_all(error)
 
     async def end_streams(self) -> None:
         """End what goes on for as long as the node does, live queries and streams of changes."""

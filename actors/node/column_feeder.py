@@ -38,7 +38,16 @@ class ColumnFeeder:
                 await asyncio.sleep(_AGAIN_S)
 
     async def _feed(self) -> None:
-        shard, path = self._current.opened(), self._directory / "copy"
+        path = self._directory / "copy"
+        try:
+            index = await self._copy(path)
+            await self._columns.load(Load(str(path), index))
+        finally:
+            await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
+
+    async def _copy(self, path: Path) -> int:
+        """The log index that it is of. Whoever waits for the view afterwards has nothing of the store."""
+        shard = self._current.opened()
         table_bytes, _ = await asyncio.to_thread(shard.directory.engine_files)
         if not shard.checkpointer.room.admits(table_bytes // _VIEW_SHARE):
             raise StorageFull("the disk has no room for the column view")
@@ -49,11 +58,7 @@ class ColumnFeeder:
             # parts of a large change that is not closed yet have had no effect, and are to be read again
             return shard.replayer.resume_index
 
-        try:
-            index = await shard.writer.in_turn(make)
-            await self._columns.load(Load(str(path), index))
-        finally:
-            await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
+        return await shard.writer.in_turn(make)
 
     def _clean(self) -> None:
         shutil.rmtree(self._directory, ignore_errors=True)

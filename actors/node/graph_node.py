@@ -1,6 +1,7 @@
 """`GraphNode`: one node's graph, composed of the capabilities that the edges ask for."""
 
 import asyncio
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -23,6 +24,8 @@ from actors.node.namespaces import NamespaceService, OwnNamespaces
 from actors.node.open_store import CurrentStore
 from actors.node.own_book import BookLog
 from actors.node.past_changes import PastChanges
+from actors.node.purge_runner import PurgeMeans, PurgeRunner
+from actors.node.purges import OwnPurges, PurgeService
 from actors.node.queries import Progress, Queries, QueryPaths
 from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
 from actors.node.searching import Indexes
@@ -40,6 +43,7 @@ from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
 from graphdb.history.named_states import NamedStateBook, NamedStateCommand
+from graphdb.history.purges import PurgeBook, PurgeCommand
 from graphdb.model import Author, EntryKind, Outcome
 from graphdb.planning.costs import LearntCosts
 from graphdb.sparql.syntax import Update
@@ -81,6 +85,7 @@ class Books:
     saved_queries: SavedQueryService
     namespaces: NamespaceService
     named_states: NamedStateService
+    purge_log: BookLog[PurgeBook, PurgeCommand]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,11 @@ class GraphNode(Generic[W]):
     def named_states(self) -> NamedStateService:
         """See `serve.backend.NamedStates`."""
         return self.books.named_states
+
+    @property
+    def purges(self) -> PurgeService:
+        """See `serve.backend.Purges`."""
+        return PurgeService(self.books.purge_log, self.parts.purging)
 
     @property
     def running(self) -> Queries:
@@ -200,6 +210,8 @@ class NodeParts:
             lambda: self.current.opened().kept.named_states.needed_from,
             DiskRoom.of(settings.server).admits,
         )
+        self.purging = PurgeRunner()
+        self._purge_means: PurgeMeans | None = None
         self.running = RunningQueries()
         self.runner = QueryRunner(readers, settings.security, self.running)
         self.paths = self._paths(columns)
@@ -232,6 +244,7 @@ class NodeParts:
             self.current, EntryKind.SAVED_QUERIES, lambda kept: kept.saved_queries
         )
         self.own_namespaces = OwnNamespaces(self.current, EntryKind.NAMESPACES, lambda kept: kept.namespaces)
+        self.own_purges = OwnPurges(self.current, self._member_ids)
         self.own_named_states = OwnNamedStates(
             self.current, EntryKind.NAMED_STATES, lambda kept: kept.named_states
         )
@@ -260,7 +273,8 @@ class NodeParts:
             self.readers.release_checkpoint,
             on_alerts,
             self.transactions.end_all,
-            (self._reported_views.run, self.history_keeper.run, *feeding),
+            self.purging.wake,
+            (self._reported_views.run, self.history_keeper.run, self._run_purges, *feeding),
         )
         return StoreLifecycle(self.settings, self.log, self.current, following, means, self.config)
 
@@ -285,8 +299,36 @@ class NodeParts:
             lambda: admin.status().role,
             subscriptions_max=settings.live.max_subscriptions,
         )
+        self._purge_means = PurgeMeans(
+            settings.server.data_dir,
+            settings.cluster.node_id,
+            settings.history.as_of_memory_mb,
+            self.current,
+            self.log,
+            books.purge_log,
+            self.history_keeper,
+            self._indexes,
+            lifecycle.replace_store,
+            functools.partial(self._forget, changes),
+            admin.status,
+            admin.cluster,
+            admin.view_statuses,
+            self._feeder is not None,
+        )
         capabilities = self.queries, progress, writing, changes, books, admin
         return GraphNode(*capabilities, self, lifecycle, company)
+
+    def _member_ids(self) -> list[int]:
+        assert self._purge_means is not None
+        return [member.node_id for member in self._purge_means.status().cluster_members]
+
+    async def _forget(self, changes: Changes) -> None:
+        self.past_changes.forget_annotations()
+        await changes.forget()
+
+    async def _run_purges(self) -> None:
+        assert self._purge_means is not None, "the node is put together before it is started"
+        await self.purging.run(self._purge_means)
 
     async def close(self) -> None:
         """Let go of the readers and the log."""
@@ -315,5 +357,6 @@ def standalone_node(
         SavedQueryService(parts.own_saved_queries),
         NamespaceService(parts.own_namespaces),
         parts.named_states(parts.own_named_states),
+        parts.own_purges,
     )
     return parts.node(lifecycle, parts.own_progress, parts.own_writing, books, Alone())

@@ -134,6 +134,10 @@ class PastChanges:
 
         return await self._on_thread(look)
 
+    def forget_annotations(self) -> None:
+        """What is known of the past may have been purged: read it again."""
+        self._annotating = 0, ()
+
     async def close(self) -> None:
         """Let go of the files."""
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)

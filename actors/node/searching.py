@@ -28,6 +28,13 @@ class Indexes(Protocol):
         Raises InvalidParameter, LimitExceeded, UnavailableError.
         """
 
+    async def purge(self, log_index: int) -> None:
+        """Have nothing on disk that is not in the documents as of a log index: those of what follows the
+        graph, and of all others. Until then the log keeps its entries.
+
+        Raises UnavailableError; then it may be called again.
+        """
+
     async def close(self) -> None: ...
 
 

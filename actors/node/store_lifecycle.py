@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from actors.disk_room import MARGIN_BYTES, DiskRoom
@@ -30,7 +31,7 @@ from actors.shard.text_keeper import TextKeeper
 from actors.views.views import Views, VisibleStore
 from graphdb.access.annotations import AnnotationWatch
 from graphdb.config import Settings
-from graphdb.errors import CorruptionError, GraphDBError, StorageFull, UnavailableError
+from graphdb.errors import CorruptionError, GraphDBError, LogUnavailable, StorageFull, UnavailableError
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.log import request_ids
 from graphdb.log.replay import Replayer
@@ -103,6 +104,28 @@ class OwnLog:
         return False
 
 
+@dataclass(slots=True)
+class _Replacement:
+    """See `StoreLifecycle.replace_store`. It has nothing of the store, which then closes."""
+
+    directory: StoreDirectory
+    tree: Path
+    index: int
+    done: "asyncio.Future[None]"
+    is_adopted: bool = False
+
+    def settle(self) -> None:
+        """It is open, or another one is."""
+        if not self.is_adopted:
+            self.fail(LogUnavailable("the store was opened anew meanwhile"))
+        elif not self.done.done():
+            self.done.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
 @dataclass(frozen=True, slots=True)
 class StoreMeans:
     """What a store is opened with. All of it outlives the store."""
@@ -112,6 +135,7 @@ class StoreMeans:
     release: Callable[[str], Awaitable[None]]  # as for `Checkpoints`
     on_alerts: Callable[[], None]  # alerts may have changed, or can be evaluated again; any thread
     on_close: Callable[[], None]  # before a store is closed: nothing may keep it
+    on_purges: Callable[[], None]  # something was purged, or a node has done with it; any thread
     beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()  # what runs from start to close
 
 
@@ -138,6 +162,7 @@ class StoreLifecycle:
         self.room = DiskRoom.of(settings.server, config.room_bytes)
         self._recycled_at = 0.0
         self._failed = False
+        self._replacement: _Replacement | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, progress: Callable[[int, int], None]) -> None:
@@ -213,16 +238,51 @@ class StoreLifecycle:
                 del opened
                 let_go()
             let_go()  # of a store that could not be brought up to date
+            await self._replace()
             try:
                 self._current.open = await self._recover(lambda applied, last: None)
+                if self._replacement is not None:
+                    self._replacement.settle()
+                    self._replacement = None
                 self._means.on_alerts()
+                self._means.on_purges()
             except UnavailableError as error:
                 logger.warning("the store cannot be opened again yet: %s", error)
             except CorruptionError:
                 self._failed = True
                 raise
 
+    async def replace_store(self, directory: StoreDirectory, tree: Path, index: int) -> None:
+        """Have a tree of `StoreDirectory.make_snapshot`, of that log index, take the place of the store that
+        is open, and which has this directory object; return when it is open. From index on the log is whole.
+
+        Whoever calls keeps nothing of the store. Raises UnavailableError; then the store is as it was, or it
+        was replaced.
+        """
+        if self._current.opened().directory is not directory or self._replacement is not None:
+            raise LogUnavailable("the store was opened anew meanwhile")
+        asked = _Replacement(directory, tree, index, asyncio.get_running_loop().create_future())
+        self._replacement = asked
+        await asked.done
+
+    async def _replace(self) -> None:
+        """While no store is open."""
+        asked = self._replacement
+        if asked is None or asked.is_adopted:
+            return
+        try:
+            await asyncio.to_thread(asked.directory.adopt_snapshot, asked.tree, asked.index)
+            asked.is_adopted = True
+        except (UnavailableError, CorruptionError) as error:
+            asked.fail(error)
+            self._replacement = None
+
     async def _must_reopen(self, opened: OpenStore) -> bool:
+        if self._replacement is not None:
+            if self._replacement.directory is opened.directory:
+                return True
+            self._replacement.fail(LogUnavailable("the store was opened anew meanwhile"))
+            self._replacement = None
         fault = opened.writer.fault
         if self._following.needs_reopening(fault):
             return True
@@ -277,6 +337,7 @@ class StoreLifecycle:
             )
         kept = directory.read_beside(applied)
         kept.alerts.on_change = self._means.on_alerts
+        kept.purges.on_change = self._means.on_purges
         scratch = str(directory.scratch)
         replayer = Replayer(quads.apply_many, applied, scratch, kept.requests, kept.books)
         every_bytes = self._config.checkpoint_log_bytes

@@ -220,6 +220,12 @@ class RaftLog:
         """See `UpdateLog.truncate_before`; entries that a peer that lags a little may need stay."""
         return _performed(lambda: self._compact(self._views.release(view, index) - 1))
 
+    def submit_drop_before(self, index: int) -> "Future[int]":
+        """See `UpdateLog.drop_before`. Peers that lag behind get a snapshot. Those that can be sent go too:
+        others are made of the present store when they are wanted.
+        """
+        return _performed(lambda: self._drop_before(index))
+
     def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]":
         """See `IndexWatch.watch`: of committed entries."""
         return self._index_watch.watch(known_index, timeout_s)
@@ -247,6 +253,14 @@ class RaftLog:
         sent = self._snapshots.oldest_in_use  # whoever has it goes on with the entries behind it
         bounds = [index, self._node.committed_index, *([] if sent is None else [sent])]
         self._node.compact(self._journal.compactable_index(min(bounds)))
+
+    def _drop_before(self, index: int) -> int:
+        self._snapshots.drop_sendable()
+        end = self._journal.end_segment(index)
+        needed_from = self._views.needed_from
+        bound = end if needed_from is None else min(end, needed_from)
+        self._node.compact(min(bound - 1, self._node.committed_index))
+        return self._journal.drop_compacted()
 
     # what the driver feeds
 

@@ -190,6 +190,11 @@ class Snapshots:
             self._incoming = None
             self._trash.take(self._directory / _INCOMING)
 
+    def drop_sendable(self) -> None:
+        """Throw away all that can be sent, also what a peer is receiving: it gets another one."""
+        for snapshot in [*self._outgoing]:
+            self._drop(snapshot)
+
     def latest(self) -> SnapshotMark | None:
         """The newest snapshot, unless entries behind it are gone."""
         if self._outgoing and self._outgoing[-1].mark.log_index >= self._base_index():

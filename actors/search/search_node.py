@@ -37,6 +37,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteIndexTemplates,
     DeleteIndices,
     DocumentWrite,
+    ForgetDeletions,
     IntroduceNode,
     RefreshIndices,
     WriteResult,
@@ -48,6 +49,7 @@ from graphdb.search.following.graph_settings import completed_body
 from graphdb.search.segments.operations import Action, OperationResult
 
 if TYPE_CHECKING:  # most nodes search their shards themselves
+    from actors.search.search_processes import SearchProcesses
     from actors.search.shard_cluster import HostProcesses, ShardCluster
 
 __all__ = ["SearchNode"]
@@ -62,6 +64,7 @@ _TAKEN_WHEN_FULL = (
     DeleteIndexTemplates,
     DeleteComponentTemplates,
     RefreshIndices,
+    ForgetDeletions,
     IntroduceNode,
 )
 _DELETION_BYTES = 2048  # that one takes in the log and in what is flushed, at most about
@@ -82,6 +85,7 @@ class SearchNode:
         self.graph = graph
         self.own = known_node(settings)
         self.shards: ShardCluster | None = None  # see search_on
+        self.helpers: SearchProcesses | None = None  # see search_beside
         node_id = settings.cluster.node_id
         self.contexts = SearchContexts(
             now_ms, lambda: make_context_id(node_id, secrets.token_bytes(RANDOM_BYTES))
@@ -149,6 +153,8 @@ class SearchNode:
             await self._worker.close()
         if self.shards is not None:
             self.shards.close()
+        if self.helpers is not None:
+            await self.helpers.close()
         ending = [*self._tasks, *([] if self._reporting is None else [self._reporting])]
         for task in ending:
             task.cancel()
@@ -166,6 +172,15 @@ class SearchNode:
 
         self.shards = ShardCluster(processes, lambda: self.catalog)
         self.shards.start()
+
+    def search_beside(self, most: int) -> None:
+        """Have up to so many processes beside this one search, too, when it is busy."""
+        from actors.search.search_processes import SearchProcesses, idle_s
+
+        search = self._settings.search
+        scorer = [search.hybrid_scorer, *map(str, search.linear_weights)]
+        limit_s = self._settings.server.query_timeout_seconds
+        self.helpers = SearchProcesses(most, lambda: self.catalog, limit_s, scorer, idle_s)
 
     async def until_indexed(self) -> None:
         """Return once there is an index."""
@@ -357,8 +372,14 @@ class SearchNode:
         await self._opened().upkeep.flush()
 
     async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
-        """Merge here until no index has more segments."""
+        """Merge here until no index has more segments.
+
+        Of what an index that follows the graph has deleted, nothing is kept: the node that leads sees to it.
+        """
         upkeep = self._opened().upkeep
+        followers = tuple(index.uuid for index in indexes if index.follows_graph)
+        if followers and self._leads():
+            await self.perform(ForgetDeletions(followers))
         await upkeep.refresh(indexes)
         for index in indexes:
             await upkeep.force_merge(index, max_segments)

@@ -106,8 +106,13 @@ class Merger:
         find: Callable[[str], Index | None],
         thread: SearchThread,
         graph_files: Callable[[Index, int], GraphFiles],
+        note_rest: Callable[[], None] = lambda: None,
     ) -> None:
-        """find tells an index by its name; graph_files are those of the directory of a shard."""
+        """find tells an index by its name; graph_files are those of the directory of a shard. note_rest: an
+        index that is at rest has been merged.
+        """
+        self._note_rest = note_rest
+        self._resting: set[str] = set()
         self._find, self._thread, self._graph_files = find, thread, graph_files
         self._closing = threading.Event()
         self._one_at_a_time = asyncio.Lock()
@@ -119,6 +124,12 @@ class Merger:
         self._names.update(dict.fromkeys(names))
         if self._names and (self._task is None or self._task.done()):
             self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def look_at_rest(self, names: Iterable[str]) -> None:
+        """Nothing has been written to these indexes for a while."""
+        resting = list(names)
+        self._resting.update(resting)
+        self.look_at(resting)
 
     async def merge_down(self, index: Index, segments_max: int) -> None:
         """Merge until no shard of the index has more segments than that."""
@@ -142,10 +153,22 @@ class Merger:
                     continue
                 if await self._merge(index, index.shards.plan_merge):
                     self._names[name] = None  # behind the others: there may be more to do
+                elif await self._merged_at_rest(index):
+                    self.look_at_rest([name])
                 else:
                     await self._thread.beside(self._keep_graphs, index)
             except Exception:
                 logger.exception("merging segments of %s failed", name)
+
+    async def _merged_at_rest(self, index: Index) -> bool:
+        """Do one of the merges that are for indexes to which nothing is written."""
+        if index.name not in self._resting:
+            return False
+        self._resting.discard(index.name)
+        if not await self._merge(index, index.shards.plan_merge_at_rest):
+            return False
+        self._note_rest()
+        return True
 
     async def _merge(self, index: Index, plan: Callable[[], MergePlan | None]) -> bool:
         """Do one merge; False where there is none to do."""
@@ -179,6 +202,7 @@ class UpkeepConfig:
     look_s: float = 0.1  # how often it is looked whether anything is due
     flush_bytes: int = 64 << 20  # of log between two flushes; about what a restart replays
     flush_s: float = 30.0  # how long what was applied may not be on disk
+    merge_rest_s: float = 10.0  # without a write to an index, after which its segments are merged further
     rest_s: float = 5.0  # without a change or a flush, after which freed memory goes back
 
 
@@ -196,7 +220,8 @@ class Upkeep:
         self._room = room
         self._view, self._thread, self._log, self._config = view, thread, log, config
         self._schedule = RefreshSchedule(view.catalog.find)
-        self._merger = Merger(view.catalog.find, thread, view.graph_files)
+        self._merger = Merger(view.catalog.find, thread, view.graph_files, self._note_unsaved)
+        self._written_at: dict[str, float] = {}  # the last write to each index that is not at rest
         self._clock = asyncio.get_running_loop().time
         self._unsaved_bytes = 0
         self._unsaved_since: float | None = None
@@ -212,13 +237,16 @@ class Upkeep:
         self._wake.set()
         for one in applied:
             self._schedule.note_written(one.written, self._clock())
+            self._written_at.update(dict.fromkeys(one.written, self._clock()))
             self._changed_at = self._clock()
             if self._unsaved_since is None:
                 self._unsaved_since = self._clock()
 
     async def run(self) -> None:
         """For ever."""
-        self._merger.look_at(index.name for index in self._view.catalog.indexes())
+        names = [index.name for index in self._view.catalog.indexes()]
+        self._merger.look_at(names)
+        self._written_at = dict.fromkeys(names, self._clock()) | self._written_at
         while True:
             await self._until_due()
             try:
@@ -229,9 +257,23 @@ class Upkeep:
                 logger.exception("a refresh failed")
             if self._is_flush_due():
                 self.request_flush()
+            self._merge_at_rest()
             if self._changed_at is not None and self._clock() - self._changed_at >= self._config.rest_s:
                 self._changed_at = None
                 self._rest = asyncio.get_running_loop().create_task(self._thread.beside(give_back))
+
+    def _note_unsaved(self) -> None:
+        """Merged segments stand in memory, and those that are on disk no longer count."""
+        if self._unsaved_since is None:
+            self._unsaved_since = self._clock()
+        self.request_flush()
+
+    def _merge_at_rest(self) -> None:
+        until = self._clock() - self._config.merge_rest_s
+        resting = [name for name, written_at in self._written_at.items() if written_at <= until]
+        for name in resting:
+            del self._written_at[name]
+        self._merger.look_at_rest(resting)
 
     async def refreshed(self, names: Sequence[str]) -> None:
         """Return when these indexes have been refreshed in their turn."""
@@ -294,6 +336,7 @@ class Upkeep:
                 for since, after_s in (
                     (self._unsaved_since, self._config.flush_s),
                     (self._changed_at, self._config.rest_s),
+                    (min(self._written_at.values(), default=None), self._config.merge_rest_s),
                 )
                 if since is not None
             ]

@@ -125,6 +125,7 @@ class Checkpointer:
         self._held_bytes: int | None = None  # by the log, the fewest since the last checkpoint
         self._task: asyncio.Task[None] | None = None
         self._is_due = False
+        self.held_from: int | None = None  # the log is not dropped behind this index
         self._again_at = float("-inf")  # time.monotonic; later after a checkpoint that failed
         self.room = room
         self._one_at_a_time = asyncio.Lock()
@@ -225,7 +226,8 @@ class Checkpointer:
             index = self._replayer.resume_index
             await on_thread(self._quads.flush)
             await on_thread(self._record, index)
-            await self._log.truncate_before(index + 1, QUADS)
+            held = index if self.held_from is None else min(index, self.held_from)
+            await self._log.truncate_before(held + 1, QUADS)
 
     def _record(self, index: int) -> None:
         self._directory.write_beside(self._kept)

@@ -15,13 +15,14 @@ from pathlib import Path
 
 from graphdb.log.file_system import sync_path
 
-__all__ = ["KEPT_BESIDE", "adopt", "incoming_state", "sync_tree"]
+__all__ = ["KEPT_BESIDE", "STORE_PURGED", "adopt", "incoming_state", "sync_tree"]
 
 _DRAFT = "incoming.draft"
 _INCOMING = "incoming"
+STORE_PURGED = "store-purged"  # see `store_directory`
 # the files of `store_directory.KeptBeside`
-KEPT_BESIDE = ("requests", "alerts", "saved-queries", "namespaces", "named-states")
-_PARTS = ("store", "search", "log", "history", *KEPT_BESIDE, "applied")
+KEPT_BESIDE = ("requests", "alerts", "saved-queries", "namespaces", "named-states", "purges")
+_PARTS = ("store", "search", "log", "history", *KEPT_BESIDE, STORE_PURGED, "applied")
 
 
 @contextmanager

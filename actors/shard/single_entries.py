@@ -46,7 +46,8 @@ class SingleEntries:
             return
         assert isinstance(job.plan, EntryPlan)
         try:
-            payload = job.plan.payload()
+            plan = job.plan
+            payload = await self._on_thread(plan.payload) if plan.is_slow else plan.payload()
         except GraphDBError as refused:
             if await self._appender.confirm_newest([job]):  # else the reason may be gone
                 job.fail(refused)

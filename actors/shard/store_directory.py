@@ -10,6 +10,9 @@ FORMAT     one line; a directory with another line is not touched
     saved-queries   the queries that users keep, at least as of there (`SavedQueryBook`)
     namespaces   the prefixes that clients keep, at least as of there (`NamespaceBook`)
     named-states   the names of states of the past, at least as of there (`NamedStateBook`)
+    purges     what was purged, at least as of there (`PurgeBook`)
+    store-purged, history-purged   the log index of the last purge of which the files of the store, and those
+               of the history, have nothing any more; the first one goes where the store goes
     history/   what compaction took from the log (`actors.history` owns it)
     live/      copies for live queries (`actors.live.live_copy` owns them), emptied before the first
     scratch/   temporary copies and files, emptied at each start
@@ -33,12 +36,13 @@ from pathlib import Path
 from pyoxigraph import Store
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
-from actors.shard.incoming import KEPT_BESIDE, adopt, incoming_state, sync_tree
+from actors.shard.incoming import KEPT_BESIDE, STORE_PURGED, adopt, incoming_state, sync_tree
 from actors.shard.search_state import copy_search, receive_search
 from graphdb.alerts.book import AlertBook
 from graphdb.errors import AlreadyExists, CorruptionError, LogUnavailable, StorageFull
 from graphdb.history.copying import copy_history
 from graphdb.history.named_states import NamedStateBook
+from graphdb.history.purges import PurgeBook
 from graphdb.log.file_log import begin_log
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.log.recent_requests import RecentRequests
@@ -53,6 +57,8 @@ __all__ = ["KeptBeside", "StoreDirectory", "StoreLost", "link_or_copy"]
 logger = logging.getLogger(__name__)
 
 _FORMAT = b"graphdb data directory, format 1\n"
+_HISTORY_PURGED = "history-purged"
+_DAMAGED = "store.damaged"
 _PAUSE_S = 0.00005
 
 
@@ -65,6 +71,7 @@ class KeptBeside:
     saved_queries: SavedQueryBook
     namespaces: NamespaceBook
     named_states: NamedStateBook
+    purges: PurgeBook
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -75,6 +82,7 @@ class KeptBeside:
             "saved-queries": self.saved_queries.to_bytes(),
             "namespaces": self.namespaces.to_bytes(),
             "named-states": self.named_states.to_bytes(),
+            "purges": self.purges.to_bytes(),
         }
 
     @property
@@ -85,6 +93,7 @@ class KeptBeside:
             EntryKind.SAVED_QUERIES: self.saved_queries,
             EntryKind.NAMESPACES: self.namespaces,
             EntryKind.NAMED_STATES: self.named_states,
+            EntryKind.PURGES: self.purges,
         }
 
 
@@ -124,17 +133,43 @@ class StoreDirectory:
 
     def read_applied(self) -> int:
         """The index behind which to replay; 0 for a new store. Raises CorruptionError."""
-        try:
-            text = (self.path / "applied").read_text("ascii")
-        except FileNotFoundError:
-            return 0
-        if not text.strip().isdecimal():
-            raise CorruptionError("not a log index", str(self.path / "applied"))
-        return int(text)
+        return self._read_index("applied")
 
     def write_applied(self, index: int) -> None:
         """Record, durably, that the store is on disk up to index. Raises StorageFull, LogUnavailable."""
         self._write("applied", b"%d\n" % index)
+
+    @property
+    def store_purged(self) -> int:
+        """The last purge of which the store's files have nothing. Raises CorruptionError."""
+        return self._read_index(STORE_PURGED)
+
+    @property
+    def history_purged(self) -> int:
+        """The last purge of which the history's files have nothing. Raises CorruptionError."""
+        return self._read_index(_HISTORY_PURGED)
+
+    def write_store_purged(self, index: int) -> None:
+        """Record it, durably. Raises StorageFull, LogUnavailable."""
+        self._write(STORE_PURGED, b"%d\n" % index)
+
+    def write_history_purged(self, index: int) -> None:
+        """Record it, durably. Raises StorageFull, LogUnavailable."""
+        self._write(_HISTORY_PURGED, b"%d\n" % index)
+
+    def keeps_open_purges(self) -> bool:
+        """Whether the book of purges on disk has what was purged. Raises CorruptionError."""
+        purges = self._read("purges")
+        return purges is not None and bool(PurgeBook.from_bytes(purges).open)
+
+    def _read_index(self, name: str) -> int:
+        try:
+            text = (self.path / name).read_text("ascii")
+        except FileNotFoundError:
+            return 0
+        if not text.strip().isdecimal():
+            raise CorruptionError("not a log index", str(self.path / name))
+        return int(text)
 
     def read_requests(self, applied_index: int) -> RecentRequests:
         """The requests that are known to be in the log, which may be further than applied_index.
@@ -160,12 +195,14 @@ class StoreDirectory:
         """
         alerts, saved_queries = self._read("alerts"), self._read("saved-queries")
         namespaces, named_states = self._read("namespaces"), self._read("named-states")
+        purges = self._read("purges")
         return KeptBeside(
             self.read_requests(applied_index),
             AlertBook() if alerts is None else AlertBook.from_bytes(alerts),
             SavedQueryBook() if saved_queries is None else SavedQueryBook.from_bytes(saved_queries),
             NamespaceBook() if namespaces is None else NamespaceBook.from_bytes(namespaces),
             NamedStateBook() if named_states is None else NamedStateBook.from_bytes(named_states),
+            PurgeBook() if purges is None else PurgeBook.from_bytes(purges),
         )
 
     def _read(self, name: str) -> bytes | None:
@@ -230,10 +267,16 @@ class StoreDirectory:
     def set_store_aside(self) -> None:
         """Make room for a store begun anew; a damaged one is kept for whoever wants to look at it."""
         self.write_applied(0)
-        aside = self.path / "store.damaged"
+        self.write_store_purged(0)
+        aside = self.path / _DAMAGED
         shutil.rmtree(aside, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
             self.store.rename(aside)
+
+    def drop_damaged(self) -> None:
+        """Delete what was set aside, of the store or the search indexes."""
+        for name in (_DAMAGED, "search.damaged"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
 
     def back_up(self, quads: QuadStore, index: int, kept: KeptBeside, target: Path) -> None:
         """Write a data directory to target, which does not exist yet: the present store, and a log that goes
@@ -251,6 +294,8 @@ class StoreDirectory:
         begin_log(self._files, str(backup.log), index + 1)
         copy_search(self.path, target, index)
         backup.write_beside(kept)
+        backup.write_store_purged(self.store_purged)
+        backup.write_history_purged(self.history_purged)
         backup.write_applied(index)
 
     def back_up_history(self, index: int, target: Path) -> None:
@@ -274,6 +319,7 @@ class StoreDirectory:
             quads.checkpoint(target / "store")
             for name, data in kept.files.items():
                 (target / name).write_bytes(data)
+            (target / STORE_PURGED).write_bytes(b"%d\n" % self.store_purged)
         except OSError as error:
             raise storage_error(error, "making a snapshot") from error
 
@@ -291,7 +337,8 @@ class StoreDirectory:
             with incoming_state(self.path) as draft:
                 new = StoreDirectory(draft, self._files)
                 shutil.copytree(source / "store", new.store, copy_function=link_or_copy)
-                for name in KEPT_BESIDE:
+                new.write_store_purged(0)
+                for name in (*KEPT_BESIDE, STORE_PURGED):
                     with contextlib.suppress(FileNotFoundError):  # a node of an earlier version has fewer
                         shutil.copyfile(source / name, draft / name)
                 new.write_applied(index)

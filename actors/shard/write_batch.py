@@ -75,6 +75,7 @@ class EntryPlan:
 
     kind: EntryKind
     payload: Callable[[], bytes]  # for the present state; raises what its request is answered with
+    is_slow: bool = False  # it is made on the writer's thread
 
 
 @dataclass(slots=True, eq=False)

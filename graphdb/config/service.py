@@ -209,6 +209,13 @@ class Search(Section):
         "that have the resource index_shards.",
     )
 
+    processes: Annotated[int, Field(ge=0, le=64)] | Literal["auto"] = Field(
+        "auto",
+        description="How many processes search beside that of the port when it is busy and processors are "
+        "free; each takes about 120 MB until 30 s after its last search. 0: none; auto: one less than there "
+        "are processors, at most 8.",
+    )
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not any(self.linear_weights):

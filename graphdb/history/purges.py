@@ -8,7 +8,7 @@ In bytes, for the data directory: `graphdb.checked_json` with the mark "GLPU": `
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
@@ -29,6 +29,7 @@ __all__ = [
     "PurgeRecord",
     "decode_purge_command",
     "encode_purge_command",
+    "is_purge",
     "scope_digest",
 ]
 
@@ -85,6 +86,11 @@ def decode_purge_command(payload: bytes) -> PurgeCommand:
     return read_command(payload, _COMMANDS, "purges")
 
 
+def is_purge(payload: bytes) -> bool:
+    """Whether an entry takes something from all states before it. Raises CorruptionError."""
+    return isinstance(decode_purge_command(payload), Purge)
+
+
 @dataclass(frozen=True, slots=True)
 class PurgeRecord:
     """One purge. iri: None once no node waits."""
@@ -121,6 +127,7 @@ class PurgeBook:
 
     def __init__(self) -> None:
         """Empty."""
+        self.on_change: Callable[[], None] = lambda: None  # after each, on the thread of `apply`
         self._state = _State(0, ())  # another one after each change, so that readers need no lock
 
     @property
@@ -165,6 +172,7 @@ class PurgeBook:
         with suppress(RequestError):  # on every node: it fitted nowhere
             purges = self._changed(log_index, command)
         self._state = _State(log_index, purges)
+        self.on_change()
 
     def _changed(self, log_index: int, command: PurgeCommand) -> tuple[PurgeRecord, ...]:
         """All of them behind a command. Raises NotFound where it does not fit."""
@@ -173,7 +181,7 @@ class PurgeBook:
             new = PurgeRecord(
                 log_index,
                 command.kind,
-                command.iri,
+                command.iri if command.nodes else None,
                 command.salt,
                 scope_digest(command.scope, command.salt),
                 command.purged_by,

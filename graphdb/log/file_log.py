@@ -151,14 +151,19 @@ class FileLog:
                 index, size = segment.first_index - 1, size - available
         return self.first_index - 1
 
-    def end_segment(self) -> None:
-        """Have the next entry begin a segment, so that all there are now can be dropped without it.
+    def end_segment(self, index: int) -> int:
+        """Where the newest segment has entries before index, have the next entry begin another one. The
+        answer: the first index of the first segment that has none of them; once everything before that is
+        dropped, they are.
 
         Raises StorageFull, LogUnavailable; then nothing has changed.
         """
         self._settle()
-        if self._segments[-1].first_index <= self.last_index:
+        newest = self._segments[-1]
+        if newest.first_index < index and newest.first_index <= newest.last_index:
             self._begin_segment(self.last_index + 1)
+        begins = (segment.first_index for segment in self._segments if segment.first_index >= index)
+        return next(begins, self._segments[-1].first_index)
 
     def truncate_before(self, index: int) -> None:
         """Drop entries before index that are not needed, in whole segments: first_index stays at most index.

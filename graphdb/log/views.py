@@ -111,6 +111,11 @@ class LogViews:
     def __init__(self, names: Iterable[str]) -> None:
         self._needed_from = dict.fromkeys(names, 0)
 
+    @property
+    def needed_from(self) -> int | None:
+        """The first entry that some view may need; None without views."""
+        return min(self._needed_from.values(), default=None)
+
     def release(self, view: str, index: int) -> int:
         """A view needs no entries before index; the answer: the index before which no view needs any.
 

@@ -346,6 +346,17 @@ class Journal:
         self._rebase(SnapshotMark(index, term, self.members_at(index)))
         self._log.truncate_before(index + 1)
 
+    def end_segment(self, index: int) -> int:
+        """See `FileLog.end_segment`, of what is on disk."""
+        return self._log.end_segment(index)
+
+    def drop_compacted(self) -> int:
+        """Drop the segments of which nothing counts any more; the first entry that the others have: it may
+        be one that the snapshot stands for. Raises StorageFull, LogUnavailable.
+        """
+        self._log.truncate_before(self.base.log_index + 1)
+        return self._log.first_index
+
     def install(self, mark: SnapshotMark) -> None:
         """Begin again after a snapshot of another peer's, which must be on disk.
 

@@ -10,6 +10,7 @@ __all__ = [
     "SearchError",
     "illegal_argument",
     "illegal_request",
+    "index_closed",
     "index_not_found",
     "mapper_parsing",
     "parsing",
@@ -79,6 +80,11 @@ def index_not_found(name: str) -> SearchError:
         "index": name,
     }
     return SearchError("index_not_found_exception", f"no such index [{name}]", 404, metadata)
+
+
+def index_closed(name: str, uuid: str) -> SearchError:
+    """An index that is there, and is to be opened before its documents are read or written."""
+    return SearchError("index_closed_exception", "closed", 400, {"index_uuid": uuid, "index": name})
 
 
 def routing_missing(index: str, doc_id: str) -> SearchError:

@@ -131,6 +131,14 @@ class Client:
             method, f"/snapshots/{quote(name, safe='')}" if name else "/snapshots", params=params
         )
 
+    def purge(self, kind: str, iri: str) -> dict[str, Any]:
+        """Purge a resource or a graph; the answer is the record of it."""
+        return self._record("POST", "/history/purge", params={kind: iri})
+
+    def purges(self) -> dict[str, Any]:
+        """The purges there were."""
+        return self._record("GET", "/history/purge")
+
     def _record(
         self,
         method: str,

@@ -30,6 +30,7 @@ COMMANDS = {
     "restore": "serve.cli.backup",
     "auth": "serve.cli.auth",
     "cluster": "serve.cli.cluster",
+    "history": "serve.cli.history",
     "snapshots": "serve.cli.snapshots",
     "mcp": "serve.cli.mcp",
 }

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import gc
 import logging
+import os
 import threading
 
 from starlette.types import ASGIApp
@@ -25,6 +26,7 @@ from serve.search_app import build_search_app
 __all__ = ["HostedSearch"]
 
 logger = logging.getLogger(__name__)
+_PROCESSES_MAX = 8  # where the settings leave it to the node
 _CALL_S = 10.0  # beyond the time limit of a search
 _ANSWERED_S = 0.5  # until those are answered whose change was not applied
 _COLLECT_AFTER = 50_000  # new objects: a bulk request makes tens of thousands, and no circles
@@ -58,6 +60,8 @@ class HostedSearch:
         await start_patiently(self.search.start)
         if self._settings.search.shards_on == "cluster":
             await asyncio.to_thread(self._search_on_cluster)
+        elif processes := _processes(self._settings.search.processes):
+            self.search.search_beside(processes)
         self._note.tell()
         self._warming = asyncio.create_task(self._warm_up())
         threading.Thread(target=_settle, daemon=True).start()
@@ -86,6 +90,13 @@ class HostedSearch:
         await self._note.close()
         await self.search.close()
         await self.graph.close()
+
+
+def _processes(wanted: int | str) -> int:
+    """How many may search beside this one."""
+    if isinstance(wanted, int):
+        return wanted
+    return min(_PROCESSES_MAX, len(os.sched_getaffinity(0)) - 1)
 
 
 def _settle() -> None:

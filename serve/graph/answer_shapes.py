@@ -29,6 +29,8 @@ __all__ = [
     "NamedStateList",
     "NamedStateRecord",
     "PortalList",
+    "PurgeList",
+    "PurgeShown",
     "QueryCheck",
     "QueryList",
     "QueryPlanned",
@@ -167,20 +169,24 @@ class PastEntry:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRecord:
-    """A page of past changes, the newest first. cursor: where the next page begins, null at the end."""
+    """A page of past changes, the newest first. cursor: where the next page begins, null at the end.
+    purged_index: of the newest purge; what stands before it is not all that there was.
+    """
 
     entries: list[PastEntry]
     oldest_index: int
+    purged_index: int | None
     snapshot_index: int
     cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class StateDifference:
-    """What leads from one state to another; statements are N-Quads."""
+    """What leads from one state to another; statements are N-Quads. purged_index: of the newest purge."""
 
     from_index: int
     to_index: int
+    purged_index: int | None
     removed: list[str]
     added: list[str]
     dropped_graphs: list[str]
@@ -206,6 +212,30 @@ class NamedStateList:
     """Named states, by name."""
 
     snapshots: list[NamedStateRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeShown:
+    """A purge. index: of the log, states before it lack what was purged; scope: resource or graph. done:
+    whether every node has written its files anew; waiting_nodes: those that have not. digest: SHA-256, in
+    hexadecimal, of the salt, the scope and the IRI, with line feeds between them.
+    """
+
+    index: int
+    scope: str
+    purged_at: str
+    purged_by: str | None
+    done: bool
+    waiting_nodes: list[int]
+    digest: str
+    salt: str
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeList:
+    """Purges, in the order of the log."""
+
+    purges: list[PurgeShown]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from graphdb.rdf.writing import write_quads
 from graphdb.timestamps import iso_timestamp
 from graphdb.transactions.changes import TransactionCommit
 from serve.access.request_scope import visibility_of
-from serve.backend import History, Progress, Writing
+from serve.backend import History, Progress, Purges, Writing
 from serve.graph.rdf4j.wire import read_value
 from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.negotiation import Offer, choose, parse_media_type
@@ -50,9 +50,11 @@ _HISTORY_OFFERS: tuple[Offer[RdfSyntax | None], ...] = (
 class HistoryEndpoint:
     """GET and HEAD of /history and of /diff, POST of /revert."""
 
-    def __init__(self, history: History, writing: Writing, progress: Progress, timeout_s: float) -> None:
+    def __init__(
+        self, history: History, writing: Writing, purges: Purges, progress: Progress, timeout_s: float
+    ) -> None:
         """timeout_s: how long a request waits until the node has reached an index that it names."""
-        self._history, self._writing = history, writing
+        self._history, self._writing, self._purges = history, writing, purges
         self._progress, self._timeout_s = progress, timeout_s
 
     async def get(self, request: Request) -> Response:
@@ -73,7 +75,7 @@ class HistoryEndpoint:
             following = request.url.include_query_params(cursor=str(page.cursor))
             headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'
         if syntax is None:
-            body = await asyncio.to_thread(_page_json, page)
+            body = await asyncio.to_thread(_page_json, page, self._purged_index)
             return Response(body, headers=headers, media_type=JSON_TYPE)
         body = await asyncio.to_thread(_page_rdf, page, syntax)
         return Response(body, headers=headers | {"Content-Type": syntax.media_type})
@@ -86,7 +88,7 @@ class HistoryEndpoint:
         if since is None:
             raise InvalidParameter("from", "is missing: a log index, a time or a name")
         found = await self._history.difference(_asked(parameters), since, until, visibility_of(request.scope))
-        body = await asyncio.to_thread(lambda: b"".join(written[1](found)))
+        body = await asyncio.to_thread(lambda: b"".join(written[1](found, self._purged_index)))
         headers = {"X-Snapshot-Index": str(found.to_index), "Vary": "Accept", "Content-Type": written[0]}
         return Response(body, headers=headers)
 
@@ -111,6 +113,11 @@ class HistoryEndpoint:
         commit = TransactionCommit(found.from_index, asked.read_patterns, quads, graphs)
         writes = writes_of(self._writing, request, Interface.REVERT)
         return confirm(await writes.commit(commit, request_id))
+
+    @property
+    def _purged_index(self) -> int | None:
+        """Of the newest purge."""
+        return self._purges.last_index() or None
 
     async def reach_present(self) -> None:
         """Wait for all that was confirmed before. Raises IndexNotReached, UnavailableError."""
@@ -166,11 +173,12 @@ def _term(name: str, parameters: Parameters) -> Any:
     return read_value(name, text) if text.startswith(("<", '"', "_:")) else read_graph_iri(name, text)
 
 
-def _page_json(page: HistoryPage) -> bytes:
+def _page_json(page: HistoryPage, purged_index: int | None) -> bytes:
     return orjson.dumps(
         {
             "entries": [_entry(entry) for entry in page.entries],
             "oldest_index": page.oldest_index,
+            "purged_index": purged_index,
             "snapshot_index": page.snapshot_index,
             "cursor": None if page.cursor is None else str(page.cursor),
         }
@@ -201,24 +209,24 @@ def _page_rdf(page: HistoryPage, syntax: RdfSyntax) -> bytes:
     return b"".join(write_quads(provenance(page.entries), syntax, prefixes=PREFIXES))
 
 
-def _diff_json(found: Difference) -> Iterator[bytes]:
-    ends = {"from_index": found.from_index, "to_index": found.to_index}
+def _diff_json(found: Difference, purged_index: int | None) -> Iterator[bytes]:
+    ends = {"from_index": found.from_index, "to_index": found.to_index, "purged_index": purged_index}
     yield orjson.dumps(ends | change_members(found.change))
 
 
-def _diff_patch(found: Difference) -> Iterator[bytes]:
+def _diff_patch(found: Difference, _: int | None) -> Iterator[bytes]:
     ends = {"from": found.from_index, "to": found.to_index}
     rows = (header_row(name, str(Literal(index))) for name, index in ends.items())
     return chain(rows, (b"TX .\n",), patch_rows(found.change), (b"TC .\n",))
 
 
-def _diff_lines(found: Difference) -> Iterator[bytes]:
+def _diff_lines(found: Difference, _: int | None) -> Iterator[bytes]:
     for sign, quads in ((b"-", found.change.removed), (b"+", found.change.added)):
         for quad in quads:
             yield b"%s %s .\n" % (sign, str(quad).encode())
 
 
-_DIFF_OFFERS: tuple[Offer[tuple[str, Callable[[Difference], Iterator[bytes]]]], ...] = tuple(
+_DIFF_OFFERS: tuple[Offer[tuple[str, Callable[[Difference, int | None], Iterator[bytes]]]], ...] = tuple(
     Offer(parse_media_type(name), (name, write))
     for name, write in ((JSON_TYPE, _diff_json), (PATCH_TYPE, _diff_patch), (DIFF_TYPE, _diff_lines))
 )

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import orjson
 
-from graphdb.access.principal import Principal
+from graphdb.access.principal import NODE, Principal
 from graphdb.errors import InvalidParameter, LimitExceeded, UnavailableError
 from graphdb.node import Entities
 from graphdb.public_text import fault_text
@@ -135,6 +135,16 @@ class LocalSearch:
                     most,
                 )
             count = min(8 * count, most)
+
+    async def purge(self, log_index: int) -> None:
+        """See `actors.node.searching.Indexes.purge`: only the indexes that follow the graph are merged."""
+        headers = {PRINCIPAL_HEADER: NODE.to_json(), "x-log-index": str(log_index)}
+        settings = await self._ask("GET", "/_all/_settings", headers, None, may_be_missing=True)
+        for name, found in settings.items():
+            if "graph" in found.get("settings", {}).get("index", {}):
+                path = f"/{quote(name, safe='')}/_forcemerge?max_num_segments=1"
+                await self._ask("POST", path, headers, None, may_be_missing=True)
+        await self._ask("POST", "/_flush", headers, None)
 
     async def post(self, path: str, body: Mapping[str, Any], caller: Principal) -> httpx.Response:
         """The search port's answer to JSON, for this caller. Raises UnavailableError."""

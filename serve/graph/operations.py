@@ -38,6 +38,8 @@ from serve.graph.answer_shapes import (
     NamedStateList,
     NamedStateRecord,
     PortalList,
+    PurgeList,
+    PurgeShown,
     QueryCheck,
     QueryList,
     SavedQueryList,
@@ -447,6 +449,20 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         fails=(*_WRITE_FAILS, 410),
         says="One new change undoes all others since that state, of what the parameters choose. A change "
         "that comes meanwhile is a conflict (409).",
+    ),
+    ("/history/purge", "GET"): Operation("history", "The purges", PurgeList, fails=(503,)),
+    ("/history/purge", "POST"): Operation(
+        "history",
+        "Purge a resource or a graph from all states",
+        PurgeShown,
+        parameters=(
+            Parameter("resource", "an IRI: all statements in which it stands go"),
+            Parameter("graph", "an IRI, in place of a resource: the graph of this name goes"),
+            _KEY,
+        ),
+        fails=(400, 403, 409, 422, 503),
+        says="From the present, the history, and all files. 202 in place of 200 while some node is still "
+        "at it: it goes on by itself.",
     ),
     ("/snapshots", "GET"): Operation("history", "The named states", NamedStateList, fails=(503,)),
     ("/snapshots/{name}", "GET"): Operation(

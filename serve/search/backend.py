@@ -5,6 +5,7 @@ and tests to memory.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.access.principal import Principal
@@ -17,7 +18,7 @@ from graphdb.search.contexts import SearchContexts
 if TYPE_CHECKING:
     from graphdb.search.sharded import SearchTask, ShardFailures
 
-__all__ = ["GraphAccess", "PlacedShard", "SearchBackend", "ShardPlace", "ShardSearch"]
+__all__ = ["GraphAccess", "PlacedShard", "SearchBackend", "SearchHelpers", "ShardPlace", "ShardSearch"]
 
 
 class GraphAccess(Protocol):
@@ -79,6 +80,24 @@ class ShardSearch(Protocol):
         """Those that may have copies."""
 
 
+class SearchHelpers(Protocol):
+    """Processes on this machine that search whole indexes, as long as this one alone is too slow. For the
+    event loop.
+    """
+
+    def present(self) -> AbstractContextManager[None]:
+        """A search has come; until it is answered, by whomever."""
+
+    async def search(
+        self, index: Index, task: "SearchTask", timeout_ms: int | None
+    ) -> tuple[Mapping[str, bytes] | None, bool]:
+        """(the members of the answer, each as JSON, whether the client's time has passed); neither: this
+        process is to search itself. Within `present`.
+
+        Raises QueryMemoryExceeded, QueryTimeout.
+        """
+
+
 class SearchBackend(Protocol):
     """One node's search indexes. The catalogue and its indexes may be read on any thread."""
 
@@ -89,6 +108,10 @@ class SearchBackend(Protocol):
     @property
     def shards(self) -> ShardSearch | None:
         """None: this node searches its shards itself."""
+
+    @property
+    def helpers(self) -> SearchHelpers | None:
+        """None: this process searches alone."""
 
     @property
     def catalog(self) -> Catalog:

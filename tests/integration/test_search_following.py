@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.file_texts import files_with
 from tests.support.service import Service
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -102,3 +103,17 @@ def test_clients_do_not_write(museum: Service) -> None:
     answer = httpx.put(f"{museum.search_url}/paintings/_doc/1", json={}, trust_env=False)
     assert answer.status_code == 400
     assert "follows the graph" in answer.json()["error"]["reason"]
+
+
+def test_what_is_purged_is_in_no_file(museum: Service) -> None:
+    name, title = "https://museum.example/id/erased-4711", "Erasmus-0815"
+    update(museum, f'INSERT DATA {{ <{name}> a m:Painting ; m:title "{title}" . :calm m:like <{name}> }}')
+    await_count(museum, "paintings", "title:0815", 1)
+    purge = f"{museum.url}/history/purge"
+    httpx.post(purge, params={"resource": name}, timeout=120, trust_env=False).raise_for_status()
+    museum.wait_until(lambda: httpx.get(purge, trust_env=False).json()["purges"][-1]["done"], 120)
+    assert count(museum, "paintings", "title:0815")() == 0
+    assert files_with(museum.data_dir, name, title, "erased-4711") == []
+    museum.stop()
+    assert files_with(museum.data_dir, name, title, "erased-4711") == []
+    museum.start()

@@ -75,7 +75,7 @@ def put_into_history(data_dir: Path, logged: list[LogEntry]) -> None:
     with closing(FileLog(RealFileSystem(), str(data_dir / LOG), config)) as log:
         for entry in logged:
             log.append([entry])
-        log.end_segment()
+        log.end_segment(log.last_index + 1)
         log.truncate_before(log.last_index + 1)
     for number, name in enumerate(archived_names(data_dir / HISTORY)):
         path = data_dir / HISTORY / str(name)

@@ -12,19 +12,24 @@ from hypothesis import strategies as st
 from graphdb.errors import CorruptionError
 from graphdb.search.catalog.catalog_commands import (
     AliasAction,
+    CloseIndices,
     Command,
     CreateIndex,
     CursorMove,
     DeleteComponentTemplates,
     DeleteIndexTemplates,
     DeleteIndices,
+    DeleteLegacyTemplates,
     DeletePipelines,
     DeleteScript,
     DocumentWrite,
+    ForgetDeletions,
     IntroduceNode,
+    OpenIndices,
     PutClusterSettings,
     PutComponentTemplate,
     PutIndexTemplate,
+    PutLegacyTemplate,
     PutMapping,
     PutPipeline,
     PutScript,
@@ -76,6 +81,10 @@ WRITES = st.builds(
 COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(CreateIndex, TEXTS, TEXTS, BODIES),
     st.builds(DeleteIndices, NAMES),
+    st.builds(CloseIndices, NAMES),
+    st.builds(OpenIndices, NAMES),
+    st.builds(PutLegacyTemplate, TEXTS, BODIES, st.booleans()),
+    st.builds(DeleteLegacyTemplates, NAMES),
     st.builds(PutMapping, NAMES, BODIES),
     st.builds(PutSettings, NAMES, BODIES, st.booleans()),
     st.builds(PutClusterSettings, BODIES, BODIES),
@@ -89,6 +98,7 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(DeleteIndexTemplates, NAMES),
     st.builds(DeleteComponentTemplates, NAMES),
     st.builds(RefreshIndices, NAMES),
+    st.builds(ForgetDeletions, NAMES),
     st.builds(IntroduceNode, NUMBERS, TEXTS, TEXTS, TEXTS),
     st.builds(
         UpdateAliases, st.lists(st.builds(AliasAction, TEXTS, TEXTS, TEXTS, BODIES), max_size=3).map(tuple)

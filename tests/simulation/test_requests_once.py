@@ -221,6 +221,9 @@ class ClusterLog:
 
     async def truncate_before(self, index: int, view: str) -> None: ...
 
+    async def drop_before(self, index: int) -> int:
+        return index
+
     async def report_view(self, status: ViewStatus) -> None: ...
 
     async def reported_views(self) -> list[ViewStatus]:

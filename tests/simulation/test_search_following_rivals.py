@@ -68,6 +68,9 @@ class Side:
     async def truncate_before(self, index: int, view: str) -> None:
         self.needed_from = index
 
+    async def drop_before(self, index: int) -> int:
+        return index
+
 
 class World:
     """A graph, its log, and two nodes that both believe that they lead."""

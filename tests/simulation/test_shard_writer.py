@@ -115,6 +115,9 @@ class DyingLog:
     async def truncate_before(self, index: int, view: str) -> None:
         self.log.truncate_before(index)
 
+    async def drop_before(self, index: int) -> int:
+        return index
+
     async def report_view(self, status: ViewStatus) -> None: ...
 
     async def reported_views(self) -> list[ViewStatus]:

@@ -15,6 +15,7 @@ from graphdb.search.catalog.catalog_commands import (
     CreateIndex,
     DeleteIndices,
     DocumentWrite,
+    ForgetDeletions,
     Outcome,
     PutMapping,
     PutSettings,
@@ -64,7 +65,7 @@ class CatalogTwin:
             return self._create(command.name, command.uuid, shards)
         if isinstance(command, WriteDocuments):
             return [self._write(write, made_uuid) for write in command.writes]
-        if isinstance(command, RefreshIndices):
+        if isinstance(command, RefreshIndices | ForgetDeletions):
             return None
         uuids = [action.uuid for action in command.actions] if isinstance(command, UpdateAliases) else None
         for uuid in uuids if uuids is not None else getattr(command, "uuids", ()):

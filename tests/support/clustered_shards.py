@@ -113,6 +113,7 @@ def forwarded_work(log: RaftLogClient, follower: ClusterFollower, shard: Shard) 
         parts.own_saved_queries,
         parts.own_namespaces,
         parts.own_named_states,
+        parts.own_purges,
         GateLimits(),
         SearchCopies(Settings(), log),
         parts.transactions.answer_other,

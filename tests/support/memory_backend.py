@@ -21,6 +21,7 @@ from actors.live.subscription_hub import SubscriptionHub
 from actors.node.named_states import NamedStateService
 from actors.node.namespaces import NamespaceService
 from actors.node.own_book import Book as PlannedBook
+from actors.node.purges import PurgeService
 from actors.node.saved_queries import SavedQueryService
 from graphdb.access.principal import Principal
 from graphdb.access.visibility import Visibility
@@ -44,6 +45,7 @@ from graphdb.graphql.edits import Edits
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.history.moments import Moment, index_of
 from graphdb.history.named_states import NamedStateBook
+from graphdb.history.purges import PurgeBook
 from graphdb.live.matcher import LiveQuery
 from graphdb.log.replay import Book as AppliedBook
 from graphdb.log.request_ids import key_part
@@ -165,6 +167,8 @@ class MemoryBackend:
         self._state_names = NamedStateBook()
         names = _MemoryBookLog(self, self._state_names)
         self.named_states = NamedStateService(names, self.history, keeps_past=True)
+        self._purges = PurgeBook()
+        self.purges = PurgeService(_MemoryBookLog(self, self._purges), _NothingToPurge())
         self.book.on_change = self.alerts.timer.wake
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
@@ -588,6 +592,12 @@ class _AppliedBook(PlannedBook, AppliedBook, Protocol):
 
 
 B = TypeVar("B", bound=_AppliedBook)
+
+
+class _NothingToPurge:
+    """See `actors.node.purges.Purging`: there are no files."""
+
+    async def wait_done(self, log_index: int, timeout_s: float) -> None: ...
 
 
 class _MemoryBookLog(Generic[B]):

@@ -78,6 +78,9 @@ class MemoryLog:
     async def truncate_before(self, index: int, view: str) -> None:
         self.released[view] = index
 
+    async def drop_before(self, index: int) -> int:
+        return index
+
     async def report_view(self, status: ViewStatus) -> None:
         self.reported[status.name] = status
 

@@ -24,7 +24,7 @@ from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
 from graphdb.search.segments.index_shard import MergePlan
 from graphdb.search.segments.merging import merge
-from serve.search.backend import GraphAccess, ShardSearch
+from serve.search.backend import GraphAccess, SearchHelpers, ShardSearch
 
 __all__ = ["MemorySearch", "NoGraph"]
 
@@ -56,6 +56,7 @@ class MemorySearch:
         self.contexts = SearchContexts(self.now_ms, self._new_id)
         self.own = KnownNode("memory", "127.0.0.1:9200")
         self.shards: ShardSearch | None = None
+        self.helpers: SearchHelpers | None = None
         self.graph: GraphAccess = graph or NoGraph()
         self.others: dict[int, Callable[[bytes], Awaitable[bytes]]] = {}  # how other nodes answer, by number
         self.failing: Exception | None = None  # what every change meets, where a test says so

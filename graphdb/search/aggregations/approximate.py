@@ -295,7 +295,11 @@ class MedianDeviation(Aggregation):
 
 def parse_median_deviation(definition: Definition) -> Aggregation:
     options = definition.options
-    options.ignore("compression")
+    compression = options.number("compression", 1000.0)
+    if compression is None or not compression > 0:
+        raise illegal_request(
+            f"[compression] must be greater than 0. Found [{compression}] in [{definition.name}]"
+        )
     source = Source.parse(definition, NUMERIC)
     options.done()
     return MedianDeviation(definition.common, source)

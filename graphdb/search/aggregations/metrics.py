@@ -298,7 +298,9 @@ def parse_metric(definition: Definition) -> Aggregation:
     options, kind = definition.options, definition.kind
     sigma = options.number("sigma", 2.0) if kind == "extended_stats" else 2.0
     if sigma is None or sigma < 0:
-        raise illegal_request(f"[sigma] must be greater than or equal to 0. Found [{sigma}] in [{kind}]")
+        raise illegal_request(
+            f"[sigma] must be greater than or equal to 0. Found [{sigma}] in [{definition.name}]"
+        )
     source = Source.parse(definition, None if kind == "value_count" else NUMERIC)
     options.done()
     return NumberMetric(definition.common, kind, source, sigma)

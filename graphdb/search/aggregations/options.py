@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from graphdb.search.errors import SearchError, illegal_request, parsing
+from graphdb.search.near_names import did_you_mean
 
 __all__ = ["Options", "required"]
 
@@ -18,17 +19,21 @@ class Options:
             raise parsing(f"[{owner}] malformed, expected an object")
         self.owner = owner
         self._left = dict(body)
+        self._known: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
+        self._known.add(key)
         return key in self._left
 
     def take(self, key: str, default: Any = None) -> Any:
         """Whatever stands there; null counts as absent."""
+        self._known.add(key)
         value = self._left.pop(key, None)
         return default if value is None else value
 
     def ignore(self, *keys: str) -> None:
         """Parameters that are accepted and change no answer here."""
+        self._known.update(keys)
         for key in keys:
             self._left.pop(key, None)
 
@@ -89,7 +94,10 @@ class Options:
 
     def done(self) -> None:
         for key in self._left:
-            raise SearchError("x_content_parse_exception", f"[{self.owner}] unknown field [{key}]")
+            hint = did_you_mean(key, self._known)
+            raise SearchError(
+                "x_content_parse_exception", f"[{self.owner}] unknown field [{key[:100]}]{hint}"
+            )
 
 
 def required(value: T | None, key: str) -> T:

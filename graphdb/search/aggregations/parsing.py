@@ -1,9 +1,8 @@
 """From the JSON under `aggs` to a tree of aggregations."""
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphdb.search.aggregations.aggregation import Aggregation, Common, Definition, Pipeline
@@ -44,7 +43,7 @@ from graphdb.search.aggregations.metrics import (
     parse_weighted_avg,
 )
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.pipelines import PIPELINES
+from graphdb.search.aggregations.pipelines import OF_BUCKETS, OF_NEIGHBOURS, PIPELINES
 from graphdb.search.aggregations.range_aggregations import (
     parse_date_range,
     parse_geo_distance,
@@ -56,6 +55,7 @@ from graphdb.search.aggregations.sampling import parse_random_sampler, parse_sam
 from graphdb.search.aggregations.significant_terms import parse_significant_terms
 from graphdb.search.aggregations.terms_aggregation import parse_rare_terms, parse_terms
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
+from graphdb.search.near_names import did_you_mean
 from graphdb.search.query import QueryContext
 
 __all__ = ["DEPTH_MAX", "KINDS", "parse"]
@@ -119,13 +119,13 @@ _PIPELINES = {**PIPELINES, **BUCKET_SCRIPTS}
 
 def parse(body: Any, context: QueryContext) -> Common:
     """The aggregations of a request, as the children of a root without a name. Errors: SearchError."""
-    return _level(Common(""), body, context, 0)
+    return _level(Common(""), body, context, ())
 
 
-def _level(parent: Common, body: Any, context: QueryContext, depth: int) -> Common:
+def _level(parent: Common, body: Any, context: QueryContext, above: tuple["_Parent", ...]) -> Common:
     if not isinstance(body, Mapping):
         raise parsing(f"Expected [START_OBJECT] under [aggs], but got a value in [{parent.name or 'aggs'}]")
-    if depth > DEPTH_MAX or len(body) > COUNT_MAX:
+    if len(above) > DEPTH_MAX or len(body) > COUNT_MAX:
         raise illegal_request(f"aggregations are deeper than {DEPTH_MAX} or more than {COUNT_MAX}")
     children: list[Aggregation] = []
     pipelines: list[Pipeline] = []
@@ -135,7 +135,7 @@ def _level(parent: Common, body: Any, context: QueryContext, depth: int) -> Comm
                 f"Invalid aggregation name [{name[:100]}]. Aggregation names can contain any character "
                 "except '[', ']', and '>'"
             )
-        made = _one(name, definition, context, depth)
+        made = _one(name, definition, context, above)
         if isinstance(made, Pipeline):
             pipelines.append(made)
         else:
@@ -143,7 +143,17 @@ def _level(parent: Common, body: Any, context: QueryContext, depth: int) -> Comm
     return replace(parent, children=tuple(children), pipelines=tuple(pipelines))
 
 
-def _one(name: str, definition: Any, context: QueryContext, depth: int) -> Aggregation | Pipeline:
+@dataclass(frozen=True, slots=True)
+class _Parent:
+    """An aggregation that others stand in: what it is called, and what it says."""
+
+    kind: str
+    body: Any
+
+
+def _one(
+    name: str, definition: Any, context: QueryContext, above: tuple[_Parent, ...]
+) -> Aggregation | Pipeline:
     if not isinstance(definition, Mapping):
         raise parsing(f"Aggregation definition for [{name}] starts with a value, expected a [START_OBJECT].")
     parts = dict(definition)
@@ -157,22 +167,15 @@ def _one(name: str, definition: Any, context: QueryContext, depth: int) -> Aggre
         raise parsing(reason or f"Missing definition for aggregation [{name}]")
     ((kind, body),) = parts.items()
     if kind in _PIPELINES:
+        _check_pipeline(kind, name, above)
         return _PIPELINES[kind](name, meta, Options(kind, body))
     if kind not in KINDS:
-        raise _unknown(kind)
+        hint = did_you_mean(kind, [*KINDS, *_PIPELINES])
+        raise parsing(f"Unknown aggregation type [{kind[:100]}]{hint}")
     common = Common(name, meta)
     if below:
-        common = _level(common, below[0], _inside(kind, body, context), depth + 1)
-    if kind == "random_sampler" and depth:
-        raise illegal_argument(
-            f"[random_sampler] aggregation [{name}] must be defined at the top level of the aggregations"
-        )
-    if kind == "global" and depth:
-        raise SearchError(
-            "aggregation_execution_exception",
-            f"Aggregation cannot have a global sub-aggregation [{name}]. Global aggregations can only be "
-            "defined as top level aggregations",
-        )
+        common = _level(common, below[0], _inside(kind, body, context), (*above, _Parent(kind, body)))
+    _check_place(kind, name, above)
     made = KINDS[kind](Definition(kind, common, Options(kind, body), context))
     if below and made.leaf_only:
         raise SearchError(
@@ -181,6 +184,52 @@ def _one(name: str, definition: Any, context: QueryContext, depth: int) -> Aggre
             500,
         )
     return made
+
+
+def _check_place(kind: str, name: str, above: tuple[_Parent, ...]) -> None:
+    """Some aggregations cannot stand in every other."""
+    if kind == "random_sampler" and above:
+        raise illegal_argument(
+            f"[random_sampler] aggregation [{name}] must be defined at the top level of the aggregations"
+        )
+    if kind == "global" and above:
+        raise SearchError(
+            "aggregation_execution_exception",
+            f"Aggregation cannot have a global sub-aggregation [{name}]. Global aggregations can only be "
+            "defined as top level aggregations",
+        )
+    if kind == "composite":
+        for parent in reversed(above):
+            if parent.kind not in ("nested", "filter"):
+                factory = "".join(word.capitalize() for word in parent.kind.split("_"))
+                raise illegal_request(
+                    "[composite] aggregation cannot be used with a parent aggregation of type: "
+                    f"[{factory}AggregatorFactory]"
+                )
+
+
+_SEQUENTIAL = ("histogram", "date_histogram", "auto_date_histogram")
+
+
+def _check_pipeline(kind: str, name: str, above: tuple[_Parent, ...]) -> None:
+    """What works among buckets needs an aggregation around it that has some; what compares neighbours needs
+    one whose buckets are all there. Errors: action_request_validation_exception.
+    """
+    if kind in OF_BUCKETS and not above:
+        raise _invalid(f"{kind} aggregation [{name}] must be declared inside of another aggregation")
+    if kind not in OF_NEIGHBOURS:
+        return
+    parent = above[-1] if above else _Parent("", None)
+    if parent.kind not in _SEQUENTIAL:
+        kinds = "a histogram, date_histogram or auto_date_histogram"
+        raise _invalid(f"{kind} aggregation [{name}] must have {kinds} as parent")
+    least = parent.body.get("min_doc_count") if isinstance(parent.body, Mapping) else None
+    if least not in (None, 0, "0"):
+        raise _invalid(f"parent histogram of {kind} aggregation [{name}] must have min_doc_count of 0")
+
+
+def _invalid(problem: str) -> SearchError:
+    return SearchError("action_request_validation_exception", f"Validation Failed: 1: {problem};")
 
 
 def _meta(name: str, parts: dict[str, Any]) -> Mapping[str, Any] | None:
@@ -199,11 +248,3 @@ def _inside(kind: str, body: Any, context: QueryContext) -> QueryContext:
         path = body.get("path")
         return replace(context, nested_path=path if isinstance(path, str) else None)
     return context
-
-
-def _unknown(kind: str) -> SearchError:
-    near = difflib.get_close_matches(kind[:100], [*KINDS, *_PIPELINES], n=3, cutoff=0.7)
-    if not near:
-        return parsing(f"Unknown aggregation type [{kind[:100]}]")
-    hint = f"[{near[0]}]" if len(near) == 1 else f"any of [{', '.join(near)}]"
-    return parsing(f"Unknown aggregation type [{kind}] did you mean {hint}?")

@@ -16,7 +16,7 @@ from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.value_sources import json_number
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 
-__all__ = ["PIPELINES", "gaps_as_zeros", "in_bucket", "value_at"]
+__all__ = ["OF_BUCKETS", "OF_NEIGHBOURS", "PIPELINES", "gaps_as_zeros", "in_bucket", "value_at"]
 
 Meta = Mapping[str, Any] | None
 WINDOW_MAX = 100_000  # buckets
@@ -35,8 +35,22 @@ def value_at(answer: Answer, path: str) -> float | None:
             found = (_answer_of(found, inner) or {}).get(metric)
         if found is None:
             return None
+        if isinstance(found, dict) and "buckets" in found:
+            raise _unresolved(f"got: [Object[]] at aggregation [{name}]")
+        if isinstance(found, dict) and "values" in found and "value" not in found:
+            raise _unresolved(f"but [{name}] contains multiple values. Please specify which to use.")
     number = found.get("value", found.get("doc_count")) if isinstance(found, dict) else found
     return number if isinstance(number, (int, float)) else None
+
+
+def _unresolved(what: str) -> SearchError:
+    """A `buckets_path` that leads to no number."""
+    return SearchError(
+        "aggregation_execution_exception",
+        "buckets_path must reference either a number value or a single value numeric metric aggregation, "
+        f"{what}",
+        400,
+    )
 
 
 def _answer_of(answers: Answer, name: str) -> Any:
@@ -425,11 +439,17 @@ def _moving(name: str, meta: Meta, options: Options) -> Pipeline:
     source = script.get("source") if isinstance(script, Mapping) else script
     path, zeros = _path(options)
     if not 0 < window <= WINDOW_MAX:
-        raise illegal_argument(f"[window] must be a positive, non-zero integer in [{name}]")
+        raise illegal_request("[window] must be a positive, non-zero integer.")
     if not isinstance(source, str):
         raise illegal_request("Required one of fields [script], but none were specified. ")
     return MovingFunction(name, meta, zeros, path, moving_function(source), window, shift)
 
+
+OF_NEIGHBOURS = frozenset({"cumulative_sum", "derivative", "moving_fn", "serial_diff"})
+"""Those that compare a bucket with the ones before it."""
+
+OF_BUCKETS = frozenset({"bucket_script", "bucket_selector", "bucket_sort", "normalize"})
+"""The others that stand in each bucket."""
 
 PIPELINES: dict[str, Callable[[str, Meta, Options], Pipeline]] = {
     "avg_bucket": _sibling(_avg),

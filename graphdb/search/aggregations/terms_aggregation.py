@@ -86,10 +86,14 @@ def _test(name: str, source: Source, wanted: Any) -> Test:
         values = {value if spec is None else term_of(spec, value) for value in wanted}
         return values.__contains__
     if source.spec is not None and (not source.textual or source.spec.type == "ip"):
+        listed = (
+            "values for include/exclude clauses"
+            if source.textual
+            else "numeric values for include/exclude clauses used to filter numeric fields"
+        )
         raise illegal_argument(
             f"Aggregation [{name}] cannot support regular expression style include/exclude settings as they "
-            "can only be applied to string fields. Use an array of numeric values for include/exclude "
-            "clauses used to filter numeric fields"
+            f"can only be applied to string fields. Use an array of {listed}"
         )
     return Regexp(str(wanted)).matches
 

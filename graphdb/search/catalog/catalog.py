@@ -81,6 +81,11 @@ class Catalog:
         return self._state.components
 
     @property
+    def legacy_templates(self) -> Mapping[str, Mapping[str, Any]]:
+        """Templates of the old kind by name, as they are shown."""
+        return self._state.legacy_templates
+
+    @property
     def scripts(self) -> Mapping[str, Mapping[str, Any]]:
         """Stored scripts by id, as they are shown."""
         return self._state.scripts

@@ -14,20 +14,25 @@ from graphdb.search.segments.operations import Operation, OperationResult
 
 __all__ = [
     "AliasAction",
+    "CloseIndices",
     "Command",
     "CreateIndex",
     "CursorMove",
     "DeleteComponentTemplates",
     "DeleteIndexTemplates",
     "DeleteIndices",
+    "DeleteLegacyTemplates",
     "DeletePipelines",
     "DeleteScript",
     "DocumentWrite",
+    "ForgetDeletions",
     "IntroduceNode",
+    "OpenIndices",
     "Outcome",
     "PutClusterSettings",
     "PutComponentTemplate",
     "PutIndexTemplate",
+    "PutLegacyTemplate",
     "PutMapping",
     "PutPipeline",
     "PutScript",
@@ -56,6 +61,20 @@ class CreateIndex:
 @dataclass(frozen=True, slots=True)
 class DeleteIndices:
     """By uuid, as all that follow, so that an index made meanwhile under the name is not meant."""
+
+    uuids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CloseIndices:
+    """All of them; those that are closed stay so."""
+
+    uuids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIndices:
+    """All of them; those that are open stay so."""
 
     uuids: tuple[str, ...]
 
@@ -112,6 +131,22 @@ class DeleteIndexTemplates:
 
 @dataclass(frozen=True, slots=True)
 class DeleteComponentTemplates:
+    """By name, without wildcards: all of them, or none."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PutLegacyTemplate:
+    """body as of PUT /_template/{name}. create: not in the place of one that is there."""
+
+    name: str
+    body: Mapping[str, Any]
+    create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteLegacyTemplates:
     """By name, without wildcards: all of them, or none."""
 
     names: tuple[str, ...]
@@ -182,6 +217,13 @@ class RollOver:
 @dataclass(frozen=True, slots=True)
 class RefreshIndices:
     """On every node: what was written before is found from here on."""
+
+    uuids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetDeletions:
+    """The versions of documents that were deleted are not kept any more: one that comes back begins anew."""
 
     uuids: tuple[str, ...]
 
@@ -261,6 +303,8 @@ class WriteResult:
 Command: TypeAlias = (
     CreateIndex
     | DeleteIndices
+    | CloseIndices
+    | OpenIndices
     | PutMapping
     | PutSettings
     | PutClusterSettings
@@ -268,6 +312,8 @@ Command: TypeAlias = (
     | PutComponentTemplate
     | DeleteIndexTemplates
     | DeleteComponentTemplates
+    | PutLegacyTemplate
+    | DeleteLegacyTemplates
     | PutScript
     | DeleteScript
     | PutPipeline
@@ -275,6 +321,7 @@ Command: TypeAlias = (
     | UpdateAliases
     | RollOver
     | RefreshIndices
+    | ForgetDeletions
     | IntroduceNode
     | WriteDocuments
 )

@@ -12,7 +12,7 @@ from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
 from graphdb.search.catalog.index_names import write_target
 from graphdb.search.catalog.index_settings import flag_setting
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
-from graphdb.search.errors import SearchError, routing_missing, unexpected
+from graphdb.search.errors import SearchError, index_closed, routing_missing, unexpected
 from graphdb.search.mapping import Mapping
 from graphdb.search.segments.document_updates import read_object, updated_source
 from graphdb.search.segments.operations import (
@@ -179,7 +179,9 @@ def is_unfinished(index: Index, results: Sequence[WriteResult]) -> bool:
 
 
 def check_blocks(index: Index) -> None:
-    """Errors: cluster_block_exception where the settings block writes."""
+    """Errors: index_closed_exception; cluster_block_exception where the settings block writes."""
+    if index.is_closed:
+        raise index_closed(index.name, index.uuid)
     for name, description in _BLOCKS:
         if name in index.settings and flag_setting(index.settings, name):
             status = 429 if description.startswith("TOO_MANY") else 403

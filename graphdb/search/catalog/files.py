@@ -58,6 +58,7 @@ class IndexRow:
     mapping_version: int
     cursor: int
     generations: Sequence[int]
+    is_closed: bool = False
 
     @classmethod
     def decode(cls, values: dict[str, Any]) -> "IndexRow":
@@ -94,6 +95,7 @@ class CatalogFile:
     cluster_settings: JsonObject[str, Any] = field(default_factory=dict)
     scripts: JsonObject[str, Any] = field(default_factory=dict)
     pipelines: JsonObject[str, Any] = field(default_factory=dict)
+    legacy_templates: JsonObject[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         return encode_checked(_MARK, asdict(self))
@@ -184,6 +186,7 @@ class CatalogFiles:
             content.cluster_settings,
             content.scripts,
             content.pipelines,
+            content.legacy_templates,
         )
         return Catalog(state), content.log_index
 
@@ -218,6 +221,7 @@ class CatalogFiles:
             state.cluster_settings,
             state.scripts,
             state.pipelines,
+            state.legacy_templates,
         )
         return CatalogSave(content, plans)
 
@@ -262,6 +266,7 @@ class CatalogFiles:
         shards = IndexShards([first, *others], routing)
         index = Index(row.name, row.uuid, row.created_ms, row.settings, analyzers, shards)
         index.aliases, index.mapping_version, index.cursor = row.aliases, row.mapping_version, row.cursor
+        index.is_closed = row.is_closed
         return index
 
     def _open_shard(
@@ -311,6 +316,7 @@ def _row(index: Index, state: CatalogState, planned: JsonObject[tuple[str, int],
         index.mapping_version,
         index.cursor,
         [planned.get((index.uuid, shard.number), shard.generation) for shard in index.shards],
+        index.is_closed,
     )
 
 

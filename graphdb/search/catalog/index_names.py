@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdb.search.catalog.index_settings import flag_setting
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
-from graphdb.search.errors import SearchError, illegal_argument, index_not_found
+from graphdb.search.errors import SearchError, illegal_argument, index_closed, index_not_found
 from graphdb.search.mapping.dates import date_format, date_math
 from graphdb.search.mapping.instants import zone_of
 from graphdb.search.mapping.wildcards import wildcard_match
@@ -152,7 +152,8 @@ _EXPRESSION_LENGTH_MAX = 100_000
 class ResolveOptions:
     """The parameters of a request, and what the request may be made with.
 
-    All indexes are open: expand_open says whether wildcards find any. aliases: they may be named too.
+    expand_open, expand_closed: which indexes wildcards find. aliases: they may be named too. closed: a closed
+    index may be meant.
     """
 
     ignore_unavailable: bool = False
@@ -160,6 +161,8 @@ class ResolveOptions:
     expand_open: bool = True
     expand_hidden: bool = False
     aliases: bool = True
+    expand_closed: bool = False
+    closed: bool = False
 
     @classmethod
     def of(
@@ -168,6 +171,7 @@ class ResolveOptions:
         ignore_unavailable: bool = False,
         allow_no_indices: bool = True,
         aliases: bool = True,
+        closed: bool = False,
     ) -> "ResolveOptions":
         """expand_wildcards: open, closed, hidden, none, all, several between commas.
 
@@ -177,13 +181,30 @@ class ResolveOptions:
         for state in states:
             if state not in ("open", "closed", "hidden", "none", "all"):
                 raise illegal_argument(f"No valid expand wildcard value [{state[:100]}]")
-        is_open = hidden = False
+        found: set[str] = set()
         for state in states:  # in their order: `none` takes back what stands before it
             if state == "none":
-                is_open = hidden = False
-            is_open = is_open or state in ("open", "all")
-            hidden = hidden or state in ("hidden", "all")
-        return cls(ignore_unavailable, allow_no_indices, is_open, hidden, aliases)
+                found.clear()
+            else:
+                found |= {"open", "closed", "hidden"} if state == "all" else {state}
+        return cls(
+            ignore_unavailable,
+            allow_no_indices,
+            "open" in found,
+            "hidden" in found,
+            aliases,
+            "closed" in found,
+            closed,
+        )
+
+    @property
+    def expands(self) -> bool:
+        """Whether wildcards find anything."""
+        return self.expand_open or self.expand_closed
+
+    def finds(self, index: Index) -> bool:
+        """Whether wildcards find it, if it fits."""
+        return self.expand_closed if index.is_closed else self.expand_open
 
 
 DEFAULT_OPTIONS = ResolveOptions()
@@ -226,10 +247,12 @@ def resolve(
         walk.take("*" if part == "_all" else part)
     if not walk.found and not options.allow_no_indices:
         raise index_not_found(",".join(parts) if parts != ["*"] else "_all")
-    return sorted(
-        (_resolved(state.by_uuid[uuid], found) for uuid, found in walk.found.items()),
-        key=lambda resolved: resolved.index.name,
-    )
+    named = [_resolved(state.by_uuid[uuid], found) for uuid, found in walk.found.items()]
+    named.sort(key=lambda resolved: resolved.index.name)
+    closed = [one.index for one in named if one.index.is_closed and not options.closed]
+    if closed and not options.ignore_unavailable:
+        raise index_closed(closed[0].name, closed[0].uuid)
+    return [one for one in named if one.index not in closed] if closed else named
 
 
 def _parts(expression: str | Iterable[str], now_ms: int) -> list[str]:
@@ -256,7 +279,7 @@ class _Walk:
     def take(self, part: str) -> None:
         if part.startswith("-") and self._seen_wildcard:
             self._exclude(part[1:])
-        elif "*" in part and self._options.expand_open:
+        elif "*" in part and self._options.expands:
             self._seen_wildcard = True
             self._wildcard(part)
         elif "*" in part and self._options.allow_no_indices:
@@ -275,7 +298,8 @@ class _Walk:
         before = len(self.found)
         matched = False
         for name, index in self._state.by_name.items():
-            if wildcard_match(pattern, name) and self._shows(pattern, name, _is_hidden(index)):
+            fits = self._options.finds(index) and wildcard_match(pattern, name)
+            if fits and self._shows(pattern, name, _is_hidden(index)):
                 matched = True
                 self.found.setdefault(index.uuid, _Found()).itself = True
         if self._options.aliases:
@@ -289,7 +313,12 @@ class _Walk:
             hidden = all(options.get("is_hidden") for options in members.values())
             if wildcard_match(pattern, alias) and self._shows(pattern, alias, hidden):
                 matched = True
-                self._add_alias(alias, members)
+                found = {
+                    uuid: options
+                    for uuid, options in members.items()
+                    if self._options.finds(self._state.by_uuid[uuid])
+                }
+                self._add_alias(alias, found)
         return matched
 
     def _shows(self, pattern: str, name: str, hidden: bool) -> bool:

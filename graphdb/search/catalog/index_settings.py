@@ -12,6 +12,7 @@ from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.segments.shard_routing import ShardRouting
 
 __all__ = [
+    "CLOSED_SETTINGS",
     "KNOWN",
     "PREFIXES",
     "PRIVATE",
@@ -22,6 +23,7 @@ __all__ = [
     "check_new_settings",
     "duration_ms",
     "flag_setting",
+    "flat_settings",
     "in_one_shard",
     "known_setting",
     "limits_of",
@@ -111,6 +113,8 @@ PREFIXES = ("indexing.slowlog.", "merge.", "routing.allocation.", "search.slowlo
 PRIVATE = frozenset({"creation_date", "provided_name", "uuid", "version.created"})
 TREES = frozenset({"analysis", "graph", "similarity"})
 """Kept as they were given, as trees: their rooms read them."""
+CLOSED_SETTINGS = frozenset({"analysis", "codec", "similarity"})
+"""Those that are not dynamic and that a closed index takes."""
 
 
 def known_setting(name: str) -> Setting | None:
@@ -294,6 +298,8 @@ def updated_settings(existing: Settings, update: Settings, preserve: bool) -> di
         )
     check_setting_values(update)
     changes = {name: value for name, value in update.items() if not (preserve and name in existing)}
+    for name in TREES & changes.keys() & existing.keys():
+        changes[name] = merged_tree(existing[name], changes[name])
     return {name: value for name, value in {**existing, **changes}.items() if value is not None}
 
 
@@ -390,6 +396,11 @@ def shown_settings(
 def nested_settings(settings: Settings) -> dict[str, Any]:
     """As a template's are shown: nested under `index`, without those that every index has."""
     return nested(dict(sorted(_flat(settings).items())))
+
+
+def flat_settings(settings: Settings) -> dict[str, Any]:
+    """The same by full names."""
+    return dict(sorted(_flat(settings).items()))
 
 
 def _flat(values: Settings) -> dict[str, Any]:

@@ -1,11 +1,15 @@
-"""Composable templates: what an index gets, by its name, unless the request that makes it says otherwise."""
+"""Templates: what an index gets, by its name, unless the request that makes it says otherwise.
+
+Composable ones, of which one counts; and those of the old kind: where no composable one fits, all of them
+that fit are laid over one another.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphdb.search.catalog.aliases import alias_options
-from graphdb.search.catalog.catalog_commands import PutComponentTemplate, PutIndexTemplate
+from graphdb.search.catalog.catalog_commands import PutComponentTemplate, PutIndexTemplate, PutLegacyTemplate
 from graphdb.search.catalog.index_names import check_template_name
 from graphdb.search.catalog.index_settings import check_new_settings, nested_settings, read_settings
 from graphdb.search.catalog.state import CatalogState
@@ -17,15 +21,19 @@ __all__ = [
     "component_template",
     "contents",
     "index_template",
+    "legacy_contents",
+    "legacy_template",
     "overlap",
     "template_for",
     "without_components",
+    "without_legacy_templates",
     "without_templates",
 ]
 
 _TEMPLATES_MAX = 1000
 _PATTERNS_MAX = 1000
 _COMPONENT_MEMBERS = {"template", "version", "_meta", "deprecated"}
+_LEGACY_MEMBERS = {"aliases", "index_patterns", "mappings", "order", "settings", "version"}
 _INDEX_MEMBERS = _COMPONENT_MEMBERS | {
     "allow_auto_create",
     "composed_of",
@@ -246,6 +254,60 @@ def without_components(state: CatalogState, names: Iterable[str]) -> CatalogStat
     return replace(
         state, components={name: body for name, body in state.components.items() if name not in gone}
     )
+
+
+def legacy_template(state: CatalogState, command: PutLegacyTemplate) -> CatalogState:
+    """With the template put in. Errors: as of `index_template`; action_request_validation_exception."""
+    there = state.legacy_templates
+    check_template_name(command.name)
+    if command.create and command.name in there:
+        raise illegal_argument(f"index_template [{command.name}] already exists")
+    if len(there) >= _TEMPLATES_MAX and command.name not in there:
+        raise illegal_argument(f"there cannot be more than [{_TEMPLATES_MAX}] templates")
+    for name in command.body:
+        if name not in _LEGACY_MEMBERS:
+            raise SearchError("parse_exception", f"unknown key [{name}] in the template ")
+    if command.body.get("index_patterns") is None:
+        reason = "Validation Failed: 1: index patterns are missing;"
+        raise SearchError("action_request_validation_exception", reason)
+    order, version = command.body.get("order"), command.body.get("version")
+    for key, value in (("order", order), ("version", version)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise illegal_argument(f"[{key}] of a template must be an integer")
+    read = Contents.of(command.body)
+    body = {
+        "order": order or 0,
+        **({} if version is None else {"version": version}),
+        "index_patterns": _patterns(command.name, command.body["index_patterns"]),
+        "settings": nested_settings(read.settings),
+        "mappings": read.mappings,
+        "aliases": read.aliases,
+    }
+    return replace(state, legacy_templates={**there, command.name: body})
+
+
+def legacy_contents(state: CatalogState, name: str) -> Contents:
+    """Of all templates of the old kind for an index of this name, the one of the highest order on top."""
+    fitting = sorted(
+        (template["order"], key)
+        for key, template in state.legacy_templates.items()
+        if any(wildcard_match(pattern, name) for pattern in template["index_patterns"])
+    )
+    made = Contents()
+    for _, key in fitting:
+        made = made.with_over(Contents.of(state.legacy_templates[key]))
+    return made
+
+
+def without_legacy_templates(state: CatalogState, names: Iterable[str]) -> CatalogState:
+    """Errors: index_template_missing_exception."""
+    gone = set(names)
+    missing = sorted(gone - state.legacy_templates.keys())
+    if missing:
+        reason = f"index_template [{','.join(missing)}] missing"
+        raise SearchError("index_template_missing_exception", reason, 404)
+    kept = {name: body for name, body in state.legacy_templates.items() if name not in gone}
+    return replace(state, legacy_templates=kept)
 
 
 def _listed(names: Iterable[str]) -> str:

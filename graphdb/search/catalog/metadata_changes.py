@@ -1,23 +1,29 @@
 """Changes to the catalogue: indexes created and deleted, settings, aliases, templates."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, TypeAlias
 
+from graphdb.search.analysis import Analyzers
 from graphdb.search.catalog.aliases import check_aliases, read_aliases, with_alias_actions, with_rollover
 from graphdb.search.catalog.catalog_commands import (
+    CloseIndices,
     Command,
     CreateIndex,
     DeleteComponentTemplates,
     DeleteIndexTemplates,
     DeleteIndices,
+    DeleteLegacyTemplates,
     DeletePipelines,
     DeleteScript,
+    ForgetDeletions,
     IntroduceNode,
+    OpenIndices,
     PutClusterSettings,
     PutComponentTemplate,
     PutIndexTemplate,
+    PutLegacyTemplate,
     PutMapping,
     PutPipeline,
     PutScript,
@@ -29,6 +35,7 @@ from graphdb.search.catalog.catalog_commands import (
 from graphdb.search.catalog.cluster_settings import check_auto_create, with_cluster_settings
 from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_settings import (
+    CLOSED_SETTINGS,
     analyzers_of,
     in_one_shard,
     limits_of,
@@ -42,8 +49,11 @@ from graphdb.search.catalog.index_templates import (
     component_template,
     contents,
     index_template,
+    legacy_contents,
+    legacy_template,
     template_for,
     without_components,
+    without_legacy_templates,
     without_templates,
 )
 from graphdb.search.catalog.state import CatalogState, Index, KnownNode
@@ -149,7 +159,7 @@ def _template(state: CatalogState, new: NewIndex) -> Contents:
             404,
             {"index_uuid": "_na_", "index": new.name},
         )
-    return contents(state, template) if template else Contents()
+    return contents(state, template) if template else legacy_contents(state, new.name)
 
 
 # What a command that is not about documents would change: found out first, done afterwards or not.
@@ -206,6 +216,26 @@ def _(command: DeleteIndices, state: CatalogState) -> Change:
 
 
 @_planned.register
+def _(command: CloseIndices, state: CatalogState) -> Change:
+    return _opened(state, command.uuids, is_closed=True)
+
+
+@_planned.register
+def _(command: OpenIndices, state: CatalogState) -> Change:
+    return _opened(state, command.uuids, is_closed=False)
+
+
+def _opened(state: CatalogState, uuids: Sequence[str], *, is_closed: bool) -> Change:
+    indexes = state.indexes(uuids)
+
+    def act() -> None:
+        for index in indexes:
+            index.is_closed = is_closed
+
+    return Change(state, act)
+
+
+@_planned.register
 def _(command: PutMapping, state: CatalogState) -> Change:
     merged = [(index, index.mapping.merged(command.body)) for index in state.indexes(command.uuids)]
 
@@ -221,15 +251,11 @@ def _(command: PutSettings, state: CatalogState) -> Change:
     update = read_settings(_unwrapped(command.settings))
     indexes = state.indexes(command.uuids)
     made = [_with_settings(index, update, command.preserve) for index in indexes]
-    static = static_names(update)
-    if static:
-        names = ", ".join(f"index.{name}" for name in static)
-        where = ", ".join(f"[{index.name}/{index.uuid}]" for index in indexes)
-        raise illegal_argument(f"Can't update non dynamic settings [[{names}]] for open indices [{where}]")
+    _check_static(update, indexes, command.preserve)
 
     def act() -> None:
-        for index, (settings, mapping) in zip(indexes, made, strict=True):
-            index.settings = settings
+        for index, (settings, analyzers, mapping) in zip(indexes, made, strict=True):
+            index.put_settings(settings, analyzers)
             put_mapping(index, mapping)
 
     return Change(state, act)
@@ -247,6 +273,17 @@ def _(command: RefreshIndices, state: CatalogState) -> Change:
     def act() -> None:
         for index in present:
             index.shards.refresh()
+
+    return Change(state, act)
+
+
+@_planned.register
+def _(command: ForgetDeletions, state: CatalogState) -> Change:
+    present = [state.by_uuid[uuid] for uuid in command.uuids if uuid in state.by_uuid]
+
+    def act() -> None:
+        for index in present:
+            index.shards.forget_deletions()
 
     return Change(state, act)
 
@@ -289,6 +326,18 @@ def _(command: DeleteComponentTemplates, state: CatalogState) -> Change:
 
 
 @_planned.register
+def _(command: PutLegacyTemplate, state: CatalogState) -> Change:
+    after = legacy_template(state, command)
+    _check_made(Contents.of(after.legacy_templates[command.name]), command.name)
+    return Change(after)
+
+
+@_planned.register
+def _(command: DeleteLegacyTemplates, state: CatalogState) -> Change:
+    return Change(without_legacy_templates(state, command.names))
+
+
+@_planned.register
 def _(command: PutScript, state: CatalogState) -> Change:
     return Change(with_script(state, command))
 
@@ -310,7 +359,10 @@ def _(command: DeletePipelines, state: CatalogState) -> Change:
 
 def _check_composed(state: CatalogState, name: str) -> None:
     """An index could be made of the template, as far as that can be decided now."""
-    made = contents(state, state.templates[name])
+    _check_made(contents(state, state.templates[name]), name)
+
+
+def _check_made(made: Contents, name: str) -> None:
     settings = {key: value for key, value in made.settings.items() if value is not None}
     try:
         FieldMapping.of(made.mappings, analyzers_of(settings), limits_of(settings))
@@ -331,16 +383,37 @@ def _unwrapped(settings: Mapping[str, Any]) -> Any:
     return settings["settings"] if settings.keys() == {"settings"} else settings
 
 
+def _check_static(update: Mapping[str, Any], indexes: Sequence[Index], preserve: bool) -> None:
+    """Errors: illegal_argument_exception for settings that only closed indexes take, or none that exists."""
+    static = static_names(update)
+    final = [name for name in static if name not in CLOSED_SETTINGS]
+    if final and all(index.is_closed for index in indexes):
+        changed = [
+            name for name in final if not (preserve and all(name in index.settings for index in indexes))
+        ]
+        if changed:
+            raise illegal_argument(f"final {indexes[0].name} setting [index.{changed[0]}], not updateable")
+    opened = [index for index in indexes if not index.is_closed]
+    if static and opened:
+        names = ", ".join(f"index.{name}" for name in static)
+        where = ", ".join(f"[{index.name}/{index.uuid}]" for index in opened)
+        raise illegal_argument(f"Can't update non dynamic settings [[{names}]] for open indices [{where}]")
+
+
 def _with_settings(
     index: Index, update: Mapping[str, Any], preserve: bool
-) -> tuple[dict[str, Any], FieldMapping]:
-    """The settings with an update, and the mapping under their limits. The analyzers must be possible still:
-    an index is opened with the settings that it has then.
+) -> tuple[dict[str, Any], Analyzers, FieldMapping]:
+    """The settings with an update, the analyzers that they make, and the mapping with those and under their
+    limits. The analyzers must be possible still: an index is opened with the settings that it has then.
     """
     settings = updated_settings(index.settings, update, preserve)
-    if index.settings.get("analysis") and not static_names(update):
+    limits, analyzers = limits_of(settings), index.analyzers
+    is_same = settings.get("analysis") == index.settings.get("analysis")
+    if (index.settings.get("analysis") and not is_same) or not static_names(update):
         analyzers_of(settings)
-    limits = limits_of(settings)
+    if not is_same and index.is_closed:
+        analyzers = analyzers_of(settings)
+        return settings, analyzers, index.mapping.analyzed(analyzers, limits)
     if limits == limits_of(index.settings):
-        return settings, index.mapping
-    return settings, index.mapping.limited(limits)
+        return settings, analyzers, index.mapping
+    return settings, analyzers, index.mapping.limited(limits)

@@ -4,7 +4,7 @@ A state is never changed: a command makes another one.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from graphdb.search.analysis import Analyzers
@@ -12,6 +12,7 @@ from graphdb.search.catalog.index_settings import flag_setting, number_setting, 
 from graphdb.search.errors import index_not_found
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.query import QueryContext, Searcher
+from graphdb.search.query.clause import ResultLimits
 from graphdb.search.query.searcher import PartialSearcher
 from graphdb.search.segments.index_shards import IndexShards, ShardLeaves
 
@@ -69,6 +70,7 @@ class Index:
         self.mapping_version = 1  # counts the mapping's changes, the same on every node
         self.cursor = 0  # of an index that follows the graph: the log index that it has followed to
         self.has_patterns = has_patterns(settings)
+        self.is_closed = False  # then its documents are neither read nor written
         self._searcher: tuple[ShardLeaves, FieldMapping, Searcher] | None = None
 
     @property
@@ -79,6 +81,11 @@ class Index:
     def follows_graph(self) -> bool:
         """Whether its documents are made of the graph."""
         return "graph" in self.settings
+
+    def put_settings(self, settings: Mapping[str, Any], analyzers: Analyzers) -> None:
+        """In normal form, and what they make of `analysis`; the mapping knows the analyzers already."""
+        self.settings, self.analyzers = settings, analyzers
+        self.has_patterns = has_patterns(settings)
 
     def number(self, setting: str) -> int:
         """The value of an integer setting, by its name under `index`, or its default."""
@@ -130,6 +137,9 @@ def query_context(
         max_regex_length=number_setting(settings, "max_regex_length"),
         max_analyzed_offset=number_setting(settings, "highlight.max_analyzed_offset"),
         default_fields=words_setting(settings, "query.default_field"),
+        limits=ResultLimits(
+            **{one.name: number_setting(settings, f"max_{one.name}") for one in fields(ResultLimits)}
+        ),
         # what the field `_index` is called by, and whether each is hidden
         index_names=((name, flag_setting(settings, "hidden")), *hidden),
     )
@@ -149,8 +159,8 @@ class KnownNode:
 
 @dataclass(frozen=True)
 class CatalogState:
-    """aliases: by index uuid and alias. templates, components, scripts and pipelines: by name, each in the
-    form that is shown.
+    """aliases: by index uuid and alias. templates, components, legacy templates, scripts and pipelines: by
+    name, each in the form that is shown.
 
     cluster_uuid: None before the first node has introduced itself. nodes: by node id, those that ever have.
     cluster_settings: by `persistent` and `transient`, then by dotted name; what was set.
@@ -165,6 +175,7 @@ class CatalogState:
     cluster_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     scripts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pipelines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    legacy_templates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     by_name: Mapping[str, Index] = field(init=False)
     by_alias: Mapping[str, Mapping[str, AliasOptions]] = field(init=False)  # by alias and uuid
 

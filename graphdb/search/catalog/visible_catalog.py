@@ -9,6 +9,7 @@ from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.protection import allowed_sids, without_protection
+from graphdb.search.segments.index_counters import IndexCounters
 from graphdb.search.segments.index_shard import Document, IndexShard, ShardStats, stats_of
 from graphdb.search.segments.index_shards import IndexShards, ShardLeaves
 from graphdb.search.segments.visible_segment import VisibleLeaves
@@ -66,6 +67,7 @@ class VisibleShards(IndexShards[Mapping]):
 
     def __init__(self, shards: IndexShards[Mapping], sids: frozenset[str]) -> None:
         self._whole, self.routing = shards, shards.routing
+        self.counters = IndexCounters()  # those of all would tell how many documents there are
         self._shards = self._visible = tuple(VisibleShard(shard, sids) for shard in shards)
         self._known: tuple[ShardLeaves, ShardLeaves] | None = None
 

@@ -146,6 +146,10 @@ class Mapping:
         """With an update (PUT _mapping) put in. Errors: as of `of`, illegal_argument_exception."""
         return self._with(_read(body))
 
+    def analyzed(self, analyzers: Analyzers, limits: MappingLimits) -> "Mapping":
+        """The same with other analyzers and limits. Errors: mapper_parsing_exception for one that is gone."""
+        return Mapping(self._definition, analyzers, limits)._checked()
+
     def limited(self, limits: MappingLimits) -> "Mapping":
         """The same under other limits. Errors: illegal_argument_exception where it is past them already."""
         return Mapping(self._definition, self._analyzers, limits)

@@ -14,6 +14,7 @@ from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.hybrid import Scorer
 from graphdb.search.mapping.lookup import FieldUnion
 from graphdb.search.query import Matches, Query, QueryContext, Searcher, parse_query
+from graphdb.search.query.clause import ResultLimits
 from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.cost import is_short_query
 from graphdb.search.query.ranked import RankedQuery
@@ -32,6 +33,7 @@ __all__ = [
     "Searchers",
     "Slice",
     "Target",
+    "check_request",
     "is_of_request",
     "is_short",
     "parse_slice",
@@ -61,8 +63,6 @@ def is_of_request(error: SearchError) -> bool:
 
 # `slice`: one of several disjoint parts of what a search finds, so that several clients can read it.
 
-SLICES_MAX = 1_024  # index.max_slices_per_scroll
-
 
 @dataclass(frozen=True, slots=True)
 class Slice:
@@ -79,8 +79,8 @@ class Slice:
         return found.kept(np.asarray(own % self.count == self.number))
 
 
-def parse_slice(body: Any) -> Slice | None:
-    """`{"id": 0, "max": 2}`; field is accepted. Errors: SearchError."""
+def parse_slice(body: Any, most: int) -> Slice | None:
+    """`{"id": 0, "max": 2}`, with at most so many slices; field is accepted. Errors: SearchError."""
     if body is None:
         return None
     options = Options("slice", body)
@@ -93,9 +93,9 @@ def parse_slice(body: Any) -> Slice | None:
         raise illegal_request("id must be greater than or equal to 0")
     if number >= count:
         raise illegal_request("max must be greater than id")
-    if count > SLICES_MAX:
+    if count > most:
         raise illegal_argument(
-            f"The number of slices [{count}] is too large. It must be less than [{SLICES_MAX}]. This limit "
+            f"The number of slices [{count}] is too large. It must be less than [{most}]. This limit "
             "can be set by changing the [index.max_slices_per_scroll] index level setting."
         )
     return Slice(number, count)
@@ -140,7 +140,10 @@ def union_context(contexts: Sequence[QueryContext]) -> QueryContext:
     first = contexts[0]
     names = [context.index_name for context in contexts]
     fields = FieldUnion([context.mapping for context in contexts], names)
-    return QueryContext(fields, first.analyzers, first.now_ms, ",".join(names), parts=tuple(contexts))
+    limits = ResultLimits.widest([context.limits for context in contexts])
+    return QueryContext(
+        fields, first.analyzers, first.now_ms, ",".join(names), limits=limits, parts=tuple(contexts)
+    )
 
 
 class Searchers:
@@ -253,8 +256,20 @@ def prepare(
         shown = [one or MatchAllQuery() for one in filters]
         scope.visible = shown[0] if len(shown) == 1 else PerIndexQuery(queries=tuple(shown))
     request = replace(request, query=_narrowed(request.query, usable, filters))
-    part = parse_slice(body.get("slice"))
+    part = parse_slice(body.get("slice"), context.limits.slices_per_scroll)
     return Prepared(request, scope, options, tuple(usable), tuple(failures), part)
+
+
+def check_request(body: Mapping[str, Any], context: QueryContext, hybrid: Scorer) -> None:
+    """Of a search that names no index; context: of an index without fields.
+
+    Raises SearchError for what no index could answer.
+    """
+    try:
+        parse_request(body, context, RESULT_WINDOW, hybrid)
+    except SearchError as error:
+        if is_of_request(error):
+            raise
 
 
 def _usable(

@@ -28,14 +28,15 @@ def check_batch(size: Any, window: int) -> None:
         )
 
 
-def check_scroll(prepared: Prepared) -> None:
-    """Refuse what does not go with a scroll."""
+def check_scroll(prepared: Prepared, cached: bool) -> None:
+    """Refuse what does not go with a scroll. cached: whether the request asks for that."""
     request = prepared.request
     problems = [
         (request.track_total == 0, "disabling [track_total_hits] is not allowed in a scroll context"),
         (request.start > 0, "using [from] is not allowed in a scroll context"),
         (request.size == 0, "[size] cannot be [0] in a scroll context"),
         (bool(request.rescore), "using [rescore] is not allowed in a scroll context"),
+        (cached, "[request_cache] cannot be used in a scroll context"),
         (request.after is not None, "`search_after` cannot be used in a scroll context."),
         (request.collapse is not None, "cannot use `collapse` in a scroll context"),
     ]

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "ClauseParser",
     "Parse",
     "QueryContext",
+    "ResultLimits",
     "TermsLookup",
     "field_clause",
     "malformed",
@@ -29,6 +30,22 @@ __all__ = [
 
 TermsLookup = Callable[[str, str, str, str | None], Sequence[Any]]
 """(index, id, path, routing) -> the values there; none where the document is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLimits:
+    """How much a request may ask to be shown of hits: the settings `index.max_*` of an index."""
+
+    docvalue_fields_search: int = 100
+    script_fields: int = 32
+    inner_result_window: int = 100
+    rescore_window: int = 10_000
+    slices_per_scroll: int = 1_024
+
+    @classmethod
+    def widest(cls, several: "Sequence[ResultLimits]") -> "ResultLimits":
+        """For several indexes together, of which each has been asked for itself."""
+        return cls(*(max(column) for column in zip(*map(astuple, several), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +63,7 @@ class QueryContext:
     max_regex_length: int = 1_000
     max_analyzed_offset: int = 1_000_000  # characters that highlighting reads of a value
     default_fields: tuple[str, ...] = ("*",)  # index.query.default_field
+    limits: ResultLimits = ResultLimits()
     size: int = 10  # how many hits the request wants
     depth: int = 0
     nested_path: str | None = None  # the nested objects that are being matched, None: documents

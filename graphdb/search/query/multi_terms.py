@@ -20,7 +20,7 @@ from graphdb.search.query.term_level import exists_query, index_query, unmapped
 from graphdb.search.query.term_queries import KeywordQuery, TermQuery
 from graphdb.search.query.tree import Query, boosted
 
-__all__ = ["PARSERS", "normalized_pattern", "prefix_on", "regexp_on", "wildcard_on"]
+__all__ = ["PARSERS", "check_length", "normalized_pattern", "prefix_on", "regexp_on", "wildcard_on"]
 
 
 _KEPT = re.compile(r"(\\.|[*?]+)", re.DOTALL)  # of a pattern: what is not text
@@ -79,16 +79,21 @@ def wildcard_on(path: str, value: str, context: QueryContext, case_insensitive: 
     return WildcardQuery.of(path, value, case_insensitive)
 
 
+def check_length(pattern: str, context: QueryContext) -> None:
+    """Errors: illegal_argument_exception for a regular expression that is too long."""
+    if len(pattern) > context.max_regex_length:
+        raise illegal_argument(
+            f"The length of regex [{len(pattern)}] used in the Regexp Query request has exceeded the allowed "
+            f"maximum of [{context.max_regex_length}]. This maximum can be set by changing the "
+            "[index.max_regex_length] index level setting."
+        )
+
+
 def regexp_on(
     path: str, value: str, context: QueryContext, case_insensitive: bool = False, all_syntax: bool = True
 ) -> Query:
     """Terms of a field that a regular expression matches; fails where it is too long or none."""
-    if len(value) > context.max_regex_length:
-        raise illegal_argument(
-            f"The length of regex [{len(value)}] used in the Regexp Query request has exceeded the allowed "
-            f"maximum of [{context.max_regex_length}]. This maximum can be set by changing the "
-            "[index.max_regex_length] index level setting."
-        )
+    check_length(value, context)
     spec = context.mapping.field(path)
     if spec is None:
         return unmapped(path)

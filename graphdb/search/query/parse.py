@@ -1,9 +1,9 @@
 """From the JSON of a query to its tree: which parser reads which clause, and the limits on the whole."""
 
-import difflib
 from collections.abc import Mapping
 
 from graphdb.search.errors import SearchError, illegal_request
+from graphdb.search.near_names import did_you_mean
 from graphdb.search.query.clause import ClauseParser, QueryContext, malformed
 from graphdb.search.query.compound import PARSERS as COMPOUND
 from graphdb.search.query.features import PARSERS as FEATURES
@@ -74,15 +74,7 @@ def _parse(body: object, context: QueryContext) -> Query:
         raise malformed(f"[{kind}] query malformed, no start_object after query name")
     parser = PARSERS.get(kind)
     if parser is None:
-        raise malformed(f"unknown query [{kind}]{_similar(kind)}")
+        raise malformed(f"unknown query [{kind}]{did_you_mean(kind, PARSERS)}")
     if len(body) > 1:
         raise malformed(f"[{kind}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]")
     return parser(inner, context.deeper(), _parse)
-
-
-def _similar(kind: str) -> str:
-    """Elasticsearch's hint, with the names that it knows too."""
-    near = sorted(difflib.get_close_matches(kind, PARSERS, n=5, cutoff=0.7))
-    if not near:
-        return ""
-    return f" did you mean [{near[0]}]?" if len(near) == 1 else f" did you mean any of [{', '.join(near)}]?"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from graphdb.search.errors import SearchError
@@ -17,7 +18,13 @@ from graphdb.search.query.clause import (
 )
 from graphdb.search.query.compound import BoolQuery, DisMaxQuery
 from graphdb.search.query.full_text import Boosts, MatchOptions, expand_fields, multi_match
-from graphdb.search.query.multi_terms import normalized_pattern, prefix_on, regexp_on, wildcard_on
+from graphdb.search.query.multi_terms import (
+    check_length,
+    normalized_pattern,
+    prefix_on,
+    regexp_on,
+    wildcard_on,
+)
 from graphdb.search.query.query_syntax import Group, Leafs, Span, Text, parse_query_string, unescaped
 from graphdb.search.query.ranges import Bounds, range_on
 from graphdb.search.query.term_level import exists_query
@@ -111,7 +118,8 @@ def text_query(node: Text, settings: Settings) -> Query | None:
     if node.kind == "pattern":
         return _pattern(node, settings)
     if node.kind == "regexp":
-        return _on_fields(node.field, settings, lambda path: regexp_on(path, node.text, settings.context))
+        check_length(node.text, settings.context)
+        return _on_fields(node.field, settings, partial(_regexp, node.text, settings))
     boosts = settings.boosts
     if node.field is not None:
         boosts, _ = expand_fields([node.field], settings.context)
@@ -123,6 +131,14 @@ def text_query(node: Text, settings: Settings) -> Query | None:
         options, type_name = replace(options, fuzziness=node.suffix or settings.fuzziness), "best_fields"
     options = replace(options, minimum=None)
     return multi_match(boosts, node.text, type_name, options, settings.tie_breaker, settings.context)
+
+
+def _regexp(text: str, settings: Settings, path: str) -> Query:
+    """As Lucene has it, a text field's analyzer normalizes all of the expression."""
+    spec = settings.context.mapping.field(path)
+    if spec is not None and spec.storage is Storage.TEXT:
+        text = settings.context.analyzers.analyzer(spec.search_analyzer).normalize(text)
+    return regexp_on(path, text, settings.context)
 
 
 def _pattern(node: Text, settings: Settings) -> Query | None:

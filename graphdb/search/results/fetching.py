@@ -109,8 +109,6 @@ def _patterns(value: Any) -> tuple[str, ...]:
 
 # `script_fields`: what scripts return for a hit.
 
-SCRIPT_FIELDS_MAX = 32  # index.max_script_fields
-
 
 @dataclass(frozen=True, slots=True)
 class ScriptField:
@@ -135,15 +133,15 @@ class ScriptField:
         raise error
 
 
-def _script_fields(given: Any) -> tuple[ScriptField, ...]:
+def _script_fields(given: Any, most: int) -> tuple[ScriptField, ...]:
     if given is None:
         return ()
     if not isinstance(given, Mapping):
         raise parsing("[script_fields] must be an object")
-    if len(given) > SCRIPT_FIELDS_MAX:
+    if len(given) > most:
         raise illegal_argument(
             "Trying to retrieve too many script_fields. Must be less than or equal to: "
-            f"[{SCRIPT_FIELDS_MAX}] but was [{len(given)}]. This limit can be set by changing the "
+            f"[{most}] but was [{len(given)}]. This limit can be set by changing the "
             "[index.max_script_fields] index level setting."
         )
     fields = []
@@ -195,7 +193,8 @@ def parse_fetching(options: Options, context: QueryContext) -> Fetching:
     """Takes its keys out of a search, of inner_hits or top_hits."""
     stored = options.take("stored_fields")
     hidden = stored in ("_none_", ["_none_"])
-    source, scripts = options.take("_source"), _script_fields(options.take("script_fields"))
+    source = options.take("_source")
+    scripts = _script_fields(options.take("script_fields"), context.limits.script_fields)
     if source is None and stored is None and scripts:
         source = False
     if source is None and stored is not None:

@@ -69,7 +69,7 @@ class Unmapped:
 # The values of fields in a hit: `fields`, read from the source, and `docvalue_fields`, read from columns.
 
 PATTERNS_MAX = 1_000
-DOCVALUES_MAX = 100  # index.max_docvalue_fields_search
+DEFAULT_FORMAT = "use_field_mapping"  # what older clients write for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,10 @@ class FieldPattern:
 
 def parse_field_patterns(entries: list[Any], key: str, context: QueryContext) -> tuple[FieldPattern, ...]:
     """Strings, or objects with `field` and `format`. Errors: illegal_argument_exception."""
-    if len(entries) > (DOCVALUES_MAX if key == "docvalue_fields" else PATTERNS_MAX):
+    most = context.limits.docvalue_fields_search if key == "docvalue_fields" else PATTERNS_MAX
+    if len(entries) > most:
         raise illegal_argument(
-            f"Trying to retrieve too many {key}. Must be less than or equal to: [{DOCVALUES_MAX}] but was "
+            f"Trying to retrieve too many {key}. Must be less than or equal to: [{most}] but was "
             f"[{len(entries)}]. This limit can be set by changing the [index.max_docvalue_fields_search] "
             "index level setting."
         )
@@ -100,6 +101,8 @@ def parse_field_patterns(entries: list[Any], key: str, context: QueryContext) ->
         options.done()
         if name is None:
             raise illegal_request("Required [field]")
+        if shape == DEFAULT_FORMAT and key == "docvalue_fields":
+            shape = None
         if shape is not None:
             _check_format(name, key, context)
         patterns.append(FieldPattern(name, shape, unmapped))

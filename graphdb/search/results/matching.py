@@ -162,8 +162,8 @@ def collected(scope: Scope, matches: Sequence[Matches], min_score: float | None)
 def rescored(
     scope: Scope, found: Found, rescores: Sequence[Rescore], wanted: int
 ) -> tuple[Found, tuple[Rescored, ...]]:
-    """(documents, what was done): the first of the documents with new scores; those beyond each window keep
-    theirs, and come after it.
+    """(documents, what was done): the first of the documents with new scores; those beyond each window come
+    after it.
 
     Of all others only as many are kept as a page may want.
     """
@@ -180,7 +180,7 @@ def rescored(
         scores = found.scores.copy()
         scores[window] = _mixed(found.scores[window], second[found.docs[window]], hit, rescore)
         done.append(Rescored(rescore, frozenset(found.docs[window].tolist())))
-        found = _in_order(scope, Found(found.docs, scores), window, order)
+        found = _in_order(scope, Found(found.docs, scores), window, order, rescore.query_weight)
     return found, tuple(done)
 
 
@@ -199,14 +199,17 @@ def _in_order(
     found: Found,
     window: "np.typing.NDArray[np.int64]",
     order: "np.typing.NDArray[np.int64]",
+    weight: float,
 ) -> Found:
-    """Scores of what is outside the window are pushed below those inside."""
+    """Scores of what is outside the window are weighed as if the second query did not match, and pushed below
+    those inside.
+    """
     assert found.scores is not None
     rest = order[len(window) :]
     own = found.scores[window].min() if len(window) else np.float32(np.inf)
     lowest = min(scope.gathered("lowest score", own))
     if len(rest):
-        found.scores[rest] = np.minimum(found.scores[rest], lowest)
+        found.scores[rest] = np.minimum(found.scores[rest] * np.float32(weight), lowest)
     kept = np.sort(order)
     return found.kept(kept)
 

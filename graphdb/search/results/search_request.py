@@ -28,8 +28,6 @@ __all__ = [
 ]
 
 RESULT_WINDOW = 10_000  # index.max_result_window
-RESCORE_WINDOW = 10_000  # index.max_rescore_window
-INNER_WINDOW = 100  # index.max_inner_result_window
 TOTAL_DEFAULT = 10_000
 _IGNORED = ("indices_boost", "stats", "timeout", "ext", "min_compatible_shard_node")
 _REFUSED = ("runtime_mappings",)
@@ -232,10 +230,11 @@ def parse_inner_hits(body: Any, context: QueryContext, name: str) -> InnerHits:
     options = Options("inner_hits", body)
     name = options.text("name") or name
     start, size = options.integer("from", 0, 0), options.integer("size", 3, 0)
-    if start + size > INNER_WINDOW:
+    most = context.limits.inner_result_window
+    if start + size > most:
         raise illegal_argument(
             f"Inner result window is too large, the inner hit definition's [{name}]'s from + size must be "
-            f"less than or equal to: [{INNER_WINDOW}] but was [{start + size}]. This limit can be set by "
+            f"less than or equal to: [{most}] but was [{start + size}]. This limit can be set by "
             "changing the [index.max_inner_result_window] index level setting."
         )
     sort, fetching = parse_sort(options.take("sort"), context), parse_fetching(options, context)
@@ -258,9 +257,10 @@ def _inner_collapse(body: Any) -> str:
 def _rescore(body: Any, context: QueryContext) -> Rescore:
     options = Options("rescore", body)
     window = options.integer("window_size", 10, 0)
-    if window > RESCORE_WINDOW:
+    most = context.limits.rescore_window
+    if window > most:
         raise illegal_argument(
-            f"Rescore window [{window}] is too large. It must be less than [{RESCORE_WINDOW}]. This prevents "
+            f"Rescore window [{window}] is too large. It must be less than [{most}]. This prevents "
             "allocating massive heaps for storing the results to be rescored. This limit can be set by "
             "changing the [index.max_rescore_window] index level setting."
         )

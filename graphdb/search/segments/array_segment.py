@@ -109,6 +109,9 @@ class ArraySegment:
     def __init__(self, name: str, sections: Sections) -> None:
         self.name = name
         self.sections = sections
+        self.file: tuple[str, int] | None = (
+            None  # path and inode of the file that the sections are mapped from
+        )
         self.seq_nos: Longs = sections["", "", "seq_nos"]
         self.versions: Longs = sections["", "", "versions"]
         self.size = len(self.seq_nos)
@@ -133,6 +136,10 @@ class ArraySegment:
     def size_bytes(self) -> int:
         """What the arrays take, in memory or on disk."""
         return sum(array.nbytes for array in self.sections.values())
+
+    @property
+    def has_vectors(self) -> bool:
+        return any(storage == "vectors" for storage, _, _ in self.sections)
 
     @property
     def root_count(self) -> int:

@@ -10,6 +10,7 @@ import orjson
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.errors import SearchError, illegal_argument, unexpected
 from graphdb.search.fields import ParsedDocument
+from graphdb.search.near_names import did_you_mean
 from graphdb.search.protection import allowed_sids, has_protection
 from graphdb.search.segments.buffer import Tombstones
 from graphdb.search.segments.operations import (
@@ -59,7 +60,10 @@ class _Request:
             # one with a script is made a document before it is logged
             raise illegal_argument("[scripted_upsert] needs a [script], and a script cannot be in the log")
         for name in request.keys() - _MEMBERS:
-            raise SearchError("x_content_parse_exception", f"[UpdateRequest] unknown field [{name}]")
+            hint = did_you_mean(name, _MEMBERS)
+            raise SearchError(
+                "x_content_parse_exception", f"[UpdateRequest] unknown field [{name[:100]}]{hint}"
+            )
         doc, upsert = _object(request, "doc"), _object(request, "upsert")
         as_upsert, noop = _flag(request, "doc_as_upsert", False), _flag(request, "detect_noop", True)
         if doc is None:

@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from graphdb.errors import CorruptionError
-from graphdb.log.file_system import File, FileSystem, replace_file, storage_error
+from graphdb.log.file_system import File, FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.search.leaf_reader import Bools, Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.buffer import TombstoneRow
@@ -172,7 +172,12 @@ class IndexFiles:
 
     def load(self, file: str) -> ArraySegment:
         """A segment over the mapped file. Raises CorruptionError, UnavailableError."""
-        return read_segment(self._map(file), self._path(file))
+        segment = read_segment(self._map(file), self._path(file))
+        if isinstance(self._system, RealFileSystem):
+            path = os.path.abspath(self._path(file))
+            with _storage("opening an index"):
+                segment.file = path, os.stat(path).st_ino
+        return segment
 
     def verify(self, file: str) -> None:
         """Read all of a segment's file. Raises CorruptionError, UnavailableError."""

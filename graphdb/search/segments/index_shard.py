@@ -205,6 +205,10 @@ class IndexShard(Generic[M]):
             self._view = self._view.adopted()
         return was_written
 
+    def forget_deletions(self) -> None:
+        """Keep no versions of documents that were deleted."""
+        self._applier.tombstones, self._saved_as = Tombstones(), None
+
     def seal(self) -> None:
         """What was written until now is to be findable together."""
         if len(self._view.buffer):
@@ -289,6 +293,16 @@ class IndexShard(Generic[M]):
             chosen = self._policy.choose(candidates)
         else:
             chosen = self._policy.choose_for(candidates, segments_max)
+        return None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number)
+
+    def plan_merge_at_rest(self) -> MergePlan | None:
+        """What is worth merging when nothing is written. Not where there are vectors, whose graphs take much
+        longer to make than what a search gains.
+        """
+        leaves = self._view.leaves
+        if any(array_segment(leaf).has_vectors for leaf in leaves):
+            return None
+        chosen = self._policy.choose_at_rest([_candidate(leaf) for leaf in leaves])
         return None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number)
 
     def adopt_merge(self, plan: MergePlan, merged: ArraySegment) -> bool:

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.document_updates import DocumentMapping
+from graphdb.search.segments.index_counters import IndexCounters
 from graphdb.search.segments.index_files import SavedCommit, SavePlan
 from graphdb.search.segments.index_shard import Document, IndexShard, MergePlan, ShardStats
 from graphdb.search.segments.operations import Operation, OperationResult
@@ -57,6 +58,7 @@ class IndexShards(Generic[M]):
     def __init__(self, shards: Sequence[IndexShard[M]], routing: ShardRouting) -> None:
         assert len(shards) == routing.shards, "one for each number"
         self.routing = routing
+        self.counters = IndexCounters()
         self._shards = tuple(shards)
         self._view = ShardLeaves.of(tuple(shard.leaves() for shard in shards))
 
@@ -100,6 +102,11 @@ class IndexShards(Generic[M]):
         """See `IndexShard.apply`: in the order given, over all shards. So a field gets the same type as in an
         index of one shard.
         """
+        results = self._applied(operations)
+        self.counters.note_results(results)
+        return results
+
+    def _applied(self, operations: Sequence[Operation]) -> list[OperationResult]:
         if len(self._shards) == 1:
             return self._shards[0].apply(operations)
         numbers = [self.routing.shard_of(operation.doc_id, operation.routing) for operation in operations]
@@ -125,9 +132,15 @@ class IndexShards(Generic[M]):
 
     def refresh(self) -> None:
         """Make what was written findable."""
+        self.counters.refreshes += 1
         for shard in self._shards:
             shard.refresh()
         self._publish()
+
+    def forget_deletions(self) -> None:
+        """See `IndexShard.forget_deletions`."""
+        for shard in self._shards:
+            shard.forget_deletions()
 
     def seal(self) -> None:
         """See `IndexShard.seal`."""
@@ -145,9 +158,15 @@ class IndexShards(Generic[M]):
         plans = (shard.plan_merge(segments_max) for shard in self._shards)
         return next((plan for plan in plans if plan is not None), None)
 
+    def plan_merge_at_rest(self) -> MergePlan | None:
+        """See `IndexShard.plan_merge_at_rest`."""
+        plans = (shard.plan_merge_at_rest() for shard in self._shards)
+        return next((plan for plan in plans if plan is not None), None)
+
     def adopt_merge(self, plan: MergePlan, merged: ArraySegment) -> bool:
         """See `IndexShard.adopt_merge`."""
         adopted = self._shards[plan.shard].adopt_merge(plan, merged)
+        self.counters.merges += adopted
         self._publish()
         return adopted
 
@@ -164,6 +183,7 @@ class IndexShards(Generic[M]):
     def note_saved(self, number: int, commit: SavedCommit) -> None:
         """See `IndexShard.note_saved`."""
         self._shards[number].note_saved(commit)
+        self.counters.note_commit()
         self._publish()
 
     def _publish(self) -> None:

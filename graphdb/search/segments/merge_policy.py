@@ -13,6 +13,9 @@ from math import ceil
 __all__ = ["Candidate", "TieredMergePolicy"]
 
 
+_REST_SEGMENTS_MAX = 32  # of one merge, when nothing is written
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """What the policy has to know of a segment."""
@@ -33,6 +36,7 @@ class TieredMergePolicy:
     segments_per_merge: int = 10
     merged_bytes_max: int = 5 << 30
     floor_bytes: int = 2 << 20  # smaller segments count as large as this
+    rest_bytes_max: int = 512 << 20  # what is merged when nothing is written is not larger
     deleted_max: float = 0.33  # a segment with a larger share of deleted documents is written again
 
     def choose(self, candidates: Sequence[Candidate]) -> slice | None:
@@ -48,6 +52,20 @@ class TieredMergePolicy:
         if worst is not None and candidates[worst].deleted > self.deleted_max:
             return slice(worst, worst + 1)
         return None
+
+    def choose_at_rest(self, candidates: Sequence[Candidate]) -> slice | None:
+        """Which to merge into one because nothing is written and each search pays for each segment: as many
+        as possible. None of them is larger than the others together, so a document is merged again only into
+        a segment of twice the size.
+        """
+        found = [
+            (start - stop, sum(sizes), start, stop)
+            for start in range(len(candidates))
+            for stop in range(start + 2, min(len(candidates), start + _REST_SEGMENTS_MAX) + 1)
+            for sizes in [[one.live_bytes for one in candidates[start:stop]]]
+            if 2 * max(sizes) <= sum(sizes) <= self.rest_bytes_max
+        ]
+        return slice(*min(found)[2:]) if found else None
 
     def choose_for(self, candidates: Sequence[Candidate], segments_max: int) -> slice | None:
         """Which to merge into one so that not more than segments_max are left; None where all is well.

@@ -171,7 +171,7 @@ def _fits_any(alias: str, names: Sequence[str]) -> bool:
 
 def _indexes(exchange: Exchange, names: Sequence[str]) -> list[Index]:
     """By their own names: an alias of an alias cannot be."""
-    options = ResolveOptions.of("open,hidden", allow_no_indices=False, aliases=False)
+    options = ResolveOptions.of("all", allow_no_indices=False, aliases=False, closed=True)
     found = exchange.node.catalog.resolve(names, options, exchange.node.now_ms())
     return [one.index for one in found]
 

@@ -55,13 +55,16 @@ _COMPONENTS = (
 
 
 def _templates(view: CatView) -> Iterator[Row]:
-    for name, template in _named(view.node.catalog.templates, view.names):
+    """Those of the old kind have an order in the place of a priority, and no components."""
+    catalog = view.node.catalog
+    for name, template in _named({**catalog.legacy_templates, **catalog.templates}, view.names):
+        components = template.get("composed_of")
         yield {
             "name": name,
             "index_patterns": f"[{', '.join(template['index_patterns'])}]",
-            "order": template.get("priority", 0),
+            "order": template.get("priority", template.get("order", 0)),
             "version": template.get("version"),
-            "composed_of": f"[{', '.join(template.get('composed_of', []))}]",
+            "composed_of": "" if components is None else f"[{', '.join(components)}]",
         }
 
 
@@ -147,7 +150,8 @@ def _columns(listing: Listing, parameters: Parameters) -> Sequence[Column]:
 def _indexes(exchange: Exchange, listing: Listing) -> Sequence[Index]:
     if listing.by != "index":
         return exchange.node.catalog.indexes()
-    return chosen_indexes(exchange, states="all")
+    states = "open,closed" if listing.name == "indices" else "all"
+    return chosen_indexes(exchange, states=states, closed=listing.name != "segments")
 
 
 def _form(exchange: Exchange) -> str:

@@ -61,20 +61,26 @@ def _indices(view: CatView) -> Iterator[Row]:
 
 
 def _index_row(index: Index, placement: Placement) -> dict[str, str | int | Size | None]:
+    """What is in a closed one is not shown."""
     stats, shards = index.shards.stats(), count_shards(index, placement)
     copies = shards.active // len(index.shards)
     created = datetime.fromtimestamp(index.created_ms / 1000, UTC)
-    return {
+    row: dict[str, str | int | Size | None] = {
         "health": shards.status,
-        "status": "open",
+        "status": "close" if index.is_closed else "open",
         "index": index.name,
         "uuid": index.uuid,
         "pri": len(index.shards),
         "rep": index.number("number_of_replicas"),
-        "docs.count": stats.documents,
-        "docs.deleted": stats.deleted,
         "creation.date": str(index.created_ms),
         "creation.date.string": created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }
+    if index.is_closed:
+        return row
+    return {
+        **row,
+        "docs.count": stats.documents,
+        "docs.deleted": stats.deleted,
         "store.size": Size(stats.size_bytes * copies),
         "pri.store.size": Size(stats.size_bytes),
         "dataset.size": Size(stats.size_bytes),

@@ -24,6 +24,7 @@ from serve.search.administration.index_stats import (
     ShardCounts,
     count_all,
     count_each,
+    metrics_asked,
     stats_json,
 )
 from serve.search.administration.indices import chosen_indexes
@@ -268,10 +269,7 @@ class _Cluster:
 
     async def state(self, exchange: Exchange) -> dict[str, Any]:
         """Who is there, which indexes, and where their shards are."""
-        metrics = (exchange.get("metric") or "_all").split(",")
-        unknown = [name for name in metrics if name not in _METRICS]
-        if unknown:
-            raise illegal_argument(f"request [{exchange.path}] contains unrecognized metric: [{unknown[0]}]")
+        metrics = metrics_asked(exchange, _METRICS)
         status = exchange.node.status()
         members = self._identity.members(status)
         leader = next((node.id for node in members if node.leads), None)
@@ -289,7 +287,7 @@ class _Cluster:
                 "cluster_uuid": self._identity.cluster_uuid,
                 "indices": {
                     index.name: {
-                        "state": "open",
+                        "state": "close" if index.is_closed else "open",
                         "settings": index.shown_settings()["settings"],
                         "mappings": {"_doc": index.mapping.as_json()},
                         "aliases": sorted(index.aliases),

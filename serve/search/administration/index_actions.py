@@ -1,9 +1,9 @@
-"""Operations on whole indexes that change no document: refresh, flush, merge, clear caches, block."""
+"""Operations on whole indexes that change no document: refresh, flush, merge, clear caches, block, close."""
 
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.catalog.catalog_commands import PutSettings
+from graphdb.search.catalog.catalog_commands import CloseIndices, OpenIndices, PutSettings
 from graphdb.search.errors import illegal_argument
 from serve.search.administration.index_stats import Placement, shards_json
 from serve.search.administration.indices import CHOICE, chosen_indexes
@@ -14,6 +14,7 @@ __all__ = ["routes"]
 
 _CACHE = " fielddata fields index query request"
 _MERGE = " flush max_num_segments only_expunge_deletes wait_for_completion"
+_WAITING = " timeout master_timeout wait_for_active_shards"
 _BLOCKS = ("metadata", "read", "read_only", "write")
 
 
@@ -27,11 +28,13 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
         *endpoint("POST", paths("_forcemerge"), _force_merge, CHOICE + _MERGE),
         *endpoint("POST", paths("_cache/clear"), _clear_cache, CHOICE + _CACHE),
         *endpoint("PUT", "/{index}/_block/{block}", _block, CHOICE + " timeout master_timeout"),
+        *endpoint("POST", "/{index}/_open", _open, CHOICE + _WAITING),
+        *endpoint("POST", "/{index}/_close", _close, CHOICE + _WAITING),
     ]
 
 
 async def _refresh(exchange: Exchange) -> dict[str, Any]:
-    indexes = chosen_indexes(exchange)
+    indexes = chosen_indexes(exchange, closed=False)
     await exchange.node.refresh(indexes)
     return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
 
@@ -41,7 +44,7 @@ async def _flush(exchange: Exchange) -> dict[str, Any]:
     wait, force = (exchange.parameters.boolean(name, name[0] == "w") for name in ("wait_if_ongoing", "force"))
     if force and not wait:
         raise illegal_argument("wait_if_ongoing must be true for a force flush")
-    indexes = chosen_indexes(exchange)
+    indexes = chosen_indexes(exchange, closed=False)
     await exchange.node.flush(indexes)
     return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
 
@@ -51,14 +54,14 @@ async def _force_merge(exchange: Exchange) -> dict[str, Any]:
     most = exchange.parameters.integer("max_num_segments", -1)
     if most != -1 and exchange.parameters.boolean("only_expunge_deletes", False):
         raise illegal_argument("cannot set only_expunge_deletes and max_num_segments at the same time")
-    indexes = chosen_indexes(exchange)
+    indexes = chosen_indexes(exchange, closed=False)
     await exchange.node.force_merge(indexes, max(most, 1))
     return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
 
 
 async def _clear_cache(exchange: Exchange) -> dict[str, Any]:
     """Caches of an index are emptied when it changes, so there is nothing to clear."""
-    indexes = chosen_indexes(exchange)
+    indexes = chosen_indexes(exchange, closed=False)
     return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
 
 
@@ -71,3 +74,18 @@ async def _block(exchange: Exchange) -> dict[str, Any]:
     await exchange.node.perform(PutSettings(uuids, {f"index.blocks.{block}": True}))
     blocked = [{"name": index.name, "blocked": True} for index in indexes]
     return {"acknowledged": True, "shards_acknowledged": True, "indices": blocked}
+
+
+async def _open(exchange: Exchange) -> dict[str, Any]:
+    """Wildcards find what is closed."""
+    indexes = chosen_indexes(exchange, states="closed", may_be_none=False)
+    await exchange.node.perform(OpenIndices(tuple(index.uuid for index in indexes)))
+    return {"acknowledged": True, "shards_acknowledged": True}
+
+
+async def _close(exchange: Exchange) -> dict[str, Any]:
+    """Its documents stay as they are, and are neither read nor written until it is opened."""
+    indexes = chosen_indexes(exchange, may_be_none=False)
+    await exchange.node.perform(CloseIndices(tuple(index.uuid for index in indexes)))
+    closed = {index.name: {"closed": True} for index in indexes}
+    return {"acknowledged": True, "shards_acknowledged": True, "indices": closed}

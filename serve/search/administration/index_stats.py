@@ -1,8 +1,10 @@
 """Statistics of indexes: documents, segments, the state of shards."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,9 @@ from graphdb.search.catalog.state import Index
 from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping import Mapping
+from graphdb.search.mapping.wildcards import wildcard_match
+from graphdb.search.near_names import did_you_mean
+from graphdb.search.segments.index_counters import IndexCounters
 from graphdb.search.segments.index_shard import IndexShard, ShardStats
 from graphdb.search.segments.shard_view import array_segment
 from serve.search.administration.allocation import copies_of
@@ -22,14 +27,17 @@ from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import LUCENE_VERSION, Identity, NodeName
 
 __all__ = [
+    "INDEX_METRICS",
     "STATUSES",
     "Placement",
     "SegmentInfo",
     "ShardCounts",
+    "chosen_sections",
     "count_all",
     "count_each",
     "count_shards",
     "list_segments",
+    "metrics_asked",
     "nodes_reached",
     "routes",
     "shards_json",
@@ -185,9 +193,9 @@ def _segments_of(index: Index, shard: IndexShard[Mapping]) -> list[SegmentInfo]:
 _STATS = """completion_fields expand_wildcards fielddata_fields fields forbid_closed_indices groups
     include_segment_file_sizes include_unloaded_segments level"""
 _LEVELS = ("cluster", "indices", "shards")
-_METRICS = frozenset(
+_SECTIONS = {"merge": "merges"}
+INDEX_METRICS = frozenset(
     {
-        "_all",
         "bulk",
         "completion",
         "dense_vector",
@@ -231,8 +239,61 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
 
 
 def stats_json(indexes: Sequence[Index], copies: int = 1) -> dict[str, Any]:
-    """Statistics of several indexes together. Searches, flushes and similar are not counted."""
-    return _stats_json([shard.stats() for index in indexes for shard in index.shards], copies)
+    """Statistics of several indexes together. What is counted, is counted on this node, whatever copies."""
+    contents = _stats_json([shard.stats() for index in indexes for shard in index.shards], copies)
+    return contents | _counted([index.shards.counters for index in indexes])
+
+
+def _counted(counters: Sequence[IndexCounters]) -> dict[str, Any]:
+    """What has been done with indexes. Fields have no caches, and nothing warms or recovers shards."""
+
+    def total(name: str) -> int:
+        return sum(getattr(one, name) for one in counters)
+
+    read, not_found = total("read"), total("not_found")
+    return {
+        "indexing": {
+            "index_total": total("indexed"),
+            "index_failed": total("failed"),
+            "delete_total": total("deleted"),
+            "noop_update_total": total("unchanged"),
+            "is_throttled": False,
+        },
+        "get": {"total": read + not_found, "exists_total": read, "missing_total": not_found},
+        "search": {
+            "query_total": total("searches"),
+            "query_time_in_millis": int(total("search_ms")),
+            "scroll_total": total("scrolls"),
+        },
+        "merges": {"total": total("merges")},
+        "refresh": {"total": total("refreshes")},
+        "flush": {"total": total("commits")},
+        "warmer": {"current": 0, "total": 0},
+        "query_cache": {"memory_size_in_bytes": 0},
+        "fielddata": {"memory_size_in_bytes": 0, "evictions": 0},
+        "completion": {"size_in_bytes": 0},
+        "translog": {
+            "operations": total("uncommitted"),
+            "uncommitted_operations": total("uncommitted"),
+        },
+        "request_cache": {"hit_count": total("cache_hits"), "miss_count": total("cache_misses")},
+        "recovery": {"current_as_source": 0, "current_as_target": 0},
+    }
+
+
+def _with_groups(shown: dict[str, Any], indexes: Sequence[Index], patterns: Sequence[str]) -> dict[str, Any]:
+    """The same with the searches of the groups that fit."""
+    if "search" not in shown or not patterns:
+        return shown
+    groups: Counter[str] = Counter()
+    for index in indexes:
+        groups.update(index.shards.counters.groups)
+    fitting = {
+        group: {"query_total": count}
+        for group, count in sorted(groups.items())
+        if any(pattern == "_all" or wildcard_match(pattern, group) for pattern in patterns)
+    }
+    return {**shown, "search": {**shown["search"], "groups": fitting}} if fitting else shown
 
 
 def _stats_json(stats: Sequence[ShardStats], copies: int = 1) -> dict[str, Any]:
@@ -250,27 +311,39 @@ def _stats_json(stats: Sequence[ShardStats], copies: int = 1) -> dict[str, Any]:
     }
 
 
+def metrics_asked(exchange: Exchange, known: Iterable[str], part: str = "metric") -> list[str]:
+    """Those that the path names; `_all` where it names none. Errors: illegal_argument_exception."""
+    metrics = (exchange.get(part) or "_all").split(",")
+    for name in metrics:
+        if name != "_all" and name not in known:
+            hint = did_you_mean(name, known)
+            raise illegal_argument(
+                f"request [{exchange.path}] contains unrecognized metric: [{name[:100]}]"
+                f"{' ->' if hint else ''}{hint}"
+            )
+    return metrics
+
+
 def _stats(exchange: Exchange, identity: Identity) -> dict[str, Any]:
-    metrics = (exchange.get("metric") or "_all").split(",")
-    unknown = [name for name in metrics if name not in _METRICS]
-    if unknown:
-        raise illegal_argument(f"request [{exchange.path}] contains unrecognized metric: [{unknown[0]}]")
+    metrics = metrics_asked(exchange, INDEX_METRICS)
     level = exchange.parameters.text("level") or "indices"
     if level not in _LEVELS:
         raise illegal_argument(
             f"level parameter must be one of [cluster] or [indices] or [shards] but was [{level}]"
         )
     status = exchange.node.status()
-    indexes, nodes = chosen_indexes(exchange), Placement.of(exchange.node)
+    indexes, nodes = chosen_indexes(exchange, closed=False), Placement.of(exchange.node)
     reachable = [node for node in identity.members(status) if node.reachable]
-    shown: dict[str, Any] = {"_shards": shards_json(indexes, nodes), "_all": _both(indexes, nodes, metrics)}
+    groups = exchange.parameters.strings("groups")
+    both = partial(_both, nodes=nodes, metrics=metrics, groups=groups)
+    shown: dict[str, Any] = {"_shards": shards_json(indexes, nodes), "_all": both(indexes)}
     if level != "cluster":
         shown["indices"] = {
             index.name: {
                 "uuid": index.uuid,
                 "health": count_shards(index, nodes).status,
-                "status": "open",
-                **_both([index], nodes, metrics),
+                "status": "close" if index.is_closed else "open",
+                **both([index]),
                 **_following(exchange, index),
                 **({"shards": _by_shard(index, reachable, nodes, metrics)} if level == "shards" else {}),
             }
@@ -283,7 +356,7 @@ def _by_shard(
     index: Index, nodes: Sequence[NodeName], placement: Placement, metrics: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
     """Of each shard the copies that have a node."""
-    stats = [_chosen(_stats_json([shard.stats()]), metrics) for shard in index.shards]
+    stats = [chosen_sections(_stats_json([shard.stats()]), metrics) for shard in index.shards]
     shown: dict[str, list[dict[str, Any]]] = {}
     for copy in copies_of(index, nodes, placement.elsewhere):
         if copy.node is not None:
@@ -297,32 +370,40 @@ def _following(exchange: Exchange, index: Index) -> dict[str, Any]:
     return {} if following is None else {"graph": following}
 
 
-def _both(indexes: Sequence[Index], nodes: Placement, metrics: Sequence[str]) -> dict[str, Any]:
+def _both(
+    indexes: Sequence[Index], *, nodes: Placement, metrics: Sequence[str], groups: Sequence[str]
+) -> dict[str, Any]:
     """Of the primaries, and of all copies."""
     total: dict[str, Any] = {}
     for index in indexes:
         shards = count_shards(index, nodes)
         total = _sum(total, stats_json([index], shards.active // len(index.shards)))
     both = {"primaries": stats_json(indexes), "total": total or stats_json([])}
-    return {name: _chosen(stats, metrics) for name, stats in both.items()}
+    return {
+        name: _with_groups(chosen_sections(stats, metrics), indexes, groups) for name, stats in both.items()
+    }
 
 
-def _chosen(stats: dict[str, Any], metrics: Sequence[str]) -> dict[str, Any]:
-    return {metric: value for metric, value in stats.items() if "_all" in metrics or metric in metrics}
+def chosen_sections(stats: dict[str, Any], metrics: Sequence[str]) -> dict[str, Any]:
+    named = {_SECTIONS.get(metric, metric) for metric in metrics}
+    return {metric: value for metric, value in stats.items() if "_all" in metrics or metric in named}
 
 
 def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     if not one:
         return other
     return {
-        section: {name: one[section][name] + value for name, value in values.items()}
+        section: {
+            name: value if isinstance(value, bool) else one[section][name] + value
+            for name, value in values.items()
+        }
         for section, values in other.items()
     }
 
 
 def _segments(exchange: Exchange, identity: Identity) -> dict[str, Any]:
     status = exchange.node.status()
-    indexes, here = chosen_indexes(exchange), identity.here(status)
+    indexes, here = chosen_indexes(exchange, closed=False), identity.here(status)
     shown = {}
     for index in indexes:
         shards = {str(number): [_copy(found, here)] for number, found in enumerate(list_segments(index))}

@@ -8,6 +8,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices, PutMapping, PutSettings
 from graphdb.search.catalog.index_names import ResolveOptions, with_dates
+from graphdb.search.catalog.index_settings import flag_setting
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing
 from graphdb.search.mapping.wildcards import wildcard_match
@@ -30,12 +31,14 @@ def chosen_indexes(
     states: str = "open",
     aliases: bool = True,
     may_be_none: bool = True,
+    closed: bool = True,
 ) -> list[Index]:
     """By name. part: the segment of the path that names them; all where the path has none.
 
     states: what wildcards find unless the request says; aliases: they may be named too;
-    may_be_none: patterns that find nothing are fine, unless the request says.
-    Errors: index_not_found_exception, illegal_argument_exception.
+    may_be_none: patterns that find nothing are fine, unless the request says; closed: closed indexes may be
+    meant.
+    Errors: index_not_found_exception, index_closed_exception, illegal_argument_exception.
     """
     parameters = exchange.parameters
     options = ResolveOptions.of(
@@ -43,6 +46,7 @@ def chosen_indexes(
         parameters.boolean("ignore_unavailable", False),
         parameters.boolean("allow_no_indices", may_be_none),
         aliases,
+        closed,
     )
     names = exchange.get(part)
     if names == "":
@@ -226,12 +230,15 @@ async def _resolve(exchange: Exchange) -> dict[str, Any]:
                 aliases.setdefault(alias, []).append(index.name)
     shown = []
     for index in indexes:
-        described: dict[str, Any] = {"name": index.name, "attributes": ["open"]}
-        if index.aliases:
-            described = {"name": index.name, "aliases": sorted(index.aliases), "attributes": ["open"]}
-        shown.append(described)
+        aliases_of = {"aliases": sorted(index.aliases)} if index.aliases else {}
+        shown.append({"name": index.name, **aliases_of, "attributes": _attributes(index)})
     by_name = [{"name": alias, "indices": sorted(names)} for alias, names in sorted(aliases.items())]
     return {"indices": shown, "aliases": by_name, "data_streams": []}
+
+
+def _attributes(index: Index) -> list[str]:
+    state = "closed" if index.is_closed else "open"
+    return sorted(["hidden", state] if flag_setting(index.settings, "hidden") else [state])
 
 
 def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:

@@ -11,7 +11,12 @@ import psutil  # type: ignore[import-untyped]
 
 from graphdb.config import Settings
 from graphdb.search.mapping.wildcards import wildcard_match
-from serve.search.administration.index_stats import stats_json
+from serve.search.administration.index_stats import (
+    INDEX_METRICS,
+    chosen_sections,
+    metrics_asked,
+    stats_json,
+)
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import COMPATIBLE_VERSION, VERSION, Identity, NodeName
@@ -83,6 +88,17 @@ _METRICS = frozenset(
         "indices",
     }
 )
+_STATS_METRICS = _METRICS - {"settings", "plugins"} | {
+    "adaptive_selection",
+    "allocations",
+    "breaker",
+    "discovery",
+    "fs",
+    "indexing_pressure",
+    "repositories",
+    "script",
+    "script_cache",
+}
 _ROLES = ["data", "ingest", "master"]
 _STATS = """completion_fields fielddata_fields fields groups level types timeout include_segment_file_sizes
     include_unloaded_segments include_remotes"""
@@ -229,17 +245,25 @@ class _Nodes:
             "used_percent": load.memory_percent,
         }
         sections: dict[str, Any] = {
-            "indices": stats_json(exchange.node.catalog.indexes()),
+            "indices": _of_indexes(exchange),
             "os": {"cpu": {"percent": load.cpu_percent, "load_average": averages}, "mem": memory},
             "process": {"mem": {"resident_in_bytes": load.process_bytes}},
             "fs": {"total": used},
         }
-        metrics = exchange.get("metric")
-        chosen = None if metrics in (None, "_all") else metrics.split(",")
         return {
             "timestamp": exchange.node.now_ms(),
             **self._about(here),
             "roles": _roles(here),
             "attributes": {},
-            **{name: value for name, value in sections.items() if chosen is None or name in chosen},
+            **chosen_sections(sections, metrics_asked(exchange, _STATS_METRICS)),
         }
+
+
+def _of_indexes(exchange: Exchange) -> dict[str, Any]:
+    """Of all together, and with `level` of each."""
+    indexes = exchange.node.catalog.indexes()
+    metrics = metrics_asked(exchange, INDEX_METRICS, "index_metric")
+    shown = chosen_sections(stats_json(indexes), metrics)
+    if exchange.parameters.text("level") not in ("indices", "shards"):
+        return shown
+    return shown | {"indices": {one.name: chosen_sections(stats_json([one]), metrics) for one in indexes}}

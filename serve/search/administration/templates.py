@@ -8,10 +8,12 @@ from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import (
     DeleteComponentTemplates,
     DeleteIndexTemplates,
+    DeleteLegacyTemplates,
     PutComponentTemplate,
     PutIndexTemplate,
+    PutLegacyTemplate,
 )
-from graphdb.search.catalog.index_settings import nested_settings
+from graphdb.search.catalog.index_settings import flat_settings, nested_settings, read_settings
 from graphdb.search.catalog.index_templates import contents, index_template, overlap, template_for
 from graphdb.search.catalog.state import CatalogState
 from graphdb.search.errors import SearchError, illegal_argument
@@ -44,6 +46,8 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
         *endpoint("DELETE", f"{component}/{{name}}", _delete_components, _DELETE),
         *endpoint("GET", legacy, _legacy_templates, _GET),
         *endpoint("GET HEAD", f"{legacy}/{{name}}", _legacy_templates, _GET),
+        *endpoint("PUT POST", f"{legacy}/{{name}}", _put_legacy_template, _PUT + " order", Body.JSON),
+        *endpoint("DELETE", f"{legacy}/{{name}}", _delete_legacy_templates, _DELETE),
     ]
 
 
@@ -58,8 +62,19 @@ async def _components(exchange: Exchange) -> dict[str, Any]:
 
 
 async def _legacy_templates(exchange: Exchange) -> Answer:
-    """Elasticsearch's old kind of template is not offered: there are none."""
-    return Answer({}, 404 if exchange.get("name") is not None else 200)
+    """By names and patterns between commas; 404 where a name was given and nothing fits."""
+    patterns = (exchange.get("name") or "*").split(",")
+    is_flat = exchange.parameters.boolean("flat_settings", False)
+    shown = {}
+    for name, template in sorted(exchange.node.catalog.legacy_templates.items()):
+        if any(wildcard_match(pattern, name) for pattern in patterns):
+            shown[name] = {**template, "settings": _flat(template)} if is_flat else template
+    is_missing = not shown and exchange.get("name") is not None and "*" not in exchange["name"]
+    return Answer(shown, 404 if is_missing else 200)
+
+
+def _flat(template: Mapping[str, Any]) -> dict[str, Any]:
+    return flat_settings(read_settings(template["settings"]))
 
 
 async def _put_index_template(exchange: Exchange) -> dict[str, Any]:
@@ -71,6 +86,21 @@ async def _put_index_template(exchange: Exchange) -> dict[str, Any]:
 async def _put_component(exchange: Exchange) -> dict[str, Any]:
     body, create = await _template(exchange)
     await exchange.node.perform(PutComponentTemplate(exchange["name"], body, create))
+    return {"acknowledged": True}
+
+
+async def _put_legacy_template(exchange: Exchange) -> dict[str, Any]:
+    """`order` may be a parameter too."""
+    body, create = await _template(exchange)
+    if exchange.parameters.text("order") is not None:
+        body = {**body, "order": exchange.parameters.integer("order", 0)}
+    await exchange.node.perform(PutLegacyTemplate(exchange["name"], body, create))
+    return {"acknowledged": True}
+
+
+async def _delete_legacy_templates(exchange: Exchange) -> dict[str, Any]:
+    names = _names(exchange, exchange.node.catalog.legacy_templates)
+    await exchange.node.perform(DeleteLegacyTemplates(names))
     return {"acknowledged": True}
 
 
@@ -120,13 +150,14 @@ _SIMULATED = "simulate_template"
 
 
 def _simulated(state: CatalogState, name: str, patterns: Sequence[str]) -> dict[str, Any]:
-    """overlapping: other templates for such names, of lower priority."""
+    """overlapping: other templates for such names, of the old kind or of lower priority."""
     made = contents(state, state.templates[name])
     settings = {key: value for key, value in made.settings.items() if value is not None}
+    composable = ((other, one) for other, one in sorted(state.templates.items()) if other != name)
     others = [
         {"name": other, "index_patterns": template["index_patterns"]}
-        for other, template in sorted(state.templates.items())
-        if other != name and any(overlap(one, two) for one in patterns for two in template["index_patterns"])
+        for other, template in [*sorted(state.legacy_templates.items()), *composable]
+        if any(overlap(one, two) for one in patterns for two in template["index_patterns"])
     ]
     shown = {
         "settings": nested_settings(settings),

@@ -8,7 +8,7 @@ from graphdb.config import Settings
 from graphdb.search.catalog.aliases import document_routing
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.state import Index
-from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing
+from graphdb.search.errors import SearchError, illegal_argument, index_closed, index_not_found, parsing
 from graphdb.search.results.fetching import parse_source_filter
 from serve.search.backend import SearchBackend
 from serve.search.documents.shown_fields import (
@@ -30,10 +30,18 @@ __all__ = ["one_document", "one_index", "routes"]
 
 
 def one_index(catalog: Catalog, name: str) -> Index:
-    """To read from. Errors: index_not_found_exception; illegal_argument_exception for an alias of several."""
+    """To read from. Errors: index_not_found_exception; index_closed_exception; illegal_argument_exception for
+    an alias of several.
+    """
     index = catalog.find(name)
-    if index is not None:
-        return index
+    if index is None:
+        index = _aliased(catalog, name)
+    if index.is_closed:
+        raise index_closed(index.name, index.uuid)
+    return index
+
+
+def _aliased(catalog: Catalog, name: str) -> Index:
     meant = [one for one in catalog.indexes() if name in one.aliases]
     if not meant:
         raise index_not_found(name)

@@ -126,6 +126,7 @@ def find_document(index: Index, doc_id: str, wanted: Wanted) -> Document | None:
     """
     check_routing(index, doc_id, wanted.routing)
     document = index.shards.get(doc_id, wanted.routing, wanted.realtime)
+    index.shards.counters.note_read(document is not None)
     if document is None or wanted.version is None or wanted.version == document.version:
         return document
     if wanted.version_type == "external_gte" and wanted.version > document.version:

@@ -1,4 +1,4 @@
-"""Parameters of a request: booleans, numbers, times, and suggestions for misspelt ones."""
+"""Parameters of a request: booleans, numbers, times."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,35 +6,9 @@ from typing import TypeVar
 from urllib.parse import unquote_to_bytes
 
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.near_names import did_you_mean
 
-__all__ = ["COMMON", "TIME_UNITS", "Parameters", "decoded", "did_you_mean", "java_integer", "time_value_ms"]
-
-# Suggestions for unknown names.
-
-_ALIKE = 0.5
-_NAME_LENGTH_MAX = 100  # of longer ones the beginning is compared
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Elasticsearch's hint, the likeliest first; empty where nothing is like it."""
-    short = name[:_NAME_LENGTH_MAX]
-    rated = sorted((-_likeness(short, other), other) for other in known)
-    alike = [other for likeness, other in rated if -likeness > _ALIKE]
-    if not alike:
-        return ""
-    meant = f"[{', '.join(alike)}]"
-    return f" -> did you mean {meant if len(alike) == 1 else f'any of {meant}'}?"
-
-
-def _likeness(one: str, other: str) -> float:
-    """1 less the edit distance (Levenshtein's) over the longer length."""
-    row = list(range(len(other) + 1))
-    for place, char in enumerate(one, 1):
-        above, row = row, [place]
-        for column, wanted in enumerate(other, 1):
-            row.append(min(above[column] + 1, row[-1] + 1, above[column - 1] + (char != wanted)))
-    return 1 - row[-1] / max(len(one), len(other), 1)
-
+__all__ = ["COMMON", "TIME_UNITS", "Parameters", "decoded", "java_integer", "time_value_ms"]
 
 # Time values as Elasticsearch writes them: `30s`, `1m`, `500ms`.
 
@@ -140,7 +114,8 @@ class Parameters:
         unknown = sorted(self._values.keys() - allowed)
         if unknown:
             plural = "s" if len(unknown) > 1 else ""
-            listed = ", ".join(f"[{name}]{did_you_mean(name, allowed)}" for name in unknown)
+            hints = ((name, did_you_mean(name, allowed)) for name in unknown)
+            listed = ", ".join(f"[{name}]{' ->' if hint else ''}{hint}" for name, hint in hints)
             raise illegal_argument(f"request [{path}] contains unrecognized parameter{plural}: {listed}")
 
     def _number(self, name: str, default: D, kind: str, least: int, most: int) -> int | D:

@@ -16,7 +16,7 @@ from graphdb.search.contexts import SearchContext, SearchContexts
 from graphdb.search.errors import SearchError
 from graphdb.search.protection import protection_forbidden, sets_protection, without_protection
 from graphdb.search.segments.operations import Action, OperationResult
-from serve.search.backend import GraphAccess, SearchBackend, ShardSearch
+from serve.search.backend import GraphAccess, SearchBackend, SearchHelpers, ShardSearch
 
 __all__ = ["VisibleNode", "VisibleNodes"]
 
@@ -53,6 +53,7 @@ class VisibleNode:
         self.graph: GraphAccess = node.graph
         self.own: KnownNode = node.own
         self.shards: ShardSearch | None = node.shards
+        self.helpers: SearchHelpers | None = None  # they know nothing of visibility
         # under another visibility somebody is somebody else: a scroll goes on showing what it showed
         owner = f"{principal.provider}:{principal.name}:{self._visibility.to_json()}"
         self.contexts: SearchContexts = _OwnContexts(node.contexts, owner)

@@ -62,13 +62,19 @@ def _search_endpoints(shared: SearchRunner) -> list[Endpoint]:
         found = names_found(runner.node, names, parameters)
         keep_alive_ms = parameters.time_ms("scroll", None)
         if keep_alive_ms is not None:
-            _check_scroll(asked)
             return await runner.open_scroll(found, asked, keep_alive_ms)
         if "slice" in asked.body:
             raise _invalid("[slice] can only be used with [scroll] or [point-in-time] requests")
         return await runner.search(found, asked)
 
     return endpoint("GET POST", ["/_search", "/{index}/_search"], search, SEARCH_PARAMETERS, Body.JSON)
+
+
+_LEAST = {
+    "batched_reduce_size": (2, "batchedReduceSize"),
+    "max_concurrent_shard_requests": (1, "maxConcurrentShardRequests"),
+    "pre_filter_shard_size": (1, "preFilterShardSize"),
+}
 
 
 def asked_of(parameters: Parameters, body: Mapping[str, Any], principal: Principal) -> Asked:
@@ -81,6 +87,9 @@ def asked_of(parameters: Parameters, body: Mapping[str, Any], principal: Princip
             "cannot set [search_type] when using [knn] search, since the search type is "
             "determined automatically"
         )
+    for name, (least, shown) in _LEAST.items():
+        if (parameters.integer(name, least) or 0) < least:
+            raise illegal_argument(f"{shown} must be >= {least}")
     as_int = parameters.boolean("rest_total_hits_as_int", False)
     return Asked(
         _counted(body) if as_int else body,
@@ -92,6 +101,7 @@ def asked_of(parameters: Parameters, body: Mapping[str, Any], principal: Princip
         parameters.boolean("allow_partial_search_results", True),
         principal,
         ShardChoice.of(parameters),
+        raw=not as_int,
     )
 
 
@@ -104,11 +114,6 @@ def _counted(body: Mapping[str, Any]) -> dict[str, Any]:
             f"{tracked}"
         )
     return {**body, "track_total_hits": tracked}
-
-
-def _check_scroll(asked: Asked) -> None:
-    if asked.cached:
-        raise _invalid("[request_cache] cannot be used in a scroll context")
 
 
 def _sorts_by_shard_doc(sort: Any) -> bool:

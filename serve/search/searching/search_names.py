@@ -8,8 +8,11 @@ import orjson
 
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.index_names import Resolved, ResolveOptions
+from graphdb.search.catalog.index_settings import analyzers_of
 from graphdb.search.catalog.state import Index
+from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.multi import SHARDS_MAX, Target
 from graphdb.search.query import QueryContext
@@ -24,9 +27,11 @@ __all__ = [
     "ShardChoice",
     "TermsOfDocuments",
     "check_boosts",
+    "context_of_none",
     "names_found",
     "search_context",
     "targets_of",
+    "whole_index",
 ]
 
 # The values of a `terms` query that another document holds, of whatever index.
@@ -125,6 +130,12 @@ def search_context(node: SearchBackend, index: Index) -> QueryContext:
     return replace(index.context(node.now_ms()), terms_lookup=TermsOfDocuments(node.catalog))
 
 
+def context_of_none(node: SearchBackend) -> QueryContext:
+    """How queries would read an index without fields."""
+    analyzers = analyzers_of({})
+    return QueryContext(FieldMapping.of({}, analyzers), analyzers, node.now_ms())
+
+
 def targets_of(
     node: SearchBackend, found: Sequence[Resolved], boosts: Any = None, choice: ShardChoice = EVERY_SHARD
 ) -> list[Target]:
@@ -192,3 +203,21 @@ def _boost_of(index: str, aliases: Sequence[str], rated: Sequence[tuple[str, flo
         if any(wildcard_match(pattern, name) for name in (index, *aliases)):
             return boost
     return 1.0
+
+
+def whole_index(
+    node: SearchBackend, targets: Sequence[Target], body: Mapping[str, Any]
+) -> tuple[Index | None, str]:
+    """The index that others can search for this process, or None and why they cannot."""
+    if len(targets) != 1:
+        return None, "several indexes are searched"
+    target = targets[0]
+    index = node.catalog.find(target.name)
+    if index is None or index.searcher() is not target.searcher:
+        is_limited = index is not None and len(target.shards) < len(index.shards)
+        return None, "it is limited to some shards" if is_limited else "it is of an earlier moment"
+    if isinstance(index, VisibleIndex):
+        return None, "not all of it is visible"
+    if b'"index"' in orjson.dumps(body):
+        return None, "it may look up documents"
+    return index, ""

@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,13 +17,15 @@ from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
-from graphdb.search.multi.prepared import is_of_request, is_short
+from graphdb.search.multi.prepared import check_request, is_of_request, is_short
 from graphdb.search.multi.scrolling import check_batch, check_scroll
 from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
 from graphdb.search.results.matching import Found
 from graphdb.search.scripts.stored import with_stored
-from serve.search.backend import SearchBackend
+from graphdb.search.segments.index_counters import IndexCounters
+from graphdb.search.sharded import SearchTask
+from serve.search.backend import SearchBackend, SearchHelpers
 from serve.search.frame.answer import query_failed
 from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
 from serve.search.frame.identity import Identity
@@ -36,7 +38,13 @@ from serve.search.searching.search_body import (
     timeout_ms,
     totals_as_int,
 )
-from serve.search.searching.search_names import EVERY_SHARD, ShardChoice, targets_of
+from serve.search.searching.search_names import (
+    EVERY_SHARD,
+    ShardChoice,
+    context_of_none,
+    targets_of,
+    whole_index,
+)
 
 __all__ = ["Asked", "RequestCache", "SearchRunner", "SearchStage", "StageOf"]
 
@@ -135,6 +143,7 @@ class Asked:
     principal: Principal = NOBODY  # with whose visibility the graph is queried
     choice: ShardChoice = EVERY_SHARD
     has_scripts: bool = False  # compiling them takes a while
+    raw: bool = False  # the members of the answer may be JSON already, as orjson.Fragment
 
 
 class SearchRunner:
@@ -185,12 +194,23 @@ class SearchRunner:
                 answer = {**NOTHING, "timed_out": True}
             except (AllFailed, SearchError) as failed:
                 raise self.as_failure(failed, targets) from failed
+        else:
+            check_request(asked.body, context_of_none(self.node), self._scorer)
         if failures and not asked.partial:
             raise self._failed(failures, "Partial shards failure")
-        took_ms = int((time.perf_counter() - start) * 1000)
+        taken_ms = (time.perf_counter() - start) * 1000
+        for counters in self._counters(targets):
+            counters.note_search(taken_ms, _groups(asked.body))
         shards = shards_json(shard_count(targets), failures, self.node_id)
-        whole = enveloped(answer, took_ms, shards)
+        whole = enveloped(answer, int(taken_ms), shards)
         return totals_as_int(whole) if asked.total_as_int else whole
+
+    def _counters(self, targets: Sequence[Target]) -> Iterator[IndexCounters]:
+        """Of the indexes that are there still."""
+        for target in targets:
+            index = self.node.catalog.find(target.name)
+            if index is not None:
+                yield index.shards.counters
 
     async def open_scroll(
         self, found: Sequence[Resolved], asked: Asked, keep_alive_ms: int
@@ -209,6 +229,8 @@ class SearchRunner:
         except (AllFailed, SearchError) as failed:
             raise self.as_failure(failed, targets) from failed
         scroll_id = self.node.contexts.open(scroll, keep_alive_ms)
+        for counters in self._counters(targets):
+            counters.scrolls += 1
         took_ms = int((time.perf_counter() - start) * 1000)
         shards = shards_json(shard_count(targets), scroll.prepared.failures, self.node_id)
         whole = {"_scroll_id": scroll_id, **enveloped(answer, took_ms, shards)}
@@ -236,7 +258,7 @@ class SearchRunner:
         self, body: Mapping[str, Any], targets: Sequence[Target], asked: Asked
     ) -> tuple[Prepared, Found]:
         prepared = self._prepared(body, targets, asked)
-        check_scroll(prepared)
+        check_scroll(prepared, bool(asked.cached))
         return prepared, prepared.find()
 
     @staticmethod
@@ -255,6 +277,9 @@ class SearchRunner:
             targets, asked.body, (asked.typed_keys, asked.shared_statistics, asked.named_scores), asked.cached
         )
         known = None if key is None else self._cache.get(key, targets)
+        for counters in () if key is None else self._counters(targets):
+            counters.cache_hits += known is not None
+            counters.cache_misses += known is None
         if known is not None:
             return (), known
         stage = self._stage_of(asked.body, asked.principal)
@@ -269,9 +294,40 @@ class SearchRunner:
         self, targets: Sequence[Target], asked: Asked
     ) -> tuple[Sequence[Failure], dict[str, Any]]:
         """By the shards elsewhere, if there are and they can; else by this node."""
+        if self.node.helpers is not None and asked.raw and not asked.has_scripts:
+            with self.node.helpers.present():
+                return await self._by_helpers(self.node.helpers, targets, asked)
         found, reason = await self._by_shards(targets, asked)
         if found is not None:
             return found
+        return await self._here(targets, asked, reason)
+
+    async def _by_helpers(
+        self, helpers: SearchHelpers, targets: Sequence[Target], asked: Asked
+    ) -> tuple[Sequence[Failure], dict[str, Any]]:
+        """By another process on this machine, if there is one and it can and is less busy; else here."""
+        index = whole_index(self.node, targets, asked.body)[0]
+        if index is not None and not _is_of_this_process(asked.body):
+            target = targets[0]
+            task = SearchTask(
+                asked.body,
+                target.context.now_ms,
+                self._options(asked),
+                target.filter,
+                target.boost,
+                target.window,
+            )
+            members, is_late = await helpers.search(index, task, timeout_ms(asked.body))
+            if is_late:
+                raise TimedOut
+            if members is not None:
+                return (), {name: orjson.Fragment(member) for name, member in members.items()}
+        return await self._here(targets, asked, "")
+
+    async def _here(
+        self, targets: Sequence[Target], asked: Asked, reason: str
+    ) -> tuple[Sequence[Failure], dict[str, Any]]:
+        """reason: why it is not done elsewhere, where that has to be said."""
         prepared, answer = await self._run(targets, asked)
         if reason and "profile" in answer:
             answer["profile"]["searched_by"] = {"node": self.node_id, "reason": reason}
@@ -283,7 +339,7 @@ class SearchRunner:
         """(failures and answer, ""), or None and why this node is to search itself."""
         if self.node.shards is None:
             return None, ""
-        from serve.search.searching.shard_search import search_apart, whole_index  # most have no shards
+        from serve.search.searching.shard_search import search_apart  # most have no shards
 
         index, reason = whole_index(self.node, targets, asked.body)
         if index is None:
@@ -357,3 +413,14 @@ class SearchRunner:
     def _failed(self, failures: Sequence[Failure], reason: str = "all shards failed") -> SearchError:
         error = query_failed([(one.index, one.error) for one in failures], self.node_id)
         return SearchError(error.kind, reason, error.status, error.metadata, error.cause)
+
+
+def _is_of_this_process(body: Mapping[str, Any]) -> bool:
+    """Whether only this process has what the search is about: graphs of vectors, and who has searched."""
+    return bool(body.get("profile")) or b'"knn"' in orjson.dumps(body)
+
+
+def _groups(body: Mapping[str, Any]) -> list[str]:
+    """Those that a search says it is counted among, by `stats`."""
+    groups = body.get("stats")
+    return [group for group in groups if isinstance(group, str)] if isinstance(groups, list) else []

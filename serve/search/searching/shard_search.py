@@ -11,42 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-import orjson
-
 from graphdb.errors import GraphDBError, QueryTimeout
 from graphdb.search.catalog.state import Index
-from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import SearchError
 from graphdb.search.multi import AllFailed, Failure, Target
 from graphdb.search.results import SearchOptions
 from graphdb.search.sharded import NoShard, SearchTask, ShardFailures
-from serve.search.backend import SearchBackend, ShardSearch
+from serve.search.backend import ShardSearch
 from serve.search.frame.exchange import TimedOut
 
-__all__ = ["search_apart", "whole_index"]
+__all__ = ["search_apart"]
 
 logger = logging.getLogger(__name__)
 Found: TypeAlias = tuple[Sequence[Failure], dict[str, Any]]
 # hits within these pass from shard to shard, and so they are parsed
 _EXCHANGING_HITS = ("aggs", "aggregations", "collapse")
-
-
-def whole_index(
-    node: SearchBackend, targets: Sequence[Target], body: Mapping[str, Any]
-) -> tuple[Index | None, str]:
-    """The index that shards elsewhere can search, or None and why they cannot."""
-    if len(targets) != 1:
-        return None, "several indexes are searched"
-    target = targets[0]
-    index = node.catalog.find(target.name)
-    if index is None or index.searcher() is not target.searcher:
-        is_limited = index is not None and len(target.shards) < len(index.shards)
-        return None, "it is limited to some shards" if is_limited else "it is of an earlier moment"
-    if isinstance(index, VisibleIndex):
-        return None, "not all of it is visible"
-    if b'"index"' in orjson.dumps(body):
-        return None, "it may look up documents"
-    return index, ""
 
 
 def search_apart(

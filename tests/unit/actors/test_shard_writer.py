@@ -83,6 +83,9 @@ class ToldLog:
 
     async def truncate_before(self, index: int, view: str) -> None: ...
 
+    async def drop_before(self, index: int) -> int:
+        return index
+
     async def report_view(self, status: ViewStatus) -> None: ...
 
     async def reported_views(self) -> list[ViewStatus]:

@@ -20,6 +20,7 @@ from graphdb.history.named_states import (
     NameState,
     encode_named_state_command,
 )
+from graphdb.history.purges import Purge, PurgeBook, encode_purge_command
 from graphdb.log.recent_requests import RecentRequests, Remembered
 from graphdb.model import ChangeSet
 from graphdb.namespaces import NamespaceBook, SetNamespace, encode_namespace_command
@@ -46,9 +47,11 @@ def requests_up_to(index: int) -> bytes:
 
 def kept_at(index: int) -> KeptBeside:
     """A request; an alert whose entry is the one before, a saved query whose is the one before that, and a
-    namespace whose is the one before that; a named state of the state before it.
+    namespace whose is the one before that; a named state of the state before it; a purge.
     """
-    kept = KeptBeside(RecentRequests(), AlertBook(), SavedQueryBook(), NamespaceBook(), NamedStateBook())
+    kept = KeptBeside(
+        RecentRequests(), AlertBook(), SavedQueryBook(), NamespaceBook(), NamedStateBook(), PurgeBook()
+    )
     kept.requests.remember(ID, index, 3)
     created = Create("a", definition(f"made before {index}"), NOON_MS)
     kept.alerts.apply(index - 1, encode_command(created))
@@ -58,6 +61,8 @@ def kept_at(index: int) -> KeptBeside:
     kept.namespaces.apply(index - 3, encode_namespace_command(namespace))
     named = NamedState("n", index - 4, index - 3, "", NOON_MS)
     kept.named_states.apply(index - 3, encode_named_state_command(NameState(named)))
+    purge = Purge("graph", "urn:g", "salt", "", NOON_MS, (1,))
+    kept.purges.apply(index - 2, encode_purge_command(purge))
     return kept
 
 
@@ -82,6 +87,7 @@ def holds(path: Path) -> tuple[set[Quad], int, int]:
     assert kept.saved_queries.find("q", ADA).name == f"made before {kept.requests.through}"
     assert kept.namespaces.namespaces == {"p": f"urn:made-before-{kept.requests.through}:"}
     assert kept.named_states.index_of("n") == kept.requests.through - 4
+    assert kept.purges.last_index == kept.requests.through - 2
     return {*store.dataset_quads()}, applied, kept.requests.through
 
 
@@ -92,7 +98,8 @@ def tree(tmp_path: Path) -> Path:
     store = other.open_store(9, union_default_graph=False)
     other.make_snapshot(store, kept_at(9), tree)
     assert {path.name for path in tree.iterdir()} == {
-        *("store", "requests", "alerts", "saved-queries", "namespaces", "named-states")
+        *("store", "requests", "alerts", "saved-queries", "namespaces", "named-states"),
+        *("purges", "store-purged"),
     }
     return tree
 
@@ -116,7 +123,7 @@ def test_a_list_that_cannot_be_relied_on_begins_anew(
     assert "list of recent requests" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["alerts", "saved-queries", "namespaces", "named-states"])
+@pytest.mark.parametrize("name", ["alerts", "saved-queries", "namespaces", "named-states", "purges"])
 def test_books_are_kept_and_not_guessed(tmp_path: Path, name: str) -> None:
     directory = StoreDirectory(tmp_path)
     empty = directory.read_beside(0)
@@ -124,12 +131,14 @@ def test_books_are_kept_and_not_guessed(tmp_path: Path, name: str) -> None:
     assert not empty.saved_queries.visible(ADA)
     assert not empty.namespaces.namespaces
     assert not empty.named_states.states
+    assert not empty.purges.purges
     directory.write_beside(kept_at(9))
     found = directory.read_beside(0)
     assert [*found.alerts.alerts] == ["a"]
     assert [one.id for one in found.saved_queries.visible(ADA)] == ["q"]
     assert [*found.namespaces.namespaces] == ["p"]
     assert [*found.named_states.states] == ["n"]
+    assert found.purges.last_index == 7
     (tmp_path / name).write_bytes(b"nonsense")
     with pytest.raises(CorruptionError, match=name):
         directory.read_beside(0)

@@ -43,6 +43,7 @@ def test_loads_add_up(loaded: Path) -> None:
         "log",
         "named-states",
         "namespaces",
+        "purges",
         "requests",
         "saved-queries",
         "scratch",

@@ -26,6 +26,7 @@ from graphdb.search.errors import SearchError
 from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.operations import Action, Operation, Outcome
+from graphdb.search.segments.shard_view import array_segment
 from graphdb.search.vectors.upkeep import ROWS_MIN
 from tests.support.memory_log import MemoryLog
 from tests.support.search_nodes import found, index_of, indexed, open_node, source_of, started
@@ -206,6 +207,22 @@ async def test_memory_goes_back_when_nothing_has_changed_for_a_while(
             given_back.clear()
         await asyncio.sleep(0.3)
         assert not given_back.is_set()
+
+
+async def test_segments_are_merged_when_nothing_is_written(tmp_path: Path) -> None:
+    config = SearchConfig(upkeep=UpkeepConfig(look_s=0.01, merge_rest_s=0.1))
+    async with open_node(tmp_path, config) as node:
+        for number in range(4):
+            await node.write([indexed(number)], "true")
+        leaves = index_of(node).shards.leaves
+        async with asyncio.timeout(HANG_S):
+            # merged, and on disk: a process beside the port has files to map
+            while len(leaves()) > 1 or array_segment(leaves()[0]).file is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert found(node) == 4
+        assert [source_of(node, number) for number in range(4)] == [
+            indexed(number).operation.body for number in range(4)
+        ]
 
 
 async def test_what_others_have_logged_is_followed(tmp_path: Path) -> None:

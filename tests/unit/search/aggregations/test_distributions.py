@@ -186,7 +186,13 @@ def test_values_of_buckets_beside_each_other() -> None:
         ({"random_sampler": {"probability": 0.7}}, "must be between 0.0 and 0.5"),
         ({"geo_distance": {"field": "k", "origin": "0,0", "ranges": [{"to": 1}]}}, "is not supported"),
         ({"ip_prefix": {"field": "k", "prefix_length": 3}}, "is not supported for aggregation"),
-        ({"normalize": {"buckets_path": "x", "method": "none"}}, "invalid method"),
+        (
+            {
+                "terms": {"field": "x"},
+                "aggs": {"n": {"normalize": {"buckets_path": "x", "method": "none"}}},
+            },
+            "invalid method",
+        ),
         ({"adjacency_matrix": {"filters": {str(n): {"match_all": {}} for n in range(101)}}}, "too large"),
     ],
 )

@@ -12,6 +12,7 @@ from graphdb.errors import CorruptionError
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import (
+    CloseIndices,
     CreateIndex,
     CursorMove,
     DeleteIndices,
@@ -19,6 +20,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutClusterSettings,
     PutComponentTemplate,
     PutIndexTemplate,
+    PutLegacyTemplate,
     PutMapping,
     PutPipeline,
     PutScript,
@@ -48,12 +50,14 @@ def filled() -> Commands:
     commands.alias("a", "x", filter={"term": {"f": 1}})
     commands(PutSettings(("b",), {"refresh_interval": "5s"}))
     commands(PutComponentTemplate("c", {"template": {}}))
+    commands(PutLegacyTemplate("l", {"index_patterns": ["l*"]}))
     commands(PutScript("s", {"lang": "painless", "source": "1"}))
     commands(PutPipeline("p", {"processors": []}))
     commands(PutClusterSettings({"action.auto_create_index": "+a"}, {"action.auto_create_index": "b"}))
     commands(PutIndexTemplate("t", {"index_patterns": ["t*"], "composed_of": ["c"]}))
     commands(IntroduceNode(2, "two", "10.0.0.2:9200", "uuid"))
     commands(WriteDocuments((put("a", "1", b'{"f":1}'), put("b", "1")), cursor=CursorMove("b", 0, 7)))
+    commands(CloseIndices(("b",)))
     return commands
 
 
@@ -70,9 +74,13 @@ def test_there_is_nothing_before_the_first_save(tmp_path: Path) -> None:
 def test_it_is_opened_as_it_was_saved(tmp_path: Path) -> None:
     commands = filled()
     files(tmp_path).save(commands.catalog, 7)
+    counters = [index.shards.counters for index in commands.catalog.indexes()]
+    assert [(one.commits, one.uncommitted, one.indexed) for one in counters] == [(1, 0, 1), (1, 0, 1)]
     catalog, log_index = loaded(tmp_path)
     assert (log_index, read_log_index(str(tmp_path))) == (7, 7)
     assert contents_of(catalog) == contents_of(commands.catalog)
+    assert [index.is_closed for index in catalog.indexes()] == [False, True]
+    assert catalog.legacy_templates == commands.catalog.legacy_templates != {}
     assert (catalog.aliases, catalog.templates) == (commands.catalog.aliases, commands.catalog.templates)
     assert (catalog.state.cluster_uuid, catalog.state.nodes) == (
         "uuid",

@@ -55,6 +55,36 @@ def test_merging_down_to_one_also_drops_what_is_deleted() -> None:
     assert POLICY.choose_for([Candidate(90 * MB, 0.01)], 2) is None
 
 
+@pytest.mark.parametrize(
+    ("sizes_mb", "chosen"),
+    [
+        ([], None),
+        ([2], None),
+        ([2, 2], slice(0, 2)),
+        ([2, 1], None),
+        ([9, 8, 7, 6], slice(0, 4)),
+        ([40, 1, 1, 1], slice(1, 4)),
+        ([40, 20, 10, 10], slice(0, 4)),
+        ([300, 300, 300], None),  # too large together
+        ([300, 200, 10, 10, 200], slice(1, 5)),
+    ],
+)
+def test_what_is_at_rest_is_merged_as_far_as_it_doubles(sizes_mb: list[int], chosen: slice | None) -> None:
+    assert TieredMergePolicy().choose_at_rest([Candidate(size * MB, 0.0) for size in sizes_mb]) == chosen
+
+
+def test_rests_between_writes_leave_few_segments_and_write_little() -> None:
+    policy, sizes, written, most = TieredMergePolicy(), list[int](), 0, 0
+    for _ in range(400):
+        sizes.append(MB)
+        while chosen := policy.choose_at_rest([Candidate(size, 0.0) for size in sizes]):
+            written += sum(sizes[chosen])
+            sizes[chosen] = [sum(sizes[chosen])]
+        most = max(most, len(sizes))
+    assert most <= 10
+    assert written <= 10 * 400 * MB
+
+
 def test_a_merge_is_never_larger_than_allowed() -> None:
     chosen = POLICY.choose([Candidate(45 * MB, 0.0)] * 10)
     assert chosen == slice(0, 2)

@@ -160,7 +160,12 @@ def test_updates(http: httpx.Client) -> None:
             "illegal_argument_exception",
             "failed to execute script",
         ),
-        ({"dok": {}}, 400, "x_content_parse_exception", "[UpdateRequest] unknown field [dok]"),
+        (
+            {"dok": {}},
+            400,
+            "x_content_parse_exception",
+            "[UpdateRequest] unknown field [dok] did you mean [doc]?",
+        ),
         (
             {},
             400,

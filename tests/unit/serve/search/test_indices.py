@@ -80,7 +80,6 @@ def test_upkeep_that_cannot_be(http: httpx.Client) -> None:
     assert reason_of(http.put("/a/_block/colour"))[0] == 400
     assert reason_of(http.get("/_stats?level=planet"))[0] == 400
     assert reason_of(http.get("/_stats/weather"))[0] == 400
-    assert http.post("/a/_close").status_code == 400
 
 
 def test_a_block_keeps_documents_out(http: httpx.Client) -> None:

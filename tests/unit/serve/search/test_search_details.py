@@ -669,3 +669,25 @@ def test_aliases_of_fields_are_one_with_fields_of_their_name(http: httpx.Client,
     assert words[0] == 400
     both = ask({"sort": ["n"]}, "a,d").json()["error"]["root_cause"][0]["reason"]
     assert "[integer] in [a] and [keyword] in [d]" in both
+
+
+def test_hits_beyond_the_window_of_a_rescore_are_weighed(http: httpx.Client, ask: Any) -> None:
+    made(http, {}, {"n": 1}, {"n": 2}, {"n": 3})
+    rescore = {"rescore_query": {"match_all": {}}, "query_weight": 5, "rescore_query_weight": 10}
+    body = {"explain": True, "rescore": {"window_size": 2, "query": rescore}}
+    hits = ask(body).json()["hits"]["hits"]
+    assert [hit["_score"] for hit in hits] == [15, 15, 5]
+    assert [hit["_explanation"]["value"] for hit in hits] == [15, 15, 5]
+
+
+def test_a_regular_expression_in_a_query_string_is_normalized(http: httpx.Client, ask: Any) -> None:
+    made(http, {"k": {"type": "keyword"}, "t": {"type": "text"}}, {"k": "Ab", "t": "UPPER case"})
+    for query, found in (("t:/UPP.*/", ["1"]), ("k:/A./", ["1"]), ("k:/a./", [])):
+        assert ids(ask({"query": {"query_string": {"query": query}}})) == found, query
+
+
+def test_a_search_of_no_index_is_read_all_the_same(ask: Any) -> None:
+    assert ask({"query": {"match": {"a": "b"}}}, index="none*").json()["hits"]["total"]["value"] == 0
+    refused: list[Any] = [{"query": {"nothing": {}}}, {"colour": 1}, {"aggs": {"a": {"colour": {}}}}]
+    for body in refused:
+        assert ask(body, index="none*").status_code == 400

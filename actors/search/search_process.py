@@ -1,0 +1,238 @@
+"""One search process: answers searches over segments that it maps, for the search port that started it.
+
+`python -m actors.search.search_process FD MEMORY_LIMIT_MB SCORER WEIGHT WEIGHT` talks over the socket of
+this number, in `PROCESS_MESSAGES`. Short searches are answered one after the other as they come, others on
+threads. Whatever a search does here, the port kills this process and starts another. It ends with its parent.
+"""
+
+import logging
+import mmap
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import orjson
+
+from actors.process_bounds import settle
+from actors.search.process_messages import (
+    PROCESS_MESSAGES,
+    Adopted,
+    AdoptIndex,
+    ForgetIndex,
+    Found,
+    LongSearch,
+    NotFound,
+    Ready,
+    SearchIndex,
+    SharedLeaf,
+)
+from actors.search.warm_up import warm_up
+from actors.wire.blocking import BlockingStream
+from graphdb.errors import CorruptionError
+from graphdb.search.analysis import Analyzers
+from graphdb.search.catalog.index_settings import analyzers_of, limits_of
+from graphdb.search.catalog.state import query_context
+from graphdb.search.deadline import limited
+from graphdb.search.hybrid import Scorer, scorer_of
+from graphdb.search.leaf_reader import Bools
+from graphdb.search.mapping import Mapping
+from graphdb.search.multi import Prepared, Searchers, Target, prepare
+from graphdb.search.multi.prepared import is_short
+from graphdb.search.query import QueryContext, Searcher
+from graphdb.search.results import SearchOptions
+from graphdb.search.segments.array_segment import ArraySegment
+from graphdb.search.segments.segment_file import read_segment
+from graphdb.search.segments.shard_view import numbered
+
+__all__ = ["SearchProcess"]
+
+logger = logging.getLogger(__name__)
+_THREADS = 4
+_SWITCH_S = 0.0005  # as in the port: so long a long search keeps a short one waiting for its turn
+_JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+
+
+class _Late(Exception):
+    """The client's time has passed, or that of all searches."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What searches see of an index."""
+
+    state: AdoptIndex
+    segments: dict[str, ArraySegment]
+    settings: Any
+    aliases: Any
+    analyzers: Analyzers
+    mapping: Mapping
+    searcher: Searcher
+
+    def context(self, now_ms: int) -> QueryContext:
+        name = self.state.name
+        return query_context(name, self.mapping, self.analyzers, self.settings, self.aliases, now_ms)
+
+
+class SearchProcess:
+    """Answers the messages that come in, until there are no more."""
+
+    def __init__(self, connection: socket.socket, scorer: Scorer) -> None:
+        self._stream = BlockingStream(PROCESS_MESSAGES, connection)
+        self._sending = Lock()
+        self._scorer = scorer
+        self._states: dict[str, _State] = {}
+        self._searchers = Searchers()
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="search")
+
+    def run(self) -> None:
+        """Return when the other end is gone."""
+        self._send(Ready())
+        while (message := self._stream.read()) is not None:
+            if isinstance(message, SearchIndex):
+                self._search(message)
+            elif isinstance(message, AdoptIndex):
+                self._adopt(message)
+            elif isinstance(message, ForgetIndex):
+                self._states.pop(message.uuid, None)
+
+    def _send(self, message: object) -> None:
+        with self._sending:
+            self._stream.send(message)
+
+    def _adopt(self, state: AdoptIndex) -> None:
+        try:
+            self._states[state.uuid] = _opened(state, self._states.get(state.uuid))
+        except (OSError, CorruptionError) as error:  # merged away meanwhile
+            logger.info("the segments of [%s] cannot be opened: %s", state.name, error)
+            self._send(Adopted(state.uuid, state.number, False))
+        else:
+            self._send(Adopted(state.uuid, state.number, True))
+
+    def _search(self, asked: SearchIndex) -> None:
+        known = self._states.get(asked.uuid)
+        if known is None or known.state.number != asked.state:
+            self._send(NotFound(asked.search))
+            return
+        check = _check_of(asked)
+        prepared = self._answered(asked, check, lambda: self._prepared(asked, known))
+        if prepared is None:
+            return
+        if is_short(prepared):
+            self._finish(asked, check, prepared)
+        else:
+            self._send(LongSearch(asked.search))
+            self._pool.submit(self._finish, asked, check, prepared)
+
+    def _prepared(self, asked: SearchIndex, known: _State) -> Prepared:
+        options = SearchOptions(
+            typed_keys=asked.typed_keys,
+            raw_source=True,
+            named_scores=asked.named_scores,
+            hybrid=self._scorer,
+        )
+        target = Target(
+            known.searcher,
+            known.context(asked.now_ms),
+            None if asked.filter is None else orjson.loads(asked.filter),
+            asked.boost,
+            asked.window,
+            tuple(range(len(known.state.parts))),
+        )
+        return prepare(orjson.loads(asked.body), [target], self._searchers, options)
+
+    def _finish(self, asked: SearchIndex, check: Callable[[], None], prepared: Prepared) -> None:
+        members = self._answered(asked, check, lambda: _members(prepared))
+        if members is not None:
+            self._send(Found(asked.search, members))
+
+    def _answered(self, asked: SearchIndex, check: Callable[[], None], work: Callable[[], Any]) -> Any:
+        """What comes of work; None where it has failed, which is told then."""
+        try:
+            with limited(check):
+                check()
+                return work()
+        except _Late:
+            is_wanted = asked.timeout_s is not None and asked.timeout_s < asked.deadline_s
+            self._send(NotFound(asked.search, timed_out=is_wanted))
+        except MemoryError:
+            self._send(NotFound(asked.search, full=True))
+        except Exception as error:  # noqa: BLE001 - the port does the same, and says what is wrong
+            logger.debug("a search fails: %r", error)
+            self._send(NotFound(asked.search))
+        return None
+
+
+def _check_of(asked: SearchIndex) -> Callable[[], None]:
+    last = asked.deadline_s if asked.timeout_s is None else min(asked.timeout_s, asked.deadline_s)
+
+    def check() -> None:
+        if time.monotonic() > last:
+            raise _Late
+
+    return check
+
+
+def _members(prepared: Prepared) -> dict[str, bytes]:
+    return {name: orjson.dumps(value, option=_JSON) for name, value in prepared.run().items()}
+
+
+def _opened(state: AdoptIndex, before: _State | None) -> _State:
+    """Raises OSError, CorruptionError."""
+    known = {} if before is None else before.segments
+    segments = {
+        leaf.segment: known.get(leaf.segment) or _mapped(leaf) for part in state.parts for leaf in part
+    }
+    settings, aliases = orjson.loads(state.settings), orjson.loads(state.aliases)
+    same = before is not None and (before.state.settings, before.state.mapping) == (
+        state.settings,
+        state.mapping,
+    )
+    if before is not None and same:
+        analyzers, mapping = before.analyzers, before.mapping
+    else:
+        analyzers = analyzers_of(settings)
+        mapping = Mapping.of(orjson.loads(state.mapping), analyzers, limits_of(settings))
+    leaves, base = [], 0
+    for part in state.parts:
+        pairs = [(segments[leaf.segment], _live(leaf, segments[leaf.segment].size)) for leaf in part]
+        own = numbered(pairs)
+        leaves += [replace(leaf, base=leaf.base + base) for leaf in own]
+        base += sum(leaf.segment.size for leaf in own)
+    searcher = Searcher(leaves, mapping, analyzers, index_name=state.name)
+    return _State(state, segments, settings, aliases, analyzers, mapping, searcher)
+
+
+def _mapped(leaf: SharedLeaf) -> ArraySegment:
+    with open(leaf.file, "rb") as file:
+        if os.fstat(file.fileno()).st_ino != leaf.inode:
+            raise FileNotFoundError(leaf.file)
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return read_segment(memoryview(mapped), leaf.file)
+
+
+def _live(leaf: SharedLeaf, size: int) -> Bools:
+    if leaf.live is None:
+        return np.ones(size, np.bool_)
+    return np.unpackbits(np.frombuffer(leaf.live, np.uint8), count=size).astype(np.bool_)
+
+
+def main() -> None:
+    """See the module."""
+    number, memory_limit_mb, scorer, *weights = sys.argv[1:]
+    settle(int(memory_limit_mb))
+    sys.setswitchinterval(_SWITCH_S)
+    warm_up()
+    first, second = map(float, weights)
+    with socket.socket(fileno=int(number)) as connection:
+        SearchProcess(connection, scorer_of(scorer, (first, second))).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,432 @@
+"""`SearchProcesses`: the processes beside a search port that search for it, so that it uses all processors.
+
+    a search ─► SearchProcesses.search ─┬─ a process that has the index of now, and less to do ─► its answer
+                                        └─ None: the port searches itself
+
+They map the files of the segments. A search names the state of now, so it never sees less than the port does.
+Whatever a process cannot do, or does not live to do, the port does itself.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+import orjson
+
+from actors.bounded_process import BoundedProcess, spawn
+from actors.search.process_messages import (
+    PROCESS_MESSAGES,
+    Adopted,
+    AdoptIndex,
+    ForgetIndex,
+    Found,
+    LongSearch,
+    NotFound,
+    Ready,
+    SearchIndex,
+    SharedLeaf,
+)
+from actors.wire.connection import Stream, stream_over
+from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout
+from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.state import Index
+from graphdb.search.leaf_reader import Leaf
+from graphdb.search.segments.segment_file import segment_pieces
+from graphdb.search.segments.shard_view import array_segment
+from graphdb.search.sharded import SearchTask
+
+__all__ = ["SearchProcesses", "idle_s"]
+
+logger = logging.getLogger(__name__)
+_MEMORY_MB = 1_024  # that one may have to itself, without the segments
+_UNSAVED_BYTES = 64 << 20  # of segments that are in no file yet; with more, the port searches itself
+_ASKED_MAX = 64  # searches that wait for one process
+_BUSY = 50  # searches that found others waiting, within _BUSY_S, until one more process is started
+_BUSY_S = 1.0
+_BUSY_LEAST_S = 0.2
+_FREE = 0.4  # of a processor has to be idle meanwhile
+_IDLE_S = 30.0  # without a search, until a process is ended
+_LOOK_S = 5.0
+_AGAIN_S = 60.0  # after one that did not start
+_BEYOND_S = 5.0  # beyond its time, until the process of a search is killed
+
+
+@dataclass(slots=True)
+class _State:
+    """An index as of one moment, and what holds those of its segments that are in no file."""
+
+    message: AdoptIndex
+    index: Index
+    now: tuple[object, ...]
+    unsaved: list[IO[bytes]] = field(default_factory=list)
+    is_closed: bool = False
+
+    def close(self) -> None:
+        """Let go of these files. Processes that have not opened them yet see that they are not there."""
+        self.is_closed = bool(self.unsaved) or self.is_closed
+        for file in self.unsaved:
+            file.close()
+        self.unsaved.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    members: Mapping[str, bytes] | None = None
+    timed_out: bool = False
+
+
+class _Process(BoundedProcess):
+    """One of them. Searches are by number."""
+
+    def __init__(self, process: Any, stream: Stream) -> None:
+        super().__init__(process, _MEMORY_MB)
+        self._stream = stream
+        self.asked: dict[int, asyncio.Future[_Answer]] = {}
+        self.long: set[int] = set()
+        self.sent: dict[str, int] = {}  # the state of each index that it was told
+        self.states: dict[str, int] = {}  # that it has
+        self.is_ready = False
+        self.used_at = time.monotonic()
+
+    @classmethod
+    async def start(cls, arguments: Sequence[str]) -> "_Process":
+        """Raises OSError."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            stream = await stream_over(PROCESS_MESSAGES, ours)
+            try:
+                module = "actors.search.search_process"
+                process = spawn(module, theirs, [str(_MEMORY_MB), *arguments], niceness=0, gives_way=False)
+                return cls(process, stream)
+            except BaseException:
+                stream.close()
+                raise
+
+    @property
+    def is_watched(self) -> bool:
+        return bool(self.asked)
+
+    def let_go(self) -> None:
+        self._stream.close()
+
+    def tell(self, message: object) -> None:
+        """It hears it, or is gone."""
+        self._stream.send(message)
+
+    async def follow(self, note: Callable[[], None]) -> None:
+        """Take its messages until it is gone; then those who wait are told. note: it has a state more."""
+        try:
+            while (message := await self._stream.read()) is not None:
+                self._take(message)
+                if isinstance(message, Adopted | Ready):
+                    note()
+        finally:
+            self.kill()
+            await self.ended.wait()
+            self._fail()
+
+    def _take(self, message: object) -> None:
+        if isinstance(message, Found):
+            self._answer(message.search, _Answer(message.members))
+        elif isinstance(message, NotFound):
+            if message.full:
+                self._refuse(message.search)
+            self._answer(message.search, _Answer(timed_out=message.timed_out))
+        elif isinstance(message, LongSearch):
+            self.long.add(message.search)
+        elif isinstance(message, Adopted):
+            if message.is_there:
+                self.states[message.uuid] = message.number
+        elif isinstance(message, Ready):
+            self.is_ready = True
+
+    def _answer(self, search: int, answer: _Answer) -> None:
+        waiting = self.asked.pop(search, None)
+        self.long.discard(search)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def _refuse(self, search: int) -> None:
+        waiting = self.asked.get(search)
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(QueryMemoryExceeded("the search took more memory than a search may have"))
+
+    def _fail(self) -> None:
+        """It is gone. Short searches are tried again by the port, which one that fills the memory is not."""
+        for search in list(self.asked):
+            if search in self.long and self.has_filled_memory():
+                self._refuse(search)
+            self._answer(search, _Answer())
+
+
+class SearchProcesses:
+    """For one event loop. close() it at last."""
+
+    def __init__(
+        self,
+        most: int,
+        catalog: Callable[[], Catalog],
+        limit_s: float,
+        scorer: Sequence[str],
+        idle_s: Callable[[], float],
+    ) -> None:
+        """most: processes at a time. catalog raises while there is none. limit_s: a search ends before.
+
+        scorer: name and two weights, as in the settings. idle_s: how long the processors of the machine have
+        been idle, together.
+        """
+        self._most, self._catalog, self._limit_s, self._scorer = most, catalog, limit_s, scorer
+        self._processes: list[_Process] = []
+        self._states: dict[str, _State] = {}
+        self._state_number = self._search_number = 0
+        self._present = 0  # searches that have come and are not with a process
+        self._busy = 0  # searches that found others waiting, since
+        self._busy_since = self._idle_before = 0.0
+        self._idle_s = idle_s
+        self._starting: asyncio.Task[None] | None = None
+        self._start_after = 0.0
+        self._following: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    async def close(self) -> None:
+        """End them all."""
+        self._is_closed = True
+        tasks = [task for task in (self._starting, self._sweeping) if task is not None]
+        for task in tasks:
+            task.cancel()
+        for process in self._processes:
+            process.kill()
+        await asyncio.gather(*tasks, *self._following, return_exceptions=True)
+        for state in self._states.values():
+            state.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """Of those that search."""
+        return [process.pid for process in self._processes if process.is_ready]
+
+    @property
+    def searches(self) -> int:
+        """How many they were given so far."""
+        return self._search_number
+
+    @contextmanager
+    def present(self) -> Iterator[None]:
+        """A search has come; until it is answered."""
+        self._present += 1
+        try:
+            yield
+        finally:
+            self._present -= 1
+
+    async def search(
+        self, index: Index, task: SearchTask, timeout_ms: int | None
+    ) -> tuple[Mapping[str, bytes] | None, bool]:
+        """(the members of the answer, each as JSON, whether the client's time has passed); neither: the port
+        is to search itself. Within `present`.
+
+        Raises QueryMemoryExceeded, QueryTimeout.
+        """
+        await asyncio.sleep(0)  # all that have come together are present then
+        process = self._chosen()
+        state = None if process is None else self._shared(process, index)
+        if process is None or state is None:
+            return None, False
+        self._present -= 1
+        try:
+            answer = await self._answered(process, state, task, timeout_ms)
+        finally:
+            self._present += 1
+        return answer.members, answer.timed_out
+
+    def _chosen(self) -> _Process | None:
+        """The process that has less to do than the port, if there is one."""
+        ready = [one for one in self._processes if one.is_ready and not one.leaving.is_set()]
+        least = min(ready, key=lambda one: len(one.asked), default=None)
+        if self._present > 1:
+            self._note_busy(least)
+        elif least is None or not any(one.asked for one in ready):
+            return None  # nobody waits for this search
+        return least if least is not None and len(least.asked) <= min(self._present, _ASKED_MAX) else None
+
+    def _note_busy(self, least: _Process | None) -> None:
+        """Start one more process if searches have waited for a while, and those that are there are busy."""
+        if self._is_closed or self._starting is not None or len(self._processes) >= self._most:
+            return
+        if least is not None and not least.asked:
+            return
+        now = time.monotonic()
+        if not self._busy or now - self._busy_since > _BUSY_S:
+            self._busy, self._busy_since, self._idle_before = 0, now, self._idle_s()
+        self._busy += 1
+        if self._busy > _BUSY and now > max(self._start_after, self._busy_since + _BUSY_LEAST_S):
+            is_free = self._idle_s() - self._idle_before > _FREE * (now - self._busy_since)
+            self._busy = 0
+            if is_free:
+                self._starting = asyncio.get_running_loop().create_task(self._start())
+
+    async def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            process = await _Process.start(self._scorer)
+        except OSError as error:
+            logger.warning("a search process does not start: %s", error)
+            self._start_after = time.monotonic() + _AGAIN_S
+        else:
+            self._processes.append(process)
+            following = loop.create_task(self._follow(process))
+            self._following.add(following)
+            following.add_done_callback(self._following.discard)
+            if self._sweeping is None:
+                self._sweeping = loop.create_task(self._sweep())
+        finally:
+            self._starting = None
+
+    async def _follow(self, process: _Process) -> None:
+        try:
+            await process.follow(self._close_unsaved)
+        finally:
+            self._processes.remove(process)
+            if not process.is_ready:
+                self._start_after = time.monotonic() + _AGAIN_S
+
+    async def _sweep(self) -> None:
+        """End processes without work, kill those of searches that do not end, forget indexes."""
+        while self._processes:
+            await asyncio.sleep(_LOOK_S)
+            now = time.monotonic()
+            for process in self._processes:
+                if process.is_ready and not process.asked and now - process.used_at > _IDLE_S:
+                    process.kill()
+            with suppress(GraphDBError):
+                self._forget({index.uuid for index in self._catalog().indexes()})
+        self._forget(set())
+        self._sweeping = None
+
+    def _forget(self, known: set[str]) -> None:
+        for uuid in self._states.keys() - known:
+            self._states.pop(uuid).close()
+            for process in self._processes:
+                process.sent.pop(uuid, None)
+                process.states.pop(uuid, None)
+                process.tell(ForgetIndex(uuid))
+
+    # what they have
+
+    def _shared(self, process: _Process, index: Index) -> _State | None:
+        """The state of now, if the process has it; else it is told."""
+        state = self._state_of(index)
+        if state is not None and state.is_closed and process.sent.get(index.uuid) != state.message.number:
+            del self._states[index.uuid]  # for a process that has come later, its files are made again
+            state = self._state_of(index)
+        if state is None:
+            return None
+        number = state.message.number
+        if process.states.get(index.uuid) == number:
+            return state
+        for one in self._processes:
+            if one.is_ready and one.sent.get(index.uuid) != number:
+                one.sent[index.uuid] = number
+                one.tell(state.message)
+        return None
+
+    def _state_of(self, index: Index) -> _State | None:
+        """As of now; None where too much of it is in no file yet."""
+        view = index.shards.view()
+        now = (index, view, index.mapping, index.settings, index.aliases)
+        known = self._states.get(index.uuid)
+        if known is not None and all(one is other for one, other in zip(known.now, now, strict=True)):
+            return known
+        unsaved = [leaf for leaf in view.leaves if array_segment(leaf).file is None]
+        if sum(array_segment(leaf).size_bytes for leaf in unsaved) > _UNSAVED_BYTES:
+            return None
+        before = self._states.pop(index.uuid, None)
+        if before is not None:
+            before.close()
+        self._state_number += 1
+        files: list[IO[bytes]] = []
+        parts = tuple(tuple(_shared_leaf(leaf, files) for leaf in part) for part in view.parts)
+        message = AdoptIndex(
+            index.uuid,
+            self._state_number,
+            index.name,
+            orjson.dumps(index.settings),
+            orjson.dumps(index.mapping.as_json()),
+            orjson.dumps(index.aliases),
+            parts,
+        )
+        state = self._states[index.uuid] = _State(message, index, now, files)
+        return state
+
+    def _close_unsaved(self) -> None:
+        """Of states that all processes have, which have these files themselves then."""
+        for uuid, state in self._states.items():
+            if state.unsaved and all(
+                one.states.get(uuid) == state.message.number for one in self._processes if one.is_ready
+            ):
+                state.close()
+
+    # searches
+
+    async def _answered(
+        self, process: _Process, state: _State, task: SearchTask, timeout_ms: int | None
+    ) -> _Answer:
+        self._search_number = number = self._search_number + 1
+        now = time.monotonic()
+        process.used_at = now
+        deadline_s = now + self._limit_s
+        waiting: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        process.asked[number] = waiting
+        process.watch_memory()
+        process.tell(
+            SearchIndex(
+                number,
+                state.message.uuid,
+                state.message.number,
+                orjson.dumps(task.body),
+                task.now_ms,
+                task.options.typed_keys,
+                task.options.named_scores,
+                None if task.filter is None else orjson.dumps(task.filter),
+                task.boost,
+                task.window,
+                deadline_s,
+                None if timeout_ms is None else now + timeout_ms / 1000,
+            )
+        )
+        try:
+            async with asyncio.timeout(self._limit_s + _BEYOND_S):
+                return await waiting
+        except TimeoutError:
+            logger.error("a search does not end: its process %d is killed", process.pid)
+            process.kill()
+            raise QueryTimeout(f"the search ran longer than [{self._limit_s}s] and was ended") from None
+
+
+def idle_s() -> float:
+    """How long the processors of the machine have been idle, together; grows without end."""
+    with open("/proc/stat", "rb") as file:
+        fields = file.readline().split()  # cpu user nice system idle iowait ..., in ticks
+    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
+
+
+def _shared_leaf(leaf: Leaf, unsaved: list[IO[bytes]]) -> SharedLeaf:
+    segment = array_segment(leaf)
+    live = None if leaf.live.all() else np.packbits(leaf.live).tobytes()
+    if segment.file is not None:
+        path, inode = segment.file
+    else:
+        file = os.fdopen(os.memfd_create(segment.name), "wb", buffering=0)
+        unsaved.append(file)
+        for offset, piece in segment_pieces(segment):
+            os.pwrite(file.fileno(), piece, offset)
+        path, inode = f"/proc/{os.getpid()}/fd/{file.fileno()}", os.fstat(file.fileno()).st_ino
+    return SharedLeaf(segment.name, path, inode, live)

@@ -1,0 +1,130 @@
+"""Searches that processes beside the port answer are those of the port: of now, whatever happens to them."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from actors.search import search_processes
+from actors.search.search_node import SearchNode
+from graphdb.config import Settings
+from graphdb.search.catalog.catalog_commands import DocumentWrite
+from graphdb.search.segments.operations import Action, Operation
+from serve.search_app import build_search_app
+from tests.support.search_nodes import indexed, open_node
+from tests.support.timing import HANG_S
+
+pytestmark = pytest.mark.anyio
+DOCUMENTS = 40
+BODIES: tuple[dict[str, Any], ...] = (
+    {"query": {"match": {"title": "book 7"}}},
+    {"query": {"match": {"title": "number"}}, "sort": [{"number": "desc"}], "size": 3, "_source": ["number"]},
+    {
+        "size": 0,
+        "aggs": {"sizes": {"histogram": {"field": "number", "interval": 10}}},
+        "request_cache": False,
+    },
+    {
+        "query": {"match": {"title": "the"}},
+        "highlight": {"fields": {"title": {}}},
+        "from": 5,
+        "explain": True,
+    },
+    {"query": {"match": {"title": 7}}, "unknown": 1},
+    {"query": {"match": {"title": "the"}}, "knn": {"field": "nowhere", "query_vector": [1], "k": 1}},
+)
+
+Ask = Callable[..., Awaitable[tuple[int, Any]]]
+
+
+@asynccontextmanager
+async def _busy_node(directory: Path, patch: pytest.MonkeyPatch) -> AsyncIterator[tuple[SearchNode, Ask]]:
+    """A node that asks for one process as soon as two searches are there at a time; and how it is asked."""
+    patch.setattr(search_processes, "_BUSY", 1)
+    patch.setattr(search_processes, "_BUSY_S", HANG_S)
+    patch.setattr(search_processes, "_BUSY_LEAST_S", 0.0)
+    patch.setattr(search_processes, "_FREE", -1.0)  # however busy the machine is
+    async with open_node(directory) as node:
+        await node.write([indexed(number) for number in range(DOCUMENTS)], "true")
+        await node.flush()
+        await node.write([indexed(DOCUMENTS)], "true")  # in no file yet
+        transport = httpx.ASGITransport(build_search_app(node, Settings()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://node") as client:
+
+            async def ask(body: dict[str, Any]) -> tuple[int, Any]:
+                parameters = {"request_cache": "false"} if body.get("size") == 0 else {}
+                answer = await client.post("/books/_search", json=body, params=parameters)
+                whole = answer.json()
+                whole.pop("took", None)
+                return answer.status_code, whole
+
+            node.search_beside(1)
+            yield node, ask
+
+
+def _processes(node: SearchNode) -> search_processes.SearchProcesses:
+    assert node.helpers is not None
+    return node.helpers
+
+
+async def _until_handed_on(node: SearchNode, ask: Ask) -> None:
+    """Return when a process has answered a search of now."""
+    processes = _processes(node)
+    before = processes.searches
+    async with asyncio.timeout(HANG_S):
+        while processes.searches == before:
+            await asyncio.gather(*(ask(BODIES[0]) for _ in range(4)))
+
+
+async def test_the_same_answers_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with _busy_node(tmp_path, monkeypatch) as (node, ask):
+        alone = [await ask(body) for body in BODIES]
+        assert _processes(node).searches == 0  # nobody waited
+        await _until_handed_on(node, ask)
+        for body, wanted in zip(BODIES, alone, strict=True):
+            assert await asyncio.gather(*(ask(body) for _ in range(6))) == [wanted] * 6
+        (pid,) = _processes(node).pids
+
+        # what was refreshed is found by whoever answers, before and after the process has heard of it
+        removed = DocumentWrite("books", Operation(Action.DELETE, "3"))
+        for _ in range(2):
+            await node.write([indexed(1_000), removed], "true")
+            found = {"query": {"terms": {"number": [3, 1_000]}}}
+            answers = await asyncio.gather(*(ask(found) for _ in range(6)))
+            assert [[hit["_id"] for hit in one["hits"]["hits"]] for _, one in answers] == [["1000"]] * 6
+            await _until_handed_on(node, ask)
+            await node.flush()
+
+        # a process that is killed is missed by nobody, and there is another one
+        answering = asyncio.gather(*(ask(found) for _ in range(6)))
+        await asyncio.sleep(0)
+        os.kill(pid, signal.SIGKILL)
+        assert await answering == answers
+        await _until_handed_on(node, ask)
+        (other,) = _processes(node).pids
+        assert other != pid
+    with pytest.raises(ProcessLookupError):
+        os.kill(other, 0)
+
+
+def test_idle_time_is_within_that_of_the_processors() -> None:
+    uptime_s = float(Path("/proc/uptime").read_text().split()[0])
+    assert 0 < search_processes.idle_s() <= uptime_s * (os.cpu_count() or 1) + 10
+
+
+async def test_what_is_idle_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_processes, "_IDLE_S", 0.0)
+    monkeypatch.setattr(search_processes, "_LOOK_S", 0.1)
+    async with _busy_node(tmp_path, monkeypatch) as (node, ask):
+        async with asyncio.timeout(HANG_S):
+            while not _processes(node).pids:
+                await asyncio.gather(*(ask(BODIES[0]) for _ in range(4)))
+            while _processes(node).pids:  # noqa: ASYNC110 - it ends when it has been idle
+                await asyncio.sleep(0.01)
+        assert (await ask(BODIES[0]))[0] == 200

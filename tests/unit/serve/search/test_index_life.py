@@ -1,0 +1,191 @@
+"""Indexes that are closed and opened again, and templates of the old kind, over HTTP."""
+
+import httpx
+import pytest
+
+from tests.unit.serve.search.conftest import one_shard, reason_of
+
+pytestmark = one_shard
+
+
+@pytest.fixture
+def closed(http: httpx.Client) -> httpx.Client:
+    """`shut` with a document and an alias, closed; `books`, open."""
+    http.put("/shut/_doc/1?refresh=true", json={"title": "a Walk"})
+    http.put("/books/_doc/2?refresh=true", json={"title": "a walk"})
+    http.put("/_all/_alias/library")
+    answer = http.post("/shut/_close").json()
+    assert answer == {
+        "acknowledged": True,
+        "shards_acknowledged": True,
+        "indices": {"shut": {"closed": True}},
+    }
+    return http
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/shut/_search", {}),
+        ("POST", "/shut,books/_search", {}),
+        ("POST", "/library/_search", {}),
+        ("POST", "/*/_search?expand_wildcards=all", {}),
+        ("GET", "/shut/_count", None),
+        ("GET", "/shut/_doc/1", None),
+        ("GET", "/shut/_source/1", None),
+        ("PUT", "/shut/_doc/1", {"title": "b"}),
+        ("POST", "/shut/_update/1", {"doc": {"title": "b"}}),
+        ("DELETE", "/shut/_doc/1", None),
+        ("POST", "/shut/_delete_by_query", {"query": {"match_all": {}}}),
+        ("POST", "/shut/_refresh", None),
+        ("POST", "/shut/_forcemerge", None),
+        ("GET", "/shut/_stats", None),
+        ("POST", "/shut/_pit?keep_alive=1m", None),
+        ("GET", "/_cat/segments/shut", None),
+    ],
+)
+def test_what_a_closed_index_refuses(
+    closed: httpx.Client, method: str, path: str, body: dict[str, object] | None
+) -> None:
+    assert reason_of(closed.request(method, path, json=body)) == (400, "index_closed_exception", "closed")
+
+
+def test_what_a_closed_index_allows(closed: httpx.Client) -> None:
+    def ids(path: str) -> list[str]:
+        return [hit["_id"] for hit in closed.post(path).json()["hits"]["hits"]]
+
+    assert ids("/_search") == ids("/*/_search") == ids("/shut,books/_search?ignore_unavailable=true") == ["2"]
+    bulk = '{"index":{"_index":"shut","_id":"3"}}\n{}\n{"index":{"_index":"books","_id":"3"}}\n{}\n'
+    headers = {"Content-Type": "application/x-ndjson"}
+    items = closed.post("/_bulk", content=bulk, headers=headers).json()["items"]
+    assert [item["index"]["status"] for item in items] == [400, 201]
+    assert items[0]["index"]["error"]["type"] == "index_closed_exception"
+    assert closed.get("/shut").json().keys() == {"shut"}
+    assert closed.get("/*/_mapping").json().keys() == {"books"}
+    assert closed.get("/*/_mapping?expand_wildcards=closed").json().keys() == {"shut"}
+    resolved = closed.get("/_resolve/index/*?expand_wildcards=all").json()["indices"]
+    assert [(one["name"], one["attributes"]) for one in resolved] == [
+        ("books", ["open"]),
+        ("shut", ["closed"]),
+    ]
+    rows = closed.get("/_cat/indices?format=json&h=index,status,docs.count").json()
+    assert [(row["index"], row["status"], row["docs.count"]) for row in rows] == [
+        ("books", "open", "1"),
+        ("shut", "close", None),
+    ]
+    assert closed.get("/_cluster/state").json()["metadata"]["indices"]["shut"]["state"] == "close"
+
+
+def test_it_is_as_it_was_when_it_is_opened(closed: httpx.Client) -> None:
+    assert closed.post("/*/_open").json() == {"acknowledged": True, "shards_acknowledged": True}
+    assert closed.get("/shut/_doc/1").json()["_source"] == {"title": "a Walk"}
+    assert closed.post("/library/_search").json()["hits"]["total"]["value"] == 2
+    assert closed.post("/shut/_open").status_code == 200
+    assert closed.post("/shut/_close").status_code == closed.post("/shut/_close").status_code == 200
+    assert closed.delete("/shut").status_code == 200
+    assert reason_of(closed.post("/shut/_open"))[1] == "index_not_found_exception"
+
+
+def test_a_closed_index_takes_other_analyzers(closed: httpx.Client) -> None:
+    analysis = {"analysis": {"analyzer": {"default": {"tokenizer": "keyword"}}}}
+    refused = reason_of(closed.put("/books/_settings", json=analysis))
+    assert refused[2].startswith("Can't update non dynamic settings [[index.analysis]] for open indices")
+    assert closed.put("/shut/_settings", json=analysis).status_code == 200
+    final = reason_of(closed.put("/shut/_settings", json={"number_of_shards": 2}))
+    assert final == (
+        400,
+        "illegal_argument_exception",
+        "final shut setting [index.number_of_shards], not updateable",
+    )
+    closed.post("/shut/_open")
+    closed.put("/shut/_doc/2?refresh=true", json={"title": "a Walk"})
+    found = closed.post("/shut/_search", json={"query": {"match": {"title": "a Walk"}}}).json()
+    assert [hit["_id"] for hit in found["hits"]["hits"]] == ["2"], "what was there stays as it was analysed"
+    tokens = closed.post("/shut/_analyze", json={"text": "a Walk"}).json()["tokens"]
+    assert [token["token"] for token in tokens] == ["a Walk"]
+    more = {"index.analysis.analyzer.mine.tokenizer": "whitespace"}
+    closed.post("/shut/_close")
+    closed.put("/shut/_settings", json=more)
+    shown = closed.get("/shut/_settings").json()["shut"]["settings"]["index"]["analysis"]["analyzer"]
+    assert shown == {"default": {"tokenizer": "keyword"}, "mine": {"tokenizer": "whitespace"}}
+
+
+# Templates of the old kind.
+
+
+def test_templates_of_the_old_kind_are_laid_over_one_another(http: httpx.Client) -> None:
+    low = {
+        "index_patterns": ["logs-*"],
+        "settings": {"number_of_replicas": 0, "index.refresh_interval": "5s"},
+        "mappings": {"properties": {"a": {"type": "keyword"}}},
+        "aliases": {"all-logs": {}},
+    }
+    high = {
+        "index_patterns": "logs-2*",
+        "order": 1,
+        "version": 7,
+        "settings": {"index": {"refresh_interval": "9s"}},
+        "mappings": {"properties": {"b": {"type": "long"}}},
+    }
+    for name, body in (("high", high), ("low", low)):
+        assert http.put(f"/_template/{name}", json=body).json() == {"acknowledged": True}
+    http.put("/logs-1")
+    http.put("/logs-2/_doc/1", json={"b": "3"})
+    one, two = http.get("/logs-1").json()["logs-1"], http.get("/logs-2").json()["logs-2"]
+    assert one["settings"]["index"]["refresh_interval"] == "5s"
+    assert two["settings"]["index"]["refresh_interval"] == "9s"
+    assert two["settings"]["index"]["number_of_replicas"] == "0"
+    assert one["mappings"]["properties"].keys() == {"a"}
+    assert two["mappings"]["properties"] == {"a": {"type": "keyword"}, "b": {"type": "long"}}
+    assert one["aliases"] == two["aliases"] == {"all-logs": {}}
+    http.put("/_index_template/new", json={"index_patterns": ["logs-3"]})
+    http.put("/logs-3")
+    assert http.get("/logs-3").json()["logs-3"]["mappings"] == {}, "a composable one counts alone"
+    lines = http.get("/_cat/templates?h=name,index_patterns,order,version").text
+    assert lines.split() == ["high", "[logs-2*]", "1", "7", "low", "[logs-*]", "0", "new", "[logs-3]", "0"]
+
+
+def test_templates_of_the_old_kind_are_shown_and_deleted(http: httpx.Client) -> None:
+    body = {"index_patterns": ["logs-*"], "settings": {"number_of_replicas": 0}}
+    http.put("/_template/one", json=body)
+    http.put("/_template/two?order=3", json=body)
+    assert http.get("/_template/one?flat_settings=true").json() == {
+        "one": {
+            "order": 0,
+            "index_patterns": ["logs-*"],
+            "settings": {"index.number_of_replicas": "0"},
+            "mappings": {},
+            "aliases": {},
+        }
+    }
+    assert http.get("/_template").json()["two"]["order"] == 3
+    assert http.get("/_template/t*").json().keys() == {"two"}
+    assert (http.get("/_template/none").status_code, http.get("/_template/n*").status_code) == (404, 200)
+    assert http.head("/_template/one").status_code == 200
+    assert reason_of(http.put("/_template/one?create=true", json=body))[2] == (
+        "index_template [one] already exists"
+    )
+    assert reason_of(http.delete("/_template/none"))[:2] == (404, "index_template_missing_exception")
+    assert http.delete("/_template/o*").json() == {"acknowledged": True}
+    assert http.get("/_template").json().keys() == {"two"}
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({}, "action_request_validation_exception"),
+        ({"index_patterns": []}, "invalid_index_template_exception"),
+        ({"index_patterns": "a*", "colour": 1}, "parse_exception"),
+        ({"index_patterns": "a*", "order": "x"}, "illegal_argument_exception"),
+        ({"index_patterns": "a*", "settings": {"colour": 1}}, "illegal_argument_exception"),
+        (
+            {"index_patterns": "a*", "mappings": {"properties": {"a": {"type": "x"}}}},
+            "illegal_argument_exception",
+        ),
+    ],
+)
+def test_templates_of_the_old_kind_that_cannot_be(
+    http: httpx.Client, body: dict[str, object], kind: str
+) -> None:
+    assert reason_of(http.put("/_template/bad", json=body))[:2] == (400, kind)
+    assert http.get("/_template").json() == {}

@@ -1,0 +1,56 @@
+"""What `_stats` and `_nodes/stats` count, over HTTP."""
+
+from typing import Any
+
+import httpx
+
+from tests.unit.serve.search.conftest import one_shard, reason_of
+
+pytestmark = one_shard
+
+
+def counted(http: httpx.Client, index: str = "a", parameters: str = "") -> dict[str, Any]:
+    primaries = http.get(f"/{index}/_stats{parameters}").json()["indices"][index]["primaries"]
+    assert isinstance(primaries, dict)
+    return primaries
+
+
+def test_documents_and_searches_are_counted(http: httpx.Client) -> None:
+    http.put("/a/_doc/1", json={"f": 1})
+    http.put("/a/_doc/2", json={"f": "no number"})  # refused
+    http.post("/a/_update/1", json={"doc": {"f": 1}})  # changes nothing
+    http.post("/a/_update/1", json={"doc": {"f": 2}})
+    http.delete("/a/_doc/1?refresh=true")
+    http.get("/a/_doc/1")
+    http.put("/a/_doc/3", json={"f": 3})
+    http.get("/a/_doc/3")
+    http.post("/a/_search", json={"stats": ["mine", "all"]})
+    http.post("/a/_search", json={"stats": ["mine"], "size": 0, "query": {"term": {"f": 3}}})
+    http.post("/a/_search", json={"stats": ["mine"], "size": 0, "query": {"term": {"f": 3}}})
+    http.post("/a/_search?scroll=1m", json={})
+    found = counted(http, parameters="?groups=m*")
+    assert found["indexing"] == {
+        "index_total": 3,
+        "index_failed": 1,
+        "delete_total": 1,
+        "noop_update_total": 1,
+        "is_throttled": False,
+    }
+    assert found["get"] == {"total": 2, "exists_total": 1, "missing_total": 1}
+    assert (found["search"]["query_total"], found["search"]["scroll_total"]) == (3, 1)
+    assert found["search"]["groups"] == {"mine": {"query_total": 3}}
+    assert found["request_cache"] == {"hit_count": 1, "miss_count": 1}
+    assert found["translog"]["uncommitted_operations"] == 6
+    assert "groups" not in counted(http)["search"]
+    both = http.get("/_stats/indexing,search").json()["_all"]["total"]
+    assert (both.keys(), both["indexing"]["index_total"]) == ({"indexing", "search"}, 3)
+
+
+def test_metrics_of_nodes(http: httpx.Client) -> None:
+    http.put("/a/_doc/1", json={})
+    (node,) = http.get("/_nodes/stats/indices/indexing,get?level=indices").json()["nodes"].values()
+    assert node["indices"].keys() == {"indexing", "get", "indices"}
+    assert node["indices"]["indices"]["a"]["indexing"]["index_total"] == 1
+    refused = reason_of(http.get("/_nodes/stats/transprot"))
+    assert refused[2].endswith("unrecognized metric: [transprot] -> did you mean [transport]?")
+    assert reason_of(http.get("/_stats/colour"))[0] == 400
