@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
 from graphdb.search.mapping.completions import cell_of, neighbours_of, precision_of
-from graphdb.search.results import SearchOptions
+from graphdb.search.protection import ALLOW_SIDS
+from graphdb.search.query import Searcher
+from graphdb.search.results import SearchOptions, search
+from graphdb.search.segments.visible_segment import VisibleLeaves
 from tests.unit.search.results.index import Index
 
 PLACES = [
@@ -189,6 +192,34 @@ def test_cells() -> None:
     assert len(neighbours_of("u4pr")) == 8
     assert len(neighbours_of(cell_of(90, 0, 3))) == 5
     assert [precision_of(one) for one in (4, "6", "5km", "1m", "5000km")] == [4, 6, 5, 11, 2]
+
+
+def test_hidden_documents_suggest_nothing() -> None:
+    properties = {"s": {"type": "completion"}, "t": {"type": "text"}}
+    documents = [
+        {"s": {"input": "secret plan", "weight": 9}, "t": "secret plan", ALLOW_SIDS: ["S-1"]},
+        {"s": "seen", "t": "seen sheets"},
+    ]
+    index = Index(properties, documents)
+    for sids, inputs, words in (
+        (frozenset[str](), ["seen"], []),
+        (frozenset({"S-1"}), ["secret plan", "seen"], ["secret plan"]),
+    ):
+        leaves = VisibleLeaves(sids).of(index.searcher.leaves)
+        searcher = Searcher(leaves, index.searcher.mapping, index.searcher.analyzers)
+        suggest = {
+            "c": {"prefix": "se", "completion": {"field": "s"}},
+            "f": {"prefix": "sexr", "completion": {"field": "s", "fuzzy": {"fuzziness": 2}}},
+            "p": {"text": "sevret plan", "phrase": {"field": "t", "max_errors": 2, "confidence": 0.1}},
+            "w": {"text": "sevret", "term": {"field": "t"}},
+        }
+        found = search({"size": 0, "suggest": suggest}, searcher, index.context)["suggest"]
+        shown = {name: [one["text"] for one in entries[0]["options"]] for name, entries in found.items()}
+        assert shown["c"] == inputs
+        assert shown["p"][: len(words)] == words
+        assert shown["w"] == [word.split()[0] for word in words]
+        assert not any(ALLOW_SIDS in option["_source"] for option in found["c"][0]["options"])
+        assert any("secret" in text for texts_of in shown.values() for text in texts_of) == bool(words)
 
 
 # Against a naive twin: every input, every beginning of it, the edits from the definition.
