@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NO_VALUES", "FieldSpec", "ParsedDocument", "Storage", "TextTokens"]
+__all__ = ["NO_VALUES", "FieldSpec", "ParsedDocument", "Storage", "TextTokens", "shingled"]
 
 
 class Storage(Enum):
@@ -41,6 +41,13 @@ class FieldSpec:
     search_analyzer: str = "standard"
     nested: str | None = None  # path of the innermost `nested` object that it is in
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def shingled(analyzer: str, size: int, prefixes: bool = False) -> str:
+    """The name of the analyzer that joins each `size` tokens of another one, for `search_as_you_type`; with
+    prefixes it gives the beginnings of those, and of the shorter ones at the end.
+    """
+    return f"{analyzer}\x1f{size}{'p' if prefixes else ''}"
 
 
 @dataclass(slots=True)

@@ -142,6 +142,9 @@ GRAPH_PERMISSIONS = _table(
 SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/ /_license /_xpack /_remote/info /_tasks /_resolve/index/{name}"),
     (READ, "GET", "/_ingest/pipeline /_ingest/pipeline/{id} /_data_stream /_data_stream/{name}"),
+    (READ, "GET", "/_ingest/processor/grok"),
+    (WRITE, "GET POST", "/_ingest/pipeline/_simulate /_ingest/pipeline/{id}/_simulate"),
+    (ADMIN, "PUT DELETE", "/_ingest/pipeline/{id}"),
     (READ, "GET", "/_cat /_cat/allocation /_cat/allocation/{node_id} /_cat/health /_cat/master /_cat/nodes"),
     (READ, "GET", "/_cat/aliases /_cat/aliases/{name} /_cat/component_templates /_cat/nodeattrs /_cat/tasks"),
     (READ, "GET", "/_cat/component_templates/{name} /_cat/templates /_cat/templates/{name} /_cat/plugins"),

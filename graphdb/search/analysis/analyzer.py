@@ -132,6 +132,19 @@ class Analyzer:
                 dropped += last - (tokens[-1].position if tokens else -1)
         return tokens, (tokens[-1].position if tokens else -1) + dropped + 1
 
+    @property
+    def shingle_size(self) -> int:
+        """Tokens that the longest of its shingles joins; 1 without shingles."""
+        return max((step.shingle_size for step in self._filters if isinstance(step, StreamFilter)), default=1)
+
+    def end(self, text: str) -> int:
+        """See `with_end`."""
+        return self.with_end(text)[1]
+
+    def followed_by(self, *filters: TokenFilter) -> "Analyzer":
+        """The same with filters after its own."""
+        return Analyzer(self._tokenizer, [*self._filters, *filters], self._char_filters, self.position_gap)
+
     def stages(self, text: str) -> tuple[list[str], list[list[Token]]]:
         """The text after each character filter; the tokens of the tokenizer, and after each token filter."""
         texts, whole = [], text

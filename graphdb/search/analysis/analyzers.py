@@ -226,6 +226,9 @@ BUILT_IN: dict[str, Callable[[Parameters], Analyzer]] = {
 }
 
 
+_PREFIX_MAX = 20  # characters of the beginnings that `search_as_you_type` indexes
+
+
 # `Analyzers`: what the settings of one index define, and what every index has.
 
 
@@ -279,6 +282,10 @@ class Analyzers:
     def find(self, name: str) -> Analyzer | None:
         """None where there is none of that name."""
         found = self._analyzers.get(name)
+        if found is None and "\x1f" in name:
+            found = self._shingled(*name.split("\x1f", 1))
+            if found is not None:
+                self._analyzers[name] = found
         if found is None and name in BUILT_IN:
             found = self._analyzers[name] = BUILT_IN[name](Parameters(name, {}))
         if found is None and name in NOT_HERE:
@@ -286,6 +293,16 @@ class Analyzers:
         if found is None and name in ("default", "default_search"):
             return self.find("default" if self.default == "default" else "standard")
         return found
+
+    def _shingled(self, name: str, kind: str) -> Analyzer | None:
+        """See `fields.shingled`."""
+        base, size = self.find(name), int(kind.rstrip("p"))
+        if base is None:
+            return None
+        if not kind.endswith("p"):
+            return base.followed_by(StreamFilter(token_filters.shingles(size, size, False, False, " ", "")))
+        prefixes = token_filters.gram_filter(1, _PREFIX_MAX, edges_only=True, preserve_original=True)
+        return base.followed_by(StreamFilter(token_filters.trailing_shingles(size)), StreamFilter(prefixes))
 
     def analyzer(self, name: str) -> Analyzer:
         """Illegal argument where there is none of that name."""
@@ -315,7 +332,7 @@ def _built(
     for name, value in definitions.items():
         if not isinstance(value, Mapping):
             raise illegal_argument(f"{kind} [{name}] must specify either an analyzer type, or a tokenizer")
-        if name.startswith("_"):
+        if name.startswith("_") or "\x1f" in name:
             raise illegal_argument(f"analyzer name must not start with '_'. got \"{name}\"")
         result[name] = build(name, value)
     return result

@@ -4,6 +4,7 @@ Sources: the grammar of Lucene's ClassicTokenizer; RFC 3986 and RFC 5322 for URL
 """
 
 from collections.abc import Iterator
+from functools import cache
 
 import regex
 
@@ -35,8 +36,15 @@ _KINDS = {
     "<NUM> ": rf"{_DIGITS}{_P}{_RUN}(?:{_P}{_DIGITS}{_P}{_RUN})*+(?:{_P}{_DIGITS})?+",
     "<CJ>": f"[{_CJ}]",
 }
-_PATTERNS = [(kind.strip(), regex.compile(pattern, regex.VERSION1)) for kind, pattern in _KINDS.items()]
-_START = regex.compile(rf"{_A}|[{_CJ}]", regex.VERSION1)
+
+
+@cache
+def _patterns() -> "tuple[list[tuple[str, regex.Pattern[str]]], regex.Pattern[str]]":
+    """(of each kind of token, of the first character of any). Compiling takes a while, and few need it."""
+    kinds = [(kind.strip(), regex.compile(pattern, regex.VERSION1)) for kind, pattern in _KINDS.items()]
+    return kinds, regex.compile(rf"{_A}|[{_CJ}]", regex.VERSION1)
+
+
 _WINDOW = 8_192  # characters that one token may look at
 
 
@@ -59,12 +67,13 @@ class ClassicTokenizer:
 
 
 def _found(text: str) -> Iterator[tuple[int, int, str]]:
+    patterns, beginning = _patterns()
     place = 0
-    while (first := _START.search(text, place)) is not None:
+    while (first := beginning.search(text, place)) is not None:
         start, limit = first.start(), first.start() + _WINDOW
         ends = [
             (match.end() if (match := pattern.match(text, start, limit)) else -1, kind)
-            for kind, pattern in _PATTERNS
+            for kind, pattern in patterns
         ]
         end, kind = max(ends, key=lambda found: found[0])
         yield start, end, kind
@@ -92,7 +101,14 @@ _REST = r"(?::[0-9]{1,5}+)?+(?:[/?#](?:[A-Za-z0-9\-._~%!$&'()*+;=:@/?#]*[A-Za-z0
 _URL = rf"(?:(?i:https?|ftps?|file)://(?:(?=/)|{_HOST}|{_IP}|{_LABEL}(?:\.{_LABEL}){{0,20}})|{_HOST}){_REST}"
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}+"
 _MAIL = rf"{_ATOM}(?:\.{_ATOM}){{0,20}}@{_HOST}"
-_WEB = regex.compile(rf"(?<![\w@.-])(?:(?P<mail>{_MAIL})|(?P<url>{_URL}))", regex.VERSION1 | regex.IGNORECASE)
+
+
+@cache
+def _web() -> "regex.Pattern[str]":
+    pattern = rf"(?<![\w@.-])(?:(?P<mail>{_MAIL})|(?P<url>{_URL}))"
+    return regex.compile(pattern, regex.VERSION1 | regex.IGNORECASE)
+
+
 _TYPES = {"mail": "<EMAIL>", "url": "<URL>"}
 
 
@@ -110,7 +126,7 @@ class UrlTokenizer:
     def tokens(self, text: str) -> list[Token]:
         tokens: list[Token] = []
         place = 0
-        for found in _WEB.finditer(text) if "." in text or "://" in text else ():
+        for found in _web().finditer(text) if "." in text or "://" in text else ():
             start, end = found.span()
             if end - start <= self._length_max:
                 tokens += self._between(text, place, start)

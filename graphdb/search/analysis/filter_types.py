@@ -158,7 +158,8 @@ def _shingle(parameters: Parameters, scope: FilterScope) -> TokenFilter:
             parameters.flag("output_unigrams_if_no_shingles", False),
             parameters.text("token_separator", " "),
             parameters.text("filler_token", "_"),
-        )
+        ),
+        high,
     )
 
 

@@ -120,12 +120,12 @@ def time_limit(limit_s: float | None) -> Iterator[None]:
 class JavaPattern:
     """A compiled pattern. `\\w` and its like know ASCII only, as in Java, unless a flag says otherwise."""
 
-    def __init__(self, pattern: str, flags: str = "", longest: bool = False) -> None:
+    def __init__(
+        self, pattern: str, flags: str = "", longest: bool = False, length_max: int = _PATTERN_LENGTH_MAX
+    ) -> None:
         """longest: of all that match at a place, and not the first alternative."""
-        if len(pattern) > _PATTERN_LENGTH_MAX:
-            raise illegal_argument(
-                f"pattern of {len(pattern)} characters is longer than {_PATTERN_LENGTH_MAX}"
-            )
+        if len(pattern) > length_max:
+            raise illegal_argument(f"pattern of {len(pattern)} characters is longer than {length_max}")
         if _repetitions(pattern) > _REPETITIONS_MAX:
             raise illegal_argument(f"pattern [{pattern}] repeats its parts too often")
         names = [name.strip() for name in flags.split("|") if name.strip()]

@@ -57,9 +57,13 @@ class KeywordMarker:
 
 @dataclass(frozen=True, slots=True)
 class StreamFilter:
-    """A filter that needs a token's neighbours, or makes several of one. It may change what it gets."""
+    """A filter that needs a token's neighbours, or makes several of one. It may change what it gets.
+
+    shingle_size: tokens that the longest shingle joins.
+    """
 
     change: Callable[[list[Token]], list[Token]]
+    shingle_size: int = 1
 
 
 TokenFilter = TermFilter | KeywordMarker | StreamFilter

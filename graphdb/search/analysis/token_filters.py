@@ -6,7 +6,7 @@ from dataclasses import replace
 from graphdb.search.analysis.token import Token
 from graphdb.search.errors import illegal_argument
 
-__all__ = ["Stream", "fingerprint", "gram_filter", "limit", "shingles", "unique"]
+__all__ = ["Stream", "fingerprint", "gram_filter", "limit", "shingles", "trailing_shingles", "unique"]
 
 # Filters that make shorter or longer tokens of tokens: n-grams, shingles, fingerprints.
 
@@ -59,6 +59,18 @@ def shingles(
                     span = length if unigrams else length - low + 1
                     result.append(replace(shingle, position=at, position_length=span))
         return result
+
+    return join
+
+
+def trailing_shingles(size: int) -> Stream:
+    """Each token joined with those after it, up to `size` of them: fewer at the end of the text."""
+
+    def join(tokens: list[Token]) -> list[Token]:
+        slots = _slots(tokens)
+        parts = (slots[at : at + size] for at in range(len(slots)))
+        found = (_shingle(part, len(part), " ", "") for part in parts)
+        return [replace(one, position=at) for at, one in enumerate(found) if one is not None]
 
     return join
 

@@ -70,6 +70,8 @@ KNOWN: dict[str, Setting] = {
     "blocks.read_only_allow_delete": _flag(),
     "blocks.write": _flag(),
     "codec": Setting("text", "default", dynamic=False),
+    "default_pipeline": Setting("text", "_none"),
+    "final_pipeline": Setting("text", "_none"),
     "gc_deletes": Setting("time", "60s"),
     "hidden": _flag(),
     "highlight.max_analyzed_offset": _number(1_000_000, 1),

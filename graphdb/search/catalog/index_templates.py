@@ -24,6 +24,7 @@ __all__ = [
     "legacy_contents",
     "legacy_template",
     "overlap",
+    "settings_of_new",
     "template_for",
     "without_components",
     "without_legacy_templates",
@@ -297,6 +298,13 @@ def legacy_contents(state: CatalogState, name: str) -> Contents:
     for _, key in fitting:
         made = made.with_over(Contents.of(state.legacy_templates[key]))
     return made
+
+
+def settings_of_new(state: CatalogState, name: str) -> Mapping[str, Any]:
+    """In normal form, of an index that a document would make. Errors: as of `Contents.of`."""
+    fitting = template_for(state, name)
+    made = legacy_contents(state, name) if fitting is None else contents(state, state.templates[fitting])
+    return made.settings
 
 
 def without_legacy_templates(state: CatalogState, names: Iterable[str]) -> CatalogState:

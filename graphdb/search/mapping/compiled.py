@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
-from graphdb.search.fields import NO_VALUES, FieldSpec, ParsedDocument, Storage
+from graphdb.search.fields import NO_VALUES, FieldSpec, ParsedDocument, Storage, shingled
 from graphdb.search.mapping.instants import MS_NANOS
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, unparsable
-from graphdb.search.mapping.readers import Read, reader_of
-from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES
+from graphdb.search.mapping.readers import Read, reader_of, text_of
+from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType
 from graphdb.search.similarity import Similarity
 
 __all__ = [
@@ -42,7 +42,7 @@ class FieldNode:
     column: str | None
     read: Read
     split: Callable[[int], tuple[int, int]] | None = None  # a value as (ints, exact), see `ParsedDocument`
-    tokens: Tokens | None = None  # of text
+    tokens: Tokens | None = None  # of text, and of a completion
     is_plain: bool = False  # see `Analyzer`
     gap: int = 0  # positions between two values of text
     ignore_above: int | None = None
@@ -80,7 +80,7 @@ Node: TypeAlias = FieldNode | AliasNode | ObjectNode
 # `document.py` would, or nothing: arrays, objects, null, copies, and what is refused or left out is the
 # walk's.
 
-_WALKED = frozenset({"dense_vector", "geo_point", "flattened", "join"})
+_WALKED = frozenset({"completion", "dense_vector", "geo_point", "flattened", "join"})
 _SIMPLE = frozenset({str, int, float, bool})
 
 
@@ -173,6 +173,9 @@ class Analyzer(Protocol):
     @property
     def position_gap(self) -> int: ...
     def tokens(self, text: str, /) -> tuple[list[str], list[int]]: ...
+    def end(self, text: str, /) -> int:
+        """The position after the last token, those that filters dropped at the end included."""
+
     @property
     def is_plain(self) -> bool:
         """Whether the tokens of an ASCII text are its words in lower case."""
@@ -299,7 +302,11 @@ class _Build:
         node.split = _SPLITS.get(spec.type) if node.column is not None else None
         node.ignore_above = spec.options.get("ignore_above")
         node.copy_to = tuple(definition.get("copy_to", ()))
+        if spec.type == "token_count":
+            node.read = self._counts(spec)
         _check_null_value(node)
+        if spec.type == "completion":
+            node.tokens = self._analyzers.analyzer(spec.analyzer).tokens
         if spec.storage is Storage.TEXT:
             analyzer = self._analyzers.analyzer(spec.analyzer)
             gap = spec.options.get("position_increment_gap")
@@ -310,8 +317,45 @@ class _Build:
             sub = self._field(given, f"{path}.{name}", nested)
             self.nodes[sub.spec.path] = sub
             subs.append(sub)
+        if spec.type == "search_as_you_type":
+            subs += self._as_you_type(spec, nested)
         node.fields = tuple(subs)
         return node
+
+    def _counts(self, spec: FieldSpec) -> Read:
+        """What reads a token_count: how many tokens a text has, or how many positions they span."""
+        self._check_analyzer(spec.options["analyzer"])
+        analyzer = self._analyzers.analyzer(spec.options["analyzer"])
+        if spec.options["enable_position_increments"]:
+            return lambda value: value if type(value) is int else analyzer.end(text_of(value))
+        return lambda value: value if type(value) is int else len(set(analyzer.tokens(text_of(value))[1]))
+
+    def _as_you_type(self, spec: FieldSpec, nested: str | None) -> list[FieldNode]:
+        """The fields below one of search_as_you_type: shingles of its tokens, and the beginnings of them."""
+        largest, similarity = spec.options["max_shingle_size"], spec.options["similarity"]
+        analyzers = {
+            f"_{size}gram": (shingled(spec.analyzer, size), shingled(spec.search_analyzer, size))
+            for size in range(2, largest + 1)
+        }
+        analyzers["_index_prefix"] = (
+            shingled(spec.analyzer, largest, prefixes=True),
+            shingled(spec.search_analyzer, largest),
+        )
+        fields = []
+        for name, (analyzer, search_analyzer) in analyzers.items():
+            definition: Definition = {
+                "type": "text",
+                "analyzer": analyzer,
+                "search_analyzer": search_analyzer,
+            }
+            if similarity is not None:
+                definition["similarity"] = similarity
+            if not spec.indexed:
+                definition["index"] = False
+            field = self._field(definition, f"{spec.path}.{name}", nested)
+            self.nodes[field.spec.path] = field
+            fields.append(field)
+        return fields
 
     def _spec(self, definition: Definition, path: str, nested: str | None) -> FieldSpec:
         kind = FIELD_TYPES[definition["type"]]
@@ -324,7 +368,7 @@ class _Build:
             options["normalize"] = self._normalizer(options["normalizer"], path)
         if kind.storage is Storage.TEXT or kind.storage is Storage.TERMS:
             options["scores_by"] = self._similarity(options.get("similarity"), path)
-        analyzer, search_analyzer = self._analyzer_names(definition, kind.storage)
+        analyzer, search_analyzer = self._analyzer_names(definition, kind)
         is_text = kind.storage is Storage.TEXT
         indexed = options.get("index", True) and kind.storage is not Storage.NONE
         return FieldSpec(
@@ -341,12 +385,14 @@ class _Build:
             options,
         )
 
-    def _analyzer_names(self, definition: Definition, storage: Storage) -> tuple[str, str]:
-        if storage is not Storage.TEXT:
+    def _analyzer_names(self, definition: Definition, kind: FieldType) -> tuple[str, str]:
+        if kind.storage is not Storage.TEXT and kind.name != "completion":
             return "keyword", "keyword"
         for name in ("analyzer", "search_analyzer", "search_quote_analyzer"):
             if name in definition:
                 self._check_analyzer(definition[name])
+        if "analyzer" not in definition and kind.name == "completion":
+            return "simple", str(definition.get("search_analyzer", "simple"))
         if "analyzer" not in definition:
             return self._default, self._default_search
         analyzer = str(definition["analyzer"])

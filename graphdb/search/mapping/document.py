@@ -6,6 +6,7 @@ from typing import Any
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import ParsedDocument, TextTokens
 from graphdb.search.mapping.compiled import AliasNode, Compiled, FieldNode, Node, ObjectNode
+from graphdb.search.mapping.completions import completion_terms
 from graphdb.search.mapping.joins import join_of, parent_path
 from graphdb.search.mapping.mapping_definition import MappingLimits
 from graphdb.search.mapping.readers import points_of, text_of
@@ -39,7 +40,7 @@ def read_document(
             continue
         if reading is None:
             _check_names(source)
-            reading = _Reading(mapping, document, doc_id, limits)
+            reading = _Reading(mapping, document, doc_id, limits, source)
         reading.member(mapping.root, name, member, document)
     return document, reading is not None and reading.has_unknown
 
@@ -56,9 +57,14 @@ class _Reading:
     """The walk. scopes: the document that fields of each nested path go to at this moment, by path."""
 
     def __init__(
-        self, mapping: Compiled, root: ParsedDocument, doc_id: str | None, limits: MappingLimits
+        self,
+        mapping: Compiled,
+        root: ParsedDocument,
+        doc_id: str | None,
+        limits: MappingLimits,
+        source: Mapping[str, Any],
     ) -> None:
-        self.root = root
+        self.root, self._source = root, source
         self.has_unknown = False
         self._mapping, self._limits, self._doc_id = mapping, limits, doc_id
         self._scopes: dict[str | None, ParsedDocument] = {None: self.root}
@@ -160,6 +166,8 @@ class _Reading:
             self._flattened(node, value, out)
         elif type_name == "join":
             self._join(node, value, out)
+        elif type_name == "completion":
+            self._completion(node, value, out)
         elif type(value) is list:
             for item in flat(value):
                 self._value(node, item, out)
@@ -253,6 +261,19 @@ class _Reading:
         out.column("terms")[path] = [name]
         if parent is not None:
             out.column("terms")[parent_path(path)] = [parent]
+
+    def _completion(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        if value is None:
+            return
+        path = node.spec.path
+        assert node.tokens is not None
+        try:
+            terms = completion_terms(value, path, node.spec.options, node.tokens, self._source)
+        except SearchError as error:
+            raise self._field_error(node, value, error) from None
+        out.column("terms").setdefault(path, []).extend(terms)
+        for sub in node.fields:
+            self._field(sub, value, out)
 
     def _flattened(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
         """The leaves as keywords: all under the field, and each under the field and its key."""

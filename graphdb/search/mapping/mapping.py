@@ -120,6 +120,9 @@ copies to new fields, take another.
 """
 
 
+_ADDED: Definition = {"type": "text"}
+
+
 class Mapping:
     """Immutable: what would change it answers another. Make one with `of`."""
 
@@ -248,11 +251,13 @@ class Mapping:
         return self
 
     def _definition_at(self, path: str) -> Definition:
-        """The normal form of a field that there is; multi-fields are members of `fields`."""
+        """The normal form of a field that there is; multi-fields are members of `fields`. A field that its
+        type adds (`_2gram`) has none.
+        """
         definition = self._definition
         for part in path.split("."):
             inside = "properties" if definition["type"] in OBJECT_TYPES else "fields"
-            definition = definition[inside][part]
+            definition = definition.get(inside, {}).get(part, _ADDED)
         return definition
 
     def _flattened_key(self, path: str) -> FieldSpec | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from graphdb.search.errors import illegal_argument
 from graphdb.search.fields import Storage
+from graphdb.search.mapping.completions import contexts_checked
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, DEFAULT_NANOS_FORMAT, date_format
 from graphdb.search.mapping.joins import relations
 from graphdb.search.mapping.vectors import DIMS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
@@ -118,9 +119,13 @@ def _index_options(value: Any) -> dict[str, Any]:
     return value | {name: _integer(*limits[name])(value[name]) for name in limits if name in value}
 
 
-def _no_columns(value: Any) -> bool:
-    """A rank_feature is for its query alone."""
-    raise illegal_argument("unknown parameter [doc_values] on mapper of type [rank_feature]")
+def _no_columns(type_name: str) -> Parameter:
+    """Of a type that is for its query, or its suggester, alone."""
+
+    def check(value: Any) -> bool:
+        raise illegal_argument(f"unknown parameter [doc_values] on mapper of type [{type_name}]")
+
+    return Parameter(False, check)
 
 
 def _frequency_filter(value: Any) -> dict[str, Any]:
@@ -202,6 +207,28 @@ _FLATTENED = _COLUMN | _NULL | _LONG_TERMS | _ORDINALS | {
 }  # fmt: skip
 
 
+_AS_YOU_TYPE = _INDEXED | _ANALYZERS | {
+    "max_shingle_size": Parameter(3, _integer(2, 4)),
+    "norms": Parameter(True, boolean, True),
+    "index_options": Parameter("positions", _TEXT_OPTIONS),
+    "similarity": Parameter(None, _text),
+    "term_vector": Parameter("no", _TERM_VECTORS),
+}  # fmt: skip
+_TOKEN_COUNT = _COLUMN | _NULL | {
+    "analyzer": Parameter(None, _text),
+    "enable_position_increments": Parameter(True, boolean),
+}  # fmt: skip
+_COMPLETION = {
+    "analyzer": Parameter(None, _text),
+    "search_analyzer": Parameter(None, _text, True),
+    "preserve_separators": Parameter(True, boolean),
+    "preserve_position_increments": Parameter(True, boolean),
+    "max_input_length": Parameter(50, _integer(1, 10_000), True),
+    "contexts": Parameter(None, contexts_checked),
+    "doc_values": _no_columns("completion"),
+}
+
+
 def _table() -> dict[str, FieldType]:
     ints, floats = ("byte", "short", "integer", "long", "unsigned_long"), ("half_float", "float", "double")
     scaled = _NUMBER | {"scaling_factor": Parameter(None, _scaling_factor)}
@@ -216,7 +243,7 @@ def _table() -> dict[str, FieldType]:
         FieldType(
             "rank_feature",
             Storage.FLOATS,
-            {"positive_score_impact": Parameter(True, boolean), "doc_values": Parameter(False, _no_columns)},
+            {"positive_score_impact": Parameter(True, boolean), "doc_values": _no_columns("rank_feature")},
         ),
         FieldType("boolean", Storage.INTS, _COLUMN | _NULL | _MALFORMED),
         FieldType("date", Storage.INTS, _DATE),
@@ -232,6 +259,9 @@ def _table() -> dict[str, FieldType]:
         FieldType(
             "join", Storage.TERMS, _ORDINALS | {"relations": Parameter({}, relations, True)}, ("relations",)
         ),
+        FieldType("search_as_you_type", Storage.TEXT, _AS_YOU_TYPE),
+        FieldType("token_count", Storage.INTS, _TOKEN_COUNT, ("analyzer",)),
+        FieldType("completion", Storage.TERMS, _COMPLETION),
         FieldType("binary", Storage.NONE, {"store": _FLAG, "doc_values": _FLAG}),
     ]
     return {

@@ -366,6 +366,18 @@ class Regexp:
         except RecursionError:
             raise self._too_complex() from None
 
+    def after(self, state: int | None, character: str) -> int | None:
+        """The state after a character, None where nothing can match any more; state None is the beginning."""
+        try:
+            found = self._derivative(self._start if state is None else state, character)
+        except RecursionError:
+            raise self._too_complex() from None
+        return None if found == Arena.NOTHING else found
+
+    def accepts(self, state: int | None) -> bool:
+        """Whether it matches what led to a state."""
+        return self._arena.nullable(self._start if state is None else state)
+
     def _too_complex(self) -> SearchError:
         return SearchError(
             "too_complex_to_determinize_exception",

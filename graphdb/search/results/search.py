@@ -104,7 +104,13 @@ def answered(
     if request.aggregations is not None:
         answer["aggregations"] = _aggregations(request, scope, found)
     if request.suggestions:
-        answer["suggest"] = suggestions(request.suggestions, scope.searcher, options.typed_keys)
+        fetcher = Fetcher(scope, None)
+        answer["suggest"] = suggestions(
+            request.suggestions,
+            scope,
+            lambda doc, score: fetcher.shown(Hit(doc, score), request.fetching),
+            options.typed_keys,
+        )
     return answer
 
 

@@ -14,7 +14,8 @@ from graphdb.search.query.tree import MatchAllQuery
 from graphdb.search.results.fetching import Fetching, parse_fetching
 from graphdb.search.results.sort_keys import SortKey
 from graphdb.search.results.sort_parsing import parse_sort
-from graphdb.search.results.suggesting import Suggestion, parse_suggestions
+from graphdb.search.results.suggesting import parse_suggestions
+from graphdb.search.results.suggestion import Suggestion
 
 __all__ = [
     "RESULT_WINDOW",

@@ -25,6 +25,7 @@ from graphdb.search.scripts.values import Budget, text_of, type_name
 __all__ = [
     "FIELD",
     "FILTER",
+    "INGEST",
     "LANGUAGES",
     "SCORE",
     "SORT",
@@ -59,6 +60,7 @@ SORT = Purpose("sort", frozenset({"doc", "params", "_score"}), _SCORING | _READI
 FIELD = Purpose("field", frozenset({"doc", "params"}), _READING)
 VALUES = Purpose("values", frozenset({"params"}))
 UPDATE = Purpose("update", frozenset({"ctx", "params"}))
+INGEST = Purpose("ingest", frozenset({"ctx", "params"}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.errors import SearchError, index_not_found
+from graphdb.search.errors import index_not_found
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import VERSION, Identity
@@ -30,8 +30,6 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
         *endpoint("GET HEAD", "/", info),
         *endpoint("GET", "/_license", _license, "local accept_enterprise"),
         *endpoint("GET", "/_xpack", _xpack, "accept_enterprise categories"),
-        *endpoint("GET", "/_ingest/pipeline", _nothing, "master_timeout summary"),
-        *endpoint("GET", "/_ingest/pipeline/{id}", _no_pipeline, "master_timeout summary"),
         *endpoint("GET", "/_remote/info", _nothing),
         *endpoint("GET", ["/_data_stream", "/_data_stream/{name}"], _no_data_streams, _DATA_STREAM),
     ]
@@ -39,13 +37,6 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
 
 async def _nothing(_exchange: Exchange) -> dict[str, Any]:
     return {}
-
-
-async def _no_pipeline(exchange: Exchange) -> dict[str, Any]:
-    """None exist: a pattern matches none, and a name is unknown."""
-    if "*" in exchange["id"]:
-        return {}
-    raise SearchError("resource_not_found_exception", f"pipeline [{exchange['id']}] is missing", 404)
 
 
 async def _no_data_streams(exchange: Exchange) -> dict[str, Any]:

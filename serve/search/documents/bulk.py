@@ -20,7 +20,7 @@ from graphdb.search.segments.operations import Action, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.bulk_items import BulkDefaults, BulkItem, BulkLines, Line, Lines, bulk_items
 from serve.search.documents.documents import written
-from serve.search.documents.scripted import write_with_scripts
+from serve.search.documents.ingesting import write_documents
 from serve.search.documents.shown_fields import SOURCE_PARAMETERS
 from serve.search.documents.write_options import WRITE_PARAMETERS
 from serve.search.frame.answer import PathFilter, error_json, filter_of
@@ -215,7 +215,10 @@ class _Bulk:
         """Do them, in order, and let go of them. Raises SearchError, UnavailableError."""
         self.count += len(items)
         writes = [item.write for item in items if item.write is not None]
-        results = await write_with_scripts(self.node, self.work, writes, self.refresh) if writes else []
+        pipelines = [item.pipeline for item in items if item.write is not None]
+        results = (
+            await write_documents(self.node, self.work, writes, pipelines, self.refresh) if writes else []
+        )
         del writes  # `_answers` is to be the last who knows them
         self._answered += await _in_thread(len(items) * 500, self._answers, items, results)
 

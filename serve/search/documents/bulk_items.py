@@ -16,7 +16,6 @@ from serve.search.documents.shown_fields import asked_source
 from serve.search.documents.write_options import (
     Conditions,
     generated_id,
-    no_pipeline,
     read_document,
     refresh_of,
     simple_text,
@@ -210,6 +209,7 @@ class BulkItem:
     source: SourceFilter | None = None  # of an update: the parts of the document in the answer
     write: DocumentWrite | None = None
     refused: SearchError | None = None
+    pipeline: str | None = None
 
 
 def bulk_items(lines: list[Line], defaults: BulkDefaults, keeps_values: bool) -> list[BulkItem]:
@@ -238,13 +238,13 @@ class _Reading:
     def __init__(self, defaults: BulkDefaults, keeps_values: bool) -> None:
         self._defaults, self._keeps_values = defaults, keeps_values
         # what most lines come to, which say no more than where the document is
-        self._bare_refusal = no_pipeline(defaults.pipeline)
         self._bare_conditions = Conditions.of_line({"routing": defaults.routing})
 
     def item(self, line: Line) -> BulkItem:
         index = line.index if line.index is not None else self._defaults.index or ""
         doc_id = generated_id() if line.doc_id is None else line.doc_id
         item = BulkItem(line.action, index, doc_id, self._defaults.source)
+        item.pipeline = self._defaults.pipeline
         try:
             operation = self._operation(item, line)
         except SearchError as error:
@@ -269,12 +269,9 @@ class _Reading:
 
     def _conditions(self, item: BulkItem, line: Line) -> Conditions:
         if line.is_bare:
-            if self._bare_refusal is not None:
-                raise self._bare_refusal
             return self._bare_conditions
-        refusal = no_pipeline(line.metadata.get("pipeline", self._defaults.pipeline))
-        if refusal is not None:
-            raise refusal
+        if line.metadata.get("pipeline") is not None:
+            item.pipeline = str(line.metadata["pipeline"])
         if line.metadata.get("_source") is not None:
             item.source = parse_source_filter(line.metadata["_source"])
         return Conditions.of_line({"routing": self._defaults.routing, **line.metadata})

@@ -27,7 +27,7 @@ from serve.search.documents.rewriting import (
     most_of,
     refuse_reading,
 )
-from serve.search.documents.write_options import generated_id, no_pipeline
+from serve.search.documents.write_options import generated_id
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint, token_name
 from serve.search.frame.parameters import java_integer
@@ -70,9 +70,6 @@ async def _delete_by_query(exchange: Exchange) -> Answer:
 
 
 async def _update_by_query(exchange: Exchange) -> Answer:
-    pipeline = no_pipeline(exchange.parameters.text("pipeline"))
-    if pipeline is not None:
-        raise pipeline
     body = await _body(exchange)
     script = await _script_of(exchange, body)
     answer = await _rewritten(exchange, body, Action.INDEX, script)
@@ -102,7 +99,8 @@ async def _script_of(exchange: Exchange, body: Mapping[str, Any]) -> Script | No
 async def _rewritten(
     exchange: Exchange, body: Mapping[str, Any], action: Action, script: Script | None = None
 ) -> Answer:
-    rewriting = Rewriting.of(exchange, body.get("conflicts"))
+    pipeline = exchange.parameters.text("pipeline") if action is Action.INDEX else None
+    rewriting = Rewriting.of(exchange, body.get("conflicts"), pipeline=pipeline)
     most = most_of(exchange, body.get("max_docs"))
     refreshed = exchange.parameters.boolean("refresh", False)
     indexes = names_found(exchange.node, exchange["index"], exchange.parameters)
@@ -167,6 +165,7 @@ async def _reindex(exchange: Exchange) -> Answer:
     source = _source_of(body)
     rewriting = Rewriting.of(exchange, body.get("conflicts"), _batch_of(source))
     into = _Destination.of(exchange, body)
+    rewriting.pipeline = into.pipeline
     most = most_of(exchange, body.get("size"), body.get("max_docs"))
     refreshed = exchange.parameters.boolean("refresh", False)
     indexes = names_found(exchange.node, _names(source), exchange.parameters)
@@ -197,6 +196,7 @@ class _Destination:
     routing: str  # keep, discard, or `=` and a value
     shown: SourceFilter
     require_alias: bool
+    pipeline: str | None
 
     @classmethod
     def of(cls, exchange: Exchange, body: Mapping[str, Any]) -> "_Destination":
@@ -204,9 +204,6 @@ class _Destination:
         index = dest.get("index")
         if not isinstance(index, str) or not index:
             raise _invalid("index must be specified")
-        pipeline = no_pipeline(dest.get("pipeline"))
-        if pipeline is not None:
-            raise pipeline
         action = dest.get("op_type", "index")
         if action not in ("index", "create"):
             raise illegal_argument(f"opType must be 'create' or 'index', found: [{str(action)[:100]}]")
@@ -215,7 +212,9 @@ class _Destination:
             raise illegal_argument(f"Unsupported value for [routing]: [{str(routing)[:100]}]")
         shown = EVERYTHING if source.get("_source") is None else parse_source_filter(source["_source"])
         aliased = exchange.parameters.boolean("require_alias", False)
-        return cls(index, Action(action), str(dest.get("version_type", "internal")), routing, shown, aliased)
+        pipeline = None if dest.get("pipeline") is None else str(dest["pipeline"])
+        version_type = str(dest.get("version_type", "internal"))
+        return cls(index, Action(action), version_type, routing, shown, aliased, pipeline)
 
     def copy(self, document: Stored) -> DocumentWrite:
         version = None if self.version_type == "internal" else document.version

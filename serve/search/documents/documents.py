@@ -10,14 +10,13 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation, OperationResult, Outcome
 from serve.search.backend import SearchBackend
-from serve.search.documents.scripted import write_with_scripts
+from serve.search.documents.ingesting import write_documents
 from serve.search.documents.shown_fields import SOURCE_PARAMETERS, asked_source, shown_source
 from serve.search.documents.write_options import (
     WRITE_PARAMETERS,
     Conditions,
     check_document,
     generated_id,
-    no_pipeline,
     refresh_of,
 )
 from serve.search.frame.answer import Answer
@@ -110,13 +109,11 @@ def _action(exchange: Exchange, default: str) -> Action:
 
 
 async def _stored(exchange: Exchange, doc_id: str, action: Action) -> Answer:
-    pipeline = no_pipeline(exchange.parameters.text("pipeline"))
-    if pipeline is not None:
-        raise pipeline
     conditions = Conditions.of(exchange.parameters)
     body = (await exchange.body()).strip()
     await check_document(body)
-    return await _done(exchange, conditions.operation(action, doc_id, body))
+    pipeline = exchange.parameters.text("pipeline")
+    return await _done(exchange, conditions.operation(action, doc_id, body), pipeline=pipeline)
 
 
 async def _update(exchange: Exchange) -> Answer:
@@ -140,15 +137,17 @@ async def _delete(exchange: Exchange) -> Answer:
 
 
 async def _done(
-    exchange: Exchange, operation: Operation, source: SourceFilter | None = None, retries: int | None = None
+    exchange: Exchange,
+    operation: Operation,
+    source: SourceFilter | None = None,
+    retries: int | None = None,
+    pipeline: str | None = None,
 ) -> Answer:
     """One write, as all others. Raises its error."""
     refresh = refresh_of(exchange.parameters)
     aliased = exchange.parameters.boolean("require_alias", False)
     write = DocumentWrite(exchange["index"], operation, aliased)
-    result: WriteResult = (await write_with_scripts(exchange.node, exchange.work, [write], refresh, retries))[
-        0
-    ]
+    (result,) = await write_documents(exchange.node, exchange.work, [write], [pipeline], refresh, retries)
     if result.result.error is not None:
         raise result.result.error
     headers = {}

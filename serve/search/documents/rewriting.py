@@ -18,6 +18,7 @@ from graphdb.search.query import Searcher
 from graphdb.search.scripts.stored import with_stored
 from graphdb.search.segments.operations import Outcome
 from graphdb.search.segments.visible_segment import VisibleSegment
+from serve.search.documents.ingesting import write_documents
 from serve.search.frame.answer import Answer, error_json, query_failed
 from serve.search.frame.exchange import Exchange
 from serve.search.frame.parameters import Parameters, java_integer
@@ -174,6 +175,7 @@ class Rewriting:
     exchange: Exchange
     proceed: bool  # past documents that have changed since
     batch_documents: int = BATCH_DOCUMENTS
+    pipeline: str | None = None  # that the documents go through, None: their index's
     batches: int = 0
     conflicts: int = 0
     outcomes: dict[Outcome, int] = field(default_factory=dict)
@@ -181,7 +183,13 @@ class Rewriting:
     _began: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def of(cls, exchange: Exchange, conflicts: Any, batch_documents: int = BATCH_DOCUMENTS) -> "Rewriting":
+    def of(
+        cls,
+        exchange: Exchange,
+        conflicts: Any,
+        batch_documents: int = BATCH_DOCUMENTS,
+        pipeline: str | None = None,
+    ) -> "Rewriting":
         """conflicts, batch_documents: of the body, or None. Raises SearchError."""
         parameters = exchange.parameters
         _check_shared(parameters)
@@ -193,7 +201,7 @@ class Rewriting:
             raise illegal_argument(
                 f"[scroll_size] must be between 1 and {_BATCH_DOCUMENTS_MAX} but was [{size}]"
             )
-        return cls(exchange, given == "proceed", size)
+        return cls(exchange, given == "proceed", size, pipeline)
 
     async def run(
         self, found: Found, most: int | None, rewritten: Rewritten, runs_scripts: bool = False
@@ -211,13 +219,17 @@ class Rewriting:
             noops = len(writes) - len(found_writes)
             self.outcomes[Outcome.NOOP] = self.outcomes.get(Outcome.NOOP, 0) + noops
             if found_writes:
-                self._count(await self.exchange.node.write(found_writes))
+                self._count(await self._written(found_writes))
             self.batches += 1
             if self.failures:
                 break
         total = len(found) if most is None else min(len(found), most)
         status = max((failure["status"] for failure in self.failures), default=200)
         return Answer(self._answer(total), status)
+
+    async def _written(self, writes: list[DocumentWrite]) -> list[WriteResult]:
+        pipelines = [self.pipeline] * len(writes)
+        return await write_documents(self.exchange.node, self.exchange.work, writes, pipelines, "false")
 
     async def _on_thread(
         self, work: Callable[[], list[DocumentWrite | None]], is_limited: bool

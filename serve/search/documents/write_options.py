@@ -15,7 +15,6 @@ __all__ = [
     "Conditions",
     "check_document",
     "generated_id",
-    "no_pipeline",
     "read_document",
     "refresh_of",
     "simple_text",
@@ -79,13 +78,6 @@ def refresh_of(parameters: Parameters) -> str:
     if given not in _REFRESH:
         raise illegal_argument(f"Unknown value for refresh: [{given}].")
     return _REFRESH[given]
-
-
-def no_pipeline(name: Any) -> SearchError | None:
-    """Documents are stored as they come: no pipeline exists."""
-    if name is None or name == "_none":
-        return None
-    return illegal_argument(f"pipeline with id [{name}] does not exist")
 
 
 class Conditions(NamedTuple):

@@ -14,6 +14,9 @@ class SpaceAnalyzer:
         words = text.lower().split()
         return words, list(range(len(words)))
 
+    def end(self, text: str) -> int:
+        return len(text.split())
+
 
 class Lower:
     def normalize(self, text: str) -> str:

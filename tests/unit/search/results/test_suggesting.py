@@ -77,6 +77,16 @@ def test_beside_hits_and_with_types(index: Index) -> None:
 
 
 @pytest.mark.parametrize(
+    ("distance", "score"),
+    [("internal", 8 / 9), ("levenshtein", 7 / 9), ("jaro_winkler", 0.989), ("ngram", 0.833)],
+)
+def test_distances(index: Index, distance: str, score: float) -> None:
+    found = suggested(index, "amsterdma", string_distance=distance)[0]["options"]
+    (score_of,) = [option["score"] for option in found if option["text"] == "amsterdam"]
+    assert score_of == pytest.approx(score, abs=0.001)
+
+
+@pytest.mark.parametrize(
     ("suggest", "reason"),
     [
         ({"a": {"term": {"field": "t"}}}, "text option is missing"),
@@ -85,8 +95,7 @@ def test_beside_hits_and_with_types(index: Index) -> None:
         ({"text": "x", "a": {"term": {"field": "n"}}}, "has no terms"),
         ({"text": "x", "a": {}}, "needs one suggester"),
         ({"text": "x", "a": {"words": {}}}, "unknown field"),
-        ({"text": "x", "a": {"phrase": {"field": "t"}}}, "is not supported: ask for"),
-        ({"a": {"prefix": "x", "completion": {"field": "t"}}}, "only for the suggester"),
+        ({"text": "x", "a": {"term": {"field": "t", "string_distance": "no"}}}, "Illegal distance option"),
         ({"text": "x", "a": {"term": {"field": "t", "max_edits": 3}}}, "between 1 and 2"),
         ({"text": "x", "a": {"term": {"field": "t", "suggest_mode": "no"}}}, "No enum constant"),
         ({"text": "x", "a": {"term": {"field": "t", "sort": "no"}}}, "Illegal suggest sort"),

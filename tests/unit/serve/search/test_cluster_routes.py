@@ -328,8 +328,6 @@ def test_answers_for_features_that_are_not_here(http: httpx.Client) -> None:
     assert http.get("/_license").json()["license"]["type"] == "basic"
     assert http.get("/_xpack").json()["features"]["ml"] == {"available": False, "enabled": False}
     assert http.get("/_tasks").json() == {"nodes": {}}
-    assert http.get("/_ingest/pipeline").json() == {}
-    assert reason_of(http.get("/_ingest/pipeline/p"))[0] == 404
     assert http.get("/_ml/info").status_code == 400
     assert http.get("/_ml/info").json() == {"error": "no handler found for uri [/_ml/info] and method [GET]"}
 

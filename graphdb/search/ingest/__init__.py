@@ -1,0 +1,1 @@
+"""Ingest pipelines: what is done with documents before they are written."""

@@ -1,0 +1,230 @@
+"""`IngestDocument`: a document on its way through a pipeline; paths into it; texts with its values."""
+
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.scripts.faults import ScriptFault
+from graphdb.search.scripts.values import check_extent, type_name
+
+__all__ = ["METADATA", "Dropped", "IngestDocument", "Template"]
+
+METADATA = ("_index", "_id", "_routing", "_version", "_version_type")
+_TEXT_MAX = 10_000_000  # characters that a template makes
+_STEPS_MAX = 100_000  # processors that run on one document, those inside others too
+_MISSING = object()
+
+
+class Dropped(Exception):
+    """The document is not to be written."""
+
+
+@dataclass(slots=True)
+class IngestDocument:
+    """meta: `_index`, `_id` and so on, those that there are. ingest: what stands under `_ingest`."""
+
+    source: dict[str, Any]
+    meta: dict[str, Any]
+    ingest: dict[str, Any] = field(default_factory=dict)
+    running: tuple[str, ...] = ()  # the pipelines that it is in, the outermost first
+    _steps: int = 0
+
+    def spend(self) -> None:
+        """One more processor. Errors: illegal_argument_exception where it is one too many."""
+        self._steps += 1
+        if self._steps > _STEPS_MAX:
+            raise illegal_argument(f"more than [{_STEPS_MAX}] processors would run on one document")
+
+    def copied(self) -> "IngestDocument":
+        """As it is now."""
+        return IngestDocument(deepcopy(self.source), dict(self.meta), deepcopy(self.ingest), self.running)
+
+    # paths
+
+    def has(self, path: str) -> bool:
+        return self._found(path) is not _MISSING
+
+    def get(self, path: str) -> Any:
+        """Errors: illegal_argument_exception where there is nothing."""
+        parts = _parts(path)
+        found: Any = self._root(parts)
+        for part in parts:
+            found = _member(found, part, path)
+        return found
+
+    def find(self, path: str, default: Any = None) -> Any:
+        """The same, or a default."""
+        found = self._found(path)
+        return default if found is _MISSING else found
+
+    def _found(self, path: str) -> Any:
+        try:
+            return self.get(path)
+        except SearchError:
+            return _MISSING
+
+    def set(self, path: str, value: Any) -> None:
+        """Objects on the way are made. Errors: illegal_argument_exception."""
+        parts = _parts(path)
+        holder = self._holder(parts, path)
+        last = parts[-1]
+        if isinstance(holder, list):
+            holder[_place(holder, last, path)] = value
+        elif isinstance(holder, dict):
+            holder[last] = value
+        else:
+            raise _no_parent("set", last, holder, path)
+
+    def append(self, path: str, values: list[Any], allow_duplicates: bool = True) -> None:
+        """A value that is there becomes the first of a list."""
+        there = self.find(path, _MISSING)
+        listed = [] if there is _MISSING else there if isinstance(there, list) else [there]
+        listed += [one for one in values if allow_duplicates or one not in listed]
+        self.set(path, listed)
+
+    def remove(self, path: str) -> None:
+        """Errors: illegal_argument_exception where there is nothing."""
+        parts = _parts(path)
+        holder: Any = self._root(parts)
+        for part in parts[:-1]:
+            holder = _member(holder, part, path)
+        _member(holder, parts[-1], path)
+        if isinstance(holder, list):
+            del holder[_place(holder, parts[-1], path)]
+        else:
+            del holder[parts[-1]]
+
+    def check_size(self) -> None:
+        """Errors: illegal_argument_exception where it has grown too large."""
+        try:
+            check_extent(self.source)
+        except ScriptFault as fault:
+            raise illegal_argument(fault.reason) from None
+
+    def _root(self, parts: list[str]) -> dict[str, Any]:
+        """What the path begins in; its first part is taken away where that says so."""
+        if len(parts) > 1 and parts[0] in ("_ingest", "_source"):
+            return self.ingest if parts.pop(0) == "_ingest" else self.source
+        return self.meta if parts[0] in METADATA else self.source
+
+    def _holder(self, parts: list[str], path: str) -> Any:
+        holder: Any = self._root(parts)
+        for part in parts[:-1]:
+            if isinstance(holder, list):
+                holder = holder[_place(holder, part, path)]
+            elif isinstance(holder, dict):
+                if holder.get(part) is None:
+                    holder[part] = {}
+                holder = holder[part]
+            else:
+                raise _no_parent("set", part, holder, path)
+        return holder
+
+    # what scripts see
+
+    def as_ctx(self) -> dict[str, Any]:
+        """One map with the members of the document and what is known of it."""
+        return {**self.source, **self.meta, "_ingest": self.ingest}
+
+    def take_ctx(self, ctx: Mapping[str, Any]) -> None:
+        """What a script has made of it."""
+        members = dict(ctx)
+        members.pop("_ingest", None)
+        self.meta = {name: members.pop(name) for name in METADATA if members.get(name) is not None}
+        for name in METADATA:
+            members.pop(name, None)
+        self.source = members
+
+
+def _parts(path: str) -> list[str]:
+    parts = path.split(".")
+    if not all(parts):
+        raise illegal_argument(
+            f"path [{path[:200]}] is not valid" if path else "path cannot be null nor empty"
+        )
+    return parts
+
+
+def _member(holder: Any, part: str, path: str) -> Any:
+    if isinstance(holder, dict):
+        if part not in holder:
+            raise illegal_argument(f"field [{part}] not present as part of path [{path}]")
+        return holder[part]
+    if isinstance(holder, list):
+        return holder[_place(holder, part, path)]
+    if holder is None:
+        raise illegal_argument(f"cannot resolve [{part}] from null as part of path [{path}]")
+    kind = type_name(holder)
+    raise illegal_argument(f"cannot resolve [{part}] from object of type [{kind}] as part of path [{path}]")
+
+
+def _place(holder: list[Any], part: str, path: str) -> int:
+    if not (part.isdecimal() and len(part) < 10):
+        raise illegal_argument(
+            f"[{part}] is not an integer, cannot be used as an index as part of path [{path}]"
+        )
+    place = int(part)
+    if place >= len(holder):
+        raise illegal_argument(
+            f"[{place}] is out of bounds for array with length [{len(holder)}] as part of path [{path}]"
+        )
+    return place
+
+
+def _no_parent(doing: str, part: str, holder: Any, path: str) -> SearchError:
+    kind = "null" if holder is None else f"object of type [{type_name(holder)}]"
+    return illegal_argument(f"cannot {doing} [{part}] with parent {kind} as part of path [{path}]")
+
+
+# Texts with values of the document: Mustache's variables, `{{field}}` and `{{{field}}}`, and no more of it.
+
+_VARIABLE = re.compile(r"\{\{\{\s*([^{}]{1,500}?)\s*\}\}\}|\{\{&?\s*([^{}]{1,500}?)\s*\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text; as the value of a processor it may be anything, with texts in it."""
+
+    text: str
+
+    def render(self, document: IngestDocument) -> str:
+        """Errors: illegal_argument_exception where it becomes too long."""
+        if "{{" not in self.text:
+            return self.text
+        pieces, at, length = [], 0, 0
+        for found in _VARIABLE.finditer(self.text):
+            value = _shown(document.find(found[1] or found[2]))
+            pieces += [self.text[at : found.start()], value]
+            at = found.end()
+            length += len(value)
+            if length > _TEXT_MAX:
+                raise illegal_argument(f"a template makes more than [{_TEXT_MAX}] characters")
+        return "".join([*pieces, self.text[at:]])
+
+    @staticmethod
+    def filled(value: Any, document: IngestDocument) -> Any:
+        """A copy of a value with its texts filled."""
+        if isinstance(value, str):
+            return Template(value).render(document)
+        if isinstance(value, dict):
+            return {
+                Template(key).render(document): Template.filled(one, document) for key, one in value.items()
+            }
+        if isinstance(value, list):
+            return [Template.filled(one, document) for one in value]
+        return value
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return orjson.dumps(value).decode() if isinstance(value, (dict, list)) else str(value)

@@ -1,0 +1,613 @@
+"""The processors of pipelines: each is read from its options and becomes a step that changes documents.
+
+Source: Elasticsearch's documentation of ingest processors.
+"""
+
+import hashlib
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, Protocol, TypeAlias
+from urllib.parse import unquote_plus, urlsplit
+
+import orjson
+
+from graphdb.search.analysis.char_filters import html_strip
+from graphdb.search.analysis.parameters import JavaPattern, java_replacement
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.ingest.document import METADATA, Dropped, IngestDocument, Template
+from graphdb.search.ingest.options import ProcessorOptions
+from graphdb.search.ingest.text_processors import TEXT_PROCESSORS
+from graphdb.search.scripts.script import Script
+from graphdb.search.scripts.values import type_name
+
+__all__ = ["PROCESSORS", "Step"]
+
+Step: TypeAlias = Callable[[IngestDocument], None]
+"""Raises Dropped, SearchError."""
+
+
+class Runnable(Protocol):
+    """A processor inside another, or a pipeline."""
+
+    def run(self, document: IngestDocument, /) -> None: ...
+
+
+class Known(Protocol):
+    """The pipelines that there are."""
+
+    def has(self, name: str, /) -> bool: ...
+    def pipeline(self, name: str, /) -> Runnable: ...
+
+
+class Reading(Protocol):
+    """What reads a pipeline: for processors inside others, scripts and calls."""
+
+    @property
+    def definitions(self) -> Known: ...
+    def processor(self, given: Any, /) -> Runnable: ...
+    def script(self, body: Any, /) -> Script: ...
+
+
+# Values put in, taken away, moved.
+
+
+def _set(options: ProcessorOptions, reading: Reading) -> Step:
+    field, overrides = Template(options.text("field")), options.flag("override", True)
+    copied, ignores_empty = options.text("copy_from", None), options.flag("ignore_empty_value", False)
+    options.text("media_type", None)
+    if copied is not None and "value" in options:
+        raise options.error("copy_from", "cannot set both `copy_from` and `value` in the same processor")
+    value = None if copied is not None else options.take("value")
+
+    def step(document: IngestDocument) -> None:
+        path = field.render(document)
+        if not overrides and document.find(path) is not None:
+            return
+        made = deepcopy(document.get(copied)) if copied else Template.filled(value, document)
+        if ignores_empty and made in (None, ""):
+            return
+        document.set(path, str(made) if path in METADATA and made is not None else made)
+        if copied is not None:
+            document.check_size()
+
+    return step
+
+
+def _append(options: ProcessorOptions, reading: Reading) -> Step:
+    field, value = Template(options.text("field")), options.take("value")
+    allows = options.flag("allow_duplicates", True)
+    options.text("media_type", None)
+
+    def step(document: IngestDocument) -> None:
+        filled = Template.filled(value, document)
+        document.append(field.render(document), filled if isinstance(filled, list) else [filled], allows)
+
+    return step
+
+
+def _remove(options: ProcessorOptions, reading: Reading) -> Step:
+    fields, kept = options.texts("field", None), options.texts("keep", None)
+    ignores = options.flag("ignore_missing", False)
+    if (fields is None) == (kept is None):
+        raise options.error("keep" if fields else "field", "or [keep] must be specified, and not both")
+    templates = [Template(one) for one in fields or ()]
+
+    def step(document: IngestDocument) -> None:
+        if kept is not None:
+            for name in list(document.source):
+                if not any(one == name or one.startswith(f"{name}.") for one in kept):
+                    del document.source[name]
+            return
+        for template in templates:
+            path = template.render(document)
+            if not (ignores and not document.has(path)):
+                document.remove(path)
+
+    return step
+
+
+def _rename(options: ProcessorOptions, reading: Reading) -> Step:
+    field, target = Template(options.text("field")), Template(options.text("target_field"))
+    ignores, overrides = options.flag("ignore_missing", False), options.flag("override", False)
+
+    def step(document: IngestDocument) -> None:
+        path, new = field.render(document), target.render(document)
+        if not document.has(path):
+            if ignores:
+                return
+            raise illegal_argument(f"field [{path}] doesn't exist")
+        if document.has(new) and not overrides:
+            raise illegal_argument(f"field [{new}] already exists")
+        value = document.get(path)
+        document.remove(path)
+        try:
+            document.set(new, value)
+        except SearchError:
+            document.set(path, value)
+            raise
+
+    return step
+
+
+def _dot_expander(options: ProcessorOptions, reading: Reading) -> Step:
+    field, path, overrides = (
+        options.text("field"),
+        options.text("path", None),
+        options.flag("override", False),
+    )
+    if field != "*" and "." not in field.strip("."):
+        raise options.error("field", "field does not contain a dot and is not a wildcard")
+
+    def step(document: IngestDocument) -> None:
+        holder = document.source if path is None else document.get(path)
+        if not isinstance(holder, dict):
+            raise illegal_argument(f"[{path}] is no object")
+        prefix = "" if path is None else f"{path}."
+        for name in [one for one in holder if "." in one] if field == "*" else [field]:
+            if name not in holder:
+                continue
+            value, there = holder.pop(name), document.find(prefix + name)
+            if there is None or overrides:
+                document.set(prefix + name, value)
+            else:
+                document.append(prefix + name, value if isinstance(value, list) else [value])
+
+    return step
+
+
+# One value made into another.
+
+
+def _each(change: Callable[[ProcessorOptions], Callable[[Any, str], Any]], lists: bool = True) -> Any:
+    """A processor with `field`, `target_field` and `ignore_missing`. lists: members of a list are changed."""
+
+    def made(options: ProcessorOptions, reading: Reading) -> Step:
+        field, target = options.text("field"), options.text("target_field", None)
+        ignores, changed = options.flag("ignore_missing", False), change(options)
+
+        def step(document: IngestDocument) -> None:
+            value = document.find(field)
+            if value is None:
+                if ignores:
+                    return
+                if document.has(field):
+                    raise illegal_argument(f"field [{field}] is null, cannot process it.")
+                document.get(field)  # says what is missing
+            if lists and isinstance(value, list):
+                done: Any = [changed(one, field) for one in value]
+            else:
+                done = changed(value, field)
+            document.set(target or field, done)
+
+        return step
+
+    return made
+
+
+def _of_text(function: Callable[[str], Any]) -> Any:
+    def changed(value: Any, field: str) -> Any:
+        return function(_text(value, field))
+
+    return _each(lambda options: changed)
+
+
+def _text(value: Any, field: str) -> str:
+    if not isinstance(value, str):
+        raise illegal_argument(
+            f"field [{field}] of type [{type_name(value)}] cannot be cast to [java.lang.String]"
+        )
+    return value
+
+
+_UNITS = {"b": 0, "kb": 1, "mb": 2, "gb": 3, "tb": 4, "pb": 5}
+
+
+def _bytes(text: str) -> int:
+    trimmed = text.strip().lower()
+    for unit in ("kb", "mb", "gb", "tb", "pb", "b"):
+        number = trimmed.removesuffix(unit).strip()
+        if trimmed.endswith(unit) and number:
+            try:
+                return int(float(number) * 1024 ** _UNITS[unit])
+            except (ValueError, OverflowError):
+                break
+    raise SearchError(
+        "parse_exception",
+        f"failed to parse setting [Ingest Field] with value [{text[:200]}] as a size in bytes: unit is "
+        "missing or unrecognized",
+    )
+
+
+def _gsub(options: ProcessorOptions) -> Callable[[Any, str], Any]:
+    try:
+        pattern = JavaPattern(options.text("pattern"))
+    except SearchError as error:
+        raise options.error("pattern", f"Invalid regex pattern. {error.reason}") from None
+    replaced = java_replacement(options.text("replacement"), pattern)
+    return lambda value, field: pattern.replace(_text(value, field), replaced, True)
+
+
+def _split(options: ProcessorOptions) -> Callable[[Any, str], Any]:
+    pattern, keeps = JavaPattern(options.text("separator")), options.flag("preserve_trailing", False)
+
+    def changed(value: Any, field: str) -> Any:
+        text, parts, at = _text(value, field), list[str](), 0
+        for found in pattern.finditer(text):
+            if found.end() == found.start():
+                continue
+            parts.append(text[at : found.start()])
+            at = found.end()
+        parts.append(text[at:])
+        while not keeps and len(parts) > 1 and not parts[-1]:
+            parts.pop()
+        return parts
+
+    return changed
+
+
+def _join(options: ProcessorOptions) -> Callable[[Any, str], Any]:
+    separator = options.text("separator")
+
+    def changed(value: Any, field: str) -> str:
+        if not isinstance(value, list):
+            raise illegal_argument(
+                f"field [{field}] of type [{type_name(value)}] cannot be cast to [java.util.List]"
+            )
+        return str(separator).join(
+            Template("{{{v}}}").render(IngestDocument({"v": one}, {})) for one in value
+        )
+
+    return changed
+
+
+def _sort(options: ProcessorOptions) -> Callable[[Any, str], Any]:
+    descending = options.one_of("order", "asc", "asc", "desc") == "desc"
+
+    def changed(value: Any, field: str) -> list[Any]:
+        if not isinstance(value, list):
+            raise illegal_argument(
+                f"field [{field}] of type [{type_name(value)}] cannot be cast to [java.util.List]"
+            )
+        try:
+            return sorted(value, reverse=descending)
+        except TypeError:
+            raise illegal_argument(f"the values of field [{field}] cannot be compared") from None
+
+    return changed
+
+
+def _html(options: ProcessorOptions) -> Callable[[Any, str], Any]:
+    strip = html_strip(())
+    return lambda value, field: strip(_text(value, field)).text
+
+
+# Convert.
+
+_LIMITS = {"integer": 2**31, "long": 2**63}
+
+
+def _convert(options: ProcessorOptions, reading: Reading) -> Step:
+    field, target = options.text("field"), options.text("target_field", None)
+    kind, ignores = options.text("type"), options.flag("ignore_missing", False)
+    if kind not in _CONVERTED:
+        raise options.error("type", f"type [{kind[:50]}] not supported, cannot convert field.")
+
+    def step(document: IngestDocument) -> None:
+        value = document.find(field)
+        if value is None:
+            if ignores:
+                return
+            if document.has(field):
+                raise illegal_argument(f"Field [{field}] is null, cannot be converted to type [{kind}]")
+            document.get(field)
+        convert = _CONVERTED[kind]
+        done = [convert(one) for one in value] if isinstance(value, list) else convert(value)
+        document.set(target or field, done)
+
+    return step
+
+
+def _whole(kind: str) -> Callable[[Any], int]:
+    def converted(value: Any) -> int:
+        text = Template("{{{v}}}").render(IngestDocument({"v": value}, {}))
+        try:
+            is_hex = text.lower().startswith(("0x", "-0x"))
+            number = int(text[:40], 16 if is_hex else 10)
+        except ValueError:
+            raise _not_converted(text, kind) from None
+        if not -_LIMITS[kind] <= number < _LIMITS[kind]:
+            raise _not_converted(text, kind)
+        return number
+
+    return converted
+
+
+def _real(kind: str) -> Callable[[Any], float]:
+    def converted(value: Any) -> float:
+        text = Template("{{{v}}}").render(IngestDocument({"v": value}, {}))
+        try:
+            return float(text)
+        except ValueError:
+            raise _not_converted(text, kind) from None
+
+    return converted
+
+
+def _boolean(value: Any) -> bool:
+    text = Template("{{{v}}}").render(IngestDocument({"v": value}, {}))
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    raise _not_converted(text, "boolean")
+
+
+def _ip(value: Any) -> str:
+    from ipaddress import ip_address
+
+    try:
+        ip_address(str(value))
+    except ValueError:
+        raise illegal_argument(f"[{str(value)[:200]}] is not a valid ipv4 or ipv6 literal") from None
+    return str(value)
+
+
+def _auto(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    for convert in (_boolean, _whole("integer"), _whole("long"), _real("double")):
+        try:
+            return convert(value)
+        except SearchError:
+            continue
+    return value
+
+
+def _not_converted(text: str, kind: str) -> SearchError:
+    return illegal_argument(f"unable to convert [{text[:200]}] to {kind}")
+
+
+_CONVERTED: dict[str, Callable[[Any], Any]] = {
+    "integer": _whole("integer"),
+    "long": _whole("long"),
+    "float": _real("float"),
+    "double": _real("double"),
+    "boolean": _boolean,
+    "string": lambda value: Template("{{{v}}}").render(IngestDocument({"v": value}, {})),
+    "ip": _ip,
+    "auto": _auto,
+}
+
+# Structures.
+
+
+def _json(options: ProcessorOptions, reading: Reading) -> Step:
+    field, target = options.text("field"), options.text("target_field", None)
+    to_root = options.flag("add_to_root", False)
+    merges = options.one_of("add_to_root_conflict_strategy", "replace", "replace", "merge") == "merge"
+    options.flag("allow_duplicate_keys", False)
+    options.flag("strict_json_parsing", True)
+    if to_root and target is not None:
+        raise options.error(
+            "target_field", "cannot set a target field while also setting `add_to_root` to true"
+        )
+
+    def step(document: IngestDocument) -> None:
+        value = document.get(field)
+        try:
+            found = orjson.loads(value) if isinstance(value, str) else value
+        except orjson.JSONDecodeError as error:
+            raise illegal_argument(f"the value of field [{field}] is no JSON: {error.msg}") from None
+        if not to_root:
+            document.set(target or field, found)
+        elif not isinstance(found, dict):
+            raise illegal_argument("cannot add non-map fields to root of document")
+        elif merges:
+            _merge(document.source, found)
+        else:
+            document.source.update(found)
+
+    return step
+
+
+def _merge(into: dict[str, Any], given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        there = into.get(name)
+        if isinstance(there, dict) and isinstance(value, dict):
+            _merge(there, value)
+        else:
+            into[name] = value
+
+
+def _uri_parts(options: ProcessorOptions, reading: Reading) -> Step:
+    field, target = options.text("field"), options.text("target_field", "url")
+    keeps, removes = options.flag("keep_original", True), options.flag("remove_if_successful", False)
+    ignores = options.flag("ignore_missing", False)
+
+    def step(document: IngestDocument) -> None:
+        if ignores and document.find(field) is None:
+            return
+        text = _text(document.get(field), field)
+        try:
+            found = urlsplit(text)
+            port = found.port
+        except ValueError:
+            raise illegal_argument(f"unable to parse URI [{text[:200]}]") from None
+        last = found.path.rpartition("/")[2]
+        user = found.netloc.rpartition("@")[0] or None
+        parts: dict[str, Any] = {
+            "domain": found.hostname,
+            "path": found.path,
+            "scheme": found.scheme or None,
+            "fragment": found.fragment or None,
+            "query": found.query or None,
+            "port": port,
+            "extension": last.rpartition(".")[2] if "." in last else None,
+            "user_info": user,
+            "username": None if user is None else user.partition(":")[0],
+            "password": user.partition(":")[2] if user is not None and ":" in user else None,
+            "original": text if keeps else None,
+        }
+        if removes and field != target:
+            document.remove(field)
+        document.set(target, {name: value for name, value in parts.items() if value is not None})
+
+    return step
+
+
+_METHODS = {"MD5": "md5", "SHA-1": "sha1", "SHA-256": "sha256", "SHA-512": "sha512"}
+
+
+def _fingerprint(options: ProcessorOptions, reading: Reading) -> Step:
+    """The bytes that are hashed are ours: fingerprints of Elasticsearch are others."""
+    from base64 import b64encode
+
+    fields, target = sorted(options.texts("fields")), options.text("target_field", "fingerprint")
+    salt, ignores = options.text("salt", ""), options.flag("ignore_missing", False)
+    method = options.one_of("method", "SHA-1", *_METHODS)
+
+    def step(document: IngestDocument) -> None:
+        digest = hashlib.new(_METHODS[method], salt.encode(), usedforsecurity=False)
+        found = False
+        for field in fields:
+            if not document.has(field):
+                if not ignores:
+                    document.get(field)
+                continue
+            found = True
+            digest.update(orjson.dumps([field, document.get(field)], option=orjson.OPT_SORT_KEYS))
+        if found:
+            document.set(target, b64encode(digest.digest()).decode())
+
+    return step
+
+
+# Other processors, pipelines, scripts; documents that are not to be written.
+
+
+def _foreach(options: ProcessorOptions, reading: Reading) -> Step:
+    field, inner = options.text("field"), reading.processor(options.mapping("processor"))
+    ignores = options.flag("ignore_missing", False)
+
+    def step(document: IngestDocument) -> None:
+        values = document.find(field)
+        if values is None:
+            if ignores:
+                return
+            if document.has(field):
+                raise illegal_argument(f"field [{field}] is null, cannot loop over its elements.")
+            document.get(field)
+        before: dict[str, Any] = {
+            name: document.ingest[name] for name in ("_key", "_value") if name in document.ingest
+        }
+        try:
+            if isinstance(values, dict):
+                made: dict[str, Any] = {}
+                for key, value in list(values.items()):
+                    document.ingest |= {"_key": key, "_value": value}
+                    inner.run(document)
+                    made[str(document.ingest.get("_key"))] = document.ingest.get("_value")
+                document.set(field, made)
+            elif isinstance(values, list):
+                listed = []
+                for value in list(values):
+                    document.ingest["_value"] = value
+                    inner.run(document)
+                    listed.append(document.ingest.get("_value"))
+                document.set(field, listed)
+            else:
+                raise illegal_argument(
+                    f"field [{field}] of type [{type_name(values)}] cannot be cast to a list or map"
+                )
+        finally:
+            for name in ("_key", "_value"):
+                document.ingest.pop(name, None)
+            document.ingest |= before
+
+    return step
+
+
+def _pipeline(options: ProcessorOptions, reading: Reading) -> Step:
+    name, ignores = Template(options.text("name")), options.flag("ignore_missing_pipeline", False)
+    definitions = reading.definitions
+
+    def step(document: IngestDocument) -> None:
+        called = name.render(document)
+        if not definitions.has(called):
+            if ignores:
+                return
+            raise illegal_argument(
+                f"Pipeline processor configured for non-existent pipeline [{called[:200]}]"
+            )
+        definitions.pipeline(called).run(document)
+
+    return step
+
+
+def _script(options: ProcessorOptions, reading: Reading) -> Step:
+    given = {name: options.take(name) for name in ("source", "id", "lang", "params") if name in options}
+    script = reading.script(given)
+
+    def step(document: IngestDocument) -> None:
+        ctx = document.as_ctx()
+        script.run({"ctx": ctx})
+        document.take_ctx(ctx)
+        document.check_size()
+
+    return step
+
+
+def _drop(options: ProcessorOptions, reading: Reading) -> Step:
+    def step(document: IngestDocument) -> None:
+        raise Dropped
+
+    return step
+
+
+def _fail(options: ProcessorOptions, reading: Reading) -> Step:
+    message = Template(options.text("message"))
+
+    def step(document: IngestDocument) -> None:
+        raise SearchError("fail_processor_exception", message.render(document), 500)
+
+    return step
+
+
+def _refused(instead: str) -> Any:
+    def made(options: ProcessorOptions, reading: Reading) -> Step:
+        raise illegal_argument(f"the processor [{options.kind}] is not supported: {instead}")
+
+    return made
+
+
+PROCESSORS: dict[str, Callable[[ProcessorOptions, Any], Step]] = {
+    "append": _append,
+    "bytes": _of_text(_bytes),
+    "convert": _convert,
+    "dot_expander": _dot_expander,
+    "drop": _drop,
+    "fail": _fail,
+    "fingerprint": _fingerprint,
+    "foreach": _foreach,
+    "gsub": _each(_gsub),
+    "html_strip": _each(_html),
+    "join": _each(_join, lists=False),
+    "json": _json,
+    "lowercase": _of_text(str.lower),
+    "pipeline": _pipeline,
+    "remove": _remove,
+    "rename": _rename,
+    "script": _script,
+    "set": _set,
+    "sort": _each(_sort, lists=False),
+    "split": _each(_split, lists=False),
+    "trim": _of_text(str.strip),
+    "uppercase": _of_text(str.upper),
+    "uri_parts": _uri_parts,
+    "urldecode": _of_text(unquote_plus),
+    **TEXT_PROCESSORS,
+    "attachment": _refused("extract the text of files before they are sent"),
+    "enrich": _refused("a search can query the graph with [_ext] in its place"),
+    "geoip": _refused("there is no data base of addresses"),
+    "inference": _refused("make vectors before documents are sent"),
+    "ip_location": _refused("there is no data base of addresses"),
+    "user_agent": _refused("there is no list of user agents"),
+}

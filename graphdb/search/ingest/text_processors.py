@@ -1,0 +1,294 @@
+"""Processors that read a text: `date`, `date_index_name`, `dissect`, `grok`, `csv`, `kv`."""
+
+import csv
+import re
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+from graphdb.search.analysis.parameters import JavaPattern
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.ingest.document import IngestDocument, Template
+from graphdb.search.ingest.grok import Grok
+from graphdb.search.ingest.options import ProcessorOptions
+from graphdb.search.mapping.dates import date_format, date_math
+from graphdb.search.mapping.instants import zone_of
+from graphdb.search.scripts.values import type_name
+
+__all__ = ["TEXT_PROCESSORS"]
+
+Step = Callable[[IngestDocument], None]
+_FIELDS_MAX = 10_000  # that one text is taken apart into
+
+
+def _text_of(document: IngestDocument, field: str, ignores: bool) -> str | None:
+    """The text of a field; None where there is none, and that is ignored."""
+    value = document.find(field)
+    if value is None:
+        if ignores:
+            return None
+        if document.has(field):
+            raise illegal_argument(f"field [{field}] is null, cannot process it.")
+        document.get(field)
+    if not isinstance(value, str):
+        raise illegal_argument(
+            f"field [{field}] of type [{type_name(value)}] cannot be cast to [java.lang.String]"
+        )
+    return value
+
+
+# Dates.
+
+_NAMED = {"ISO8601": "strict_date_optional_time", "UNIX": "epoch_second", "UNIX_MS": "epoch_millis"}
+_OUTPUT = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"
+_TAI64N = re.compile(r"@?4([0-9a-fA-F]{15})([0-9a-fA-F]{8})")
+_TAI_OFFSET_S = 10  # between the two clocks when they began, as Elasticsearch subtracts it
+
+
+def _instant(text: str, formats: list[str], zone_name: str, field: str) -> int:
+    """Milliseconds since 1970 by the first format that fits. Errors: illegal_argument_exception."""
+    for name in formats:
+        if name == "TAI64N":
+            found = _TAI64N.fullmatch(text)
+            if found is not None:
+                return (int(found[1], 16) - _TAI_OFFSET_S) * 1000 + int(found[2], 16) // 1_000_000
+            continue
+        try:
+            if name == "UNIX":
+                return int(float(text) * 1000)
+            return date_format(_NAMED.get(name, name)).parse(text, zone=zone_of(zone_name))
+        except (SearchError, ValueError, OverflowError):
+            continue
+    raise illegal_argument(f"unable to parse date [{text[:200]}]")
+
+
+def _date(options: ProcessorOptions, reading: Any) -> Step:
+    field, target = options.text("field"), options.text("target_field", "@timestamp")
+    formats, zone = options.texts("formats"), Template(options.text("timezone", "UTC"))
+    options.text("locale", "ENGLISH")
+    output = options.text("output_format", _OUTPUT)
+    try:
+        written = date_format(output)
+    except SearchError as error:
+        raise options.error("output_format", f"invalid output format. {error.reason}") from None
+    for name in formats:
+        if name not in _NAMED and name != "TAI64N":
+            try:
+                date_format(name)
+            except SearchError as error:
+                raise options.error("formats", error.reason) from None
+
+    def step(document: IngestDocument) -> None:
+        value = document.get(field)
+        zone_name = zone.render(document)
+        ms = _instant(str(value), formats, zone_name, field)
+        document.set(target, written.write(ms, zone_of(zone_name)))
+
+    return step
+
+
+_ROUNDING = {"y": "y", "M": "M", "w": "w", "d": "d", "h": "h", "m": "m", "s": "s"}
+
+
+def _date_index_name(options: ProcessorOptions, reading: Any) -> Step:
+    field, prefix = options.text("field"), Template(options.text("index_name_prefix", ""))
+    rounding = options.text("date_rounding")
+    formats = options.texts("date_formats", ["yyyy-MM-dd'T'HH:mm:ss.SSSXX", "ISO8601"])
+    zone, shape = options.text("timezone", "UTC"), Template(options.text("index_name_format", "yyyy-MM-dd"))
+    options.text("locale", "ENGLISH")
+    if rounding not in _ROUNDING:
+        raise options.error("date_rounding", f"illegal value [{rounding[:50]}]")
+
+    def step(document: IngestDocument) -> None:
+        iso = date_format("strict_date_optional_time")
+        ms = _instant(str(document.get(field)), formats, zone, field)
+        rounded = date_math(f"{iso.write(ms)}||/{rounding}", iso, ms, False, zone_of(zone))
+        name = date_format(shape.render(document)).write(rounded, zone_of(zone))
+        document.set("_index", prefix.render(document) + name)
+
+    return step
+
+
+# Texts in parts.
+
+
+def _grok(options: ProcessorOptions, reading: Any) -> Step:
+    field, patterns = options.text("field"), options.texts("patterns")
+    own, traces = options.mapping("pattern_definitions", {}), options.flag("trace_match", False)
+    ignores = options.flag("ignore_missing", False)
+    options.text("ecs_compatibility", None)
+    if not patterns:
+        raise options.error("patterns", "List of patterns must not be empty")
+    try:
+        groks = [Grok(pattern, own) for pattern in patterns]
+    except SearchError as error:
+        raise options.error(
+            "patterns", f"Invalid regex pattern found in: {patterns}. {error.reason}"
+        ) from None
+
+    def step(document: IngestDocument) -> None:
+        text = _text_of(document, field, ignores)
+        if text is None:
+            return
+        for place, grok in enumerate(groks):
+            found = grok.match(text)
+            if found is not None:
+                for path, value in found.items():
+                    document.set(path, value)
+                if traces:
+                    document.ingest["_grok_match_index"] = str(place)
+                return
+        raise illegal_argument(f"Provided Grok expressions do not match field value: [{text[:1000]}]")
+
+    return step
+
+
+_KEY = re.compile(r"%\{([^}]*)\}")
+_MODIFIERS = re.compile(r"([+*&?]?)(.*?)(?:/(\d{1,6}))?(->)?")
+
+
+class _Dissect:
+    """A pattern of keys with what stands between them. Source: Elasticsearch's documentation of dissect."""
+
+    def __init__(self, pattern: str, separator: str) -> None:
+        self._separator = separator
+        pieces = _KEY.split(pattern)
+        self._before, self._keys, self._after = pieces[0], [], []
+        for key, after in zip(pieces[1::2], pieces[2::2], strict=True):
+            found = _MODIFIERS.fullmatch(key)
+            assert found is not None, "it matches any text"
+            self._keys.append((found[1], found[2], int(found[3] or 0), found[4] is not None))
+            self._after.append(after)
+        if not self._keys:
+            raise illegal_argument(f"Unable to parse pattern: {pattern[:200]}")
+
+    def match(self, text: str) -> dict[str, Any] | None:
+        if not text.startswith(self._before):
+            return None
+        at, values = len(self._before), []
+        for number, after in enumerate(self._after):
+            end = len(text) if not after else text.find(after, at)
+            if end < 0 or (not after and number < len(self._after) - 1):
+                return None
+            values.append(text[at:end])
+            at = end + len(after)
+            while self._keys[number][3] and after and text.startswith(after, at):
+                at += len(after)
+        if at < len(text) and self._after[-1]:
+            return None
+        return self._named(values)
+
+    def _named(self, values: list[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        appended: dict[str, list[tuple[int, int, str]]] = {}
+        names = {
+            name: value for (kind, name, *_), value in zip(self._keys, values, strict=True) if kind == "*"
+        }
+        for place, ((kind, name, order, _), value) in enumerate(zip(self._keys, values, strict=True)):
+            if kind == "+" or any(one[0] == "+" and one[1] == name for one in self._keys):
+                appended.setdefault(name, []).append((order, place, value))
+            elif kind == "&" and name in names:
+                found[names[name]] = value
+            elif kind == "" and name:
+                found[name] = value
+        for name, parts in appended.items():
+            found[name] = self._separator.join(value for _, _, value in sorted(parts))
+        return found
+
+
+def _dissect(options: ProcessorOptions, reading: Any) -> Step:
+    field, pattern = options.text("field"), options.text("pattern")
+    separator, ignores = options.text("append_separator", ""), options.flag("ignore_missing", False)
+    dissect = _Dissect(pattern, separator)
+
+    def step(document: IngestDocument) -> None:
+        text = _text_of(document, field, ignores)
+        if text is None:
+            return
+        found = dissect.match(text)
+        if found is None:
+            reason = f"Unable to find match for dissect pattern: {pattern} against source: {text[:1000]}"
+            raise SearchError("dissect_exception", reason)
+        for path, value in found.items():
+            document.set(path, value)
+
+    return step
+
+
+def _csv(options: ProcessorOptions, reading: Any) -> Step:
+    field, targets = options.text("field"), options.texts("target_fields")
+    separator, quote = options.text("separator", ","), options.text("quote", '"')
+    trims, ignores = options.flag("trim", False), options.flag("ignore_missing", False)
+    empty = options.take("empty_value", None)
+    for name, value in (("separator", separator), ("quote", quote)):
+        if len(value) != 1:
+            raise options.error(name, f"{name} has to be single character like comma or quote")
+
+    def step(document: IngestDocument) -> None:
+        text = _text_of(document, field, ignores)
+        if not text:
+            return
+        try:
+            rows = csv.reader(StringIO(text, newline=""), delimiter=separator, quotechar=quote, strict=True)
+            values = next(rows, [])
+        except csv.Error as error:
+            raise illegal_argument(f"Illegal character inside unquoted field: {error}") from None
+        for path, value in zip(targets, values, strict=False):
+            shown: Any = value.strip() if trims else value
+            if shown == "":
+                if empty is None:
+                    continue
+                shown = empty
+            document.set(path, shown)
+
+    return step
+
+
+def _kv(options: ProcessorOptions, reading: Any) -> Step:
+    field, target = Template(options.text("field")), options.text("target_field", None)
+    fields, values = JavaPattern(options.text("field_split")), JavaPattern(options.text("value_split"))
+    included, excluded = options.texts("include_keys", None), options.texts("exclude_keys", [])
+    ignores, prefix = options.flag("ignore_missing", False), options.text("prefix", "")
+    key_chars, value_chars = options.text("trim_key", None), options.text("trim_value", None)
+    strips = options.flag("strip_brackets", False)
+
+    def step(document: IngestDocument) -> None:
+        text = _text_of(document, field.render(document), ignores)
+        if text is None:
+            return
+        pairs = _pieces(fields, text)
+        if len(pairs) > _FIELDS_MAX:
+            raise illegal_argument(f"a text is taken apart into more than [{_FIELDS_MAX}] fields")
+        for pair in pairs:
+            split = next(values.finditer(pair), None)
+            if split is None:
+                raise illegal_argument(f"field [{field.text}] does not contain value_split")
+            key, value = pair[: split.start()], pair[split.end() :]
+            key = key if key_chars is None else key.strip(key_chars)
+            value = value if value_chars is None else value.strip(value_chars)
+            if strips and len(value) > 1 and value[0] + value[-1] in ("()", "<>", "[]", '""', "''"):
+                value = value[1:-1]
+            if key and (included is None or key in included) and key not in excluded:
+                path = f"{prefix}{key}" if target is None else f"{target}.{prefix}{key}"
+                document.append(path, [value]) if document.has(path) else document.set(path, value)
+
+    return step
+
+
+def _pieces(pattern: JavaPattern, text: str) -> list[str]:
+    pieces, at = [], 0
+    for found in pattern.finditer(text):
+        if found.end() > found.start():
+            pieces.append(text[at : found.start()])
+            at = found.end()
+    return [piece for piece in [*pieces, text[at:]] if piece]
+
+
+TEXT_PROCESSORS: dict[str, Callable[[ProcessorOptions, Any], Step]] = {
+    "csv": _csv,
+    "date": _date,
+    "date_index_name": _date_index_name,
+    "dissect": _dissect,
+    "grok": _grok,
+    "kv": _kv,
+}

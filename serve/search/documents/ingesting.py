@@ -1,0 +1,169 @@
+"""Documents on their way through pipelines, before they are written."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from graphdb.errors import QueryTimeout
+from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
+from graphdb.search.catalog.index_names import write_target
+from graphdb.search.catalog.index_templates import settings_of_new
+from graphdb.search.catalog.state import CatalogState
+from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.segments.operations import Action, OperationResult, Outcome
+from serve.search.backend import SearchBackend
+from serve.search.documents.scripted import write_with_scripts
+from serve.search.documents.write_options import generated_id
+from serve.search.frame.answer import search_error
+from serve.search.frame.exchange import SearchWork
+
+if TYPE_CHECKING:  # most documents go through no pipeline
+    from graphdb.search.ingest.document import IngestDocument
+    from graphdb.search.ingest.pipeline import Definitions
+
+__all__ = ["definitions_of", "timestamp", "write_documents"]
+
+_AT_ONCE = 500  # documents, on one thread, within the time of a search
+_DROPPED_VERSION, _DROPPED_SEQ_NO = -3, -2  # what Elasticsearch says of a document that is not written
+_NO_PIPELINE = "_none"
+
+
+async def write_documents(
+    node: SearchBackend,
+    work: SearchWork,
+    writes: Sequence[DocumentWrite],
+    pipelines: Sequence[str | None],
+    refresh: str,
+    retries: int | None = None,
+) -> list[WriteResult]:
+    """As `write_with_scripts`. pipelines: the one that a request names for each, None: the index's.
+
+    What a pipeline refuses or drops is not written. Updates and deletions go through none.
+    """
+    ingesting = _Ingesting(node)
+    places = [
+        place
+        for place, (write, name) in enumerate(zip(writes, pipelines, strict=True))
+        if write.operation.action in (Action.INDEX, Action.CREATE) and ingesting.has_any(write.index, name)
+    ]
+    if not places:
+        return await write_with_scripts(node, work, writes, refresh, retries)
+    made: list[DocumentWrite | WriteResult] = list(writes)
+    for first in range(0, len(places), _AT_ONCE):
+        those = places[first : first + _AT_ONCE]
+        done = await work.run(
+            lambda those=those: [ingesting.ingested(writes[at], pipelines[at]) for at in those]  # type: ignore[misc]
+        )
+        for place, one in zip(those, done, strict=True):
+            made[place] = one
+    left = [one for one in made if isinstance(one, DocumentWrite)]
+    results = iter(await write_with_scripts(node, work, left, refresh, retries) if left else ())
+    return [one if isinstance(one, WriteResult) else next(results) for one in made]
+
+
+def definitions_of(node: SearchBackend) -> "Definitions":
+    """The pipelines that there are now."""
+    from graphdb.search.ingest.pipeline import Definitions
+
+    return Definitions(node.catalog.pipelines, node.catalog.scripts)
+
+
+def timestamp(now_ms: int) -> str:
+    """`_ingest.timestamp`."""
+    return (
+        datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    )
+
+
+class _Ingesting:
+    """Of one request, in the state that it found."""
+
+    def __init__(self, node: SearchBackend) -> None:
+        self._state: CatalogState = node.catalog.state
+        self._node, self._timestamp = node, timestamp(node.now_ms())
+        self._definitions: Definitions | None = None  # until one is wanted
+        self._of_index: dict[str, tuple[str | None, str | None]] = {}
+
+    def has_any(self, index: str, name: str | None) -> bool:
+        return any(self._names(index, name))
+
+    def _names(self, index: str, name: str | None) -> tuple[str | None, str | None]:
+        """The pipeline of the request, or the index's own; and the final one."""
+        if index not in self._of_index:
+            settings = _settings_of(self._state, index)
+            own, final = settings.get("default_pipeline"), settings.get("final_pipeline")
+            self._of_index[index] = _named(own), _named(final)
+        own, final = self._of_index[index]
+        return (own if name is None else _named(name)), final
+
+    def ingested(self, write: DocumentWrite, name: str | None) -> DocumentWrite | WriteResult:
+        """The write as the pipelines leave it, or what became of it without one."""
+        from graphdb.search.ingest.document import Dropped
+
+        operation = write.operation
+        try:
+            return self._run(write, name)
+        except Dropped:
+            dropped = OperationResult(
+                operation.action, operation.doc_id, Outcome.NOOP, _DROPPED_VERSION, _DROPPED_SEQ_NO
+            )
+            return WriteResult(write.index, dropped)
+        except QueryTimeout as error:
+            failure = search_error(error)
+        except SearchError as error:
+            failure = error
+        return WriteResult(write.index, OperationResult(operation.action, operation.doc_id, error=failure))
+
+    def _run(self, write: DocumentWrite, name: str | None) -> DocumentWrite:
+        from graphdb.search.ingest.document import IngestDocument
+
+        if self._definitions is None:
+            self._definitions = definitions_of(self._node)
+        operation = write.operation
+        source: Any = orjson.loads(operation.body)
+        meta: dict[str, Any] = {"_index": write.index, "_id": operation.doc_id}
+        if operation.routing is not None:
+            meta["_routing"] = operation.routing
+        if operation.version is not None:
+            meta |= {"_version": operation.version, "_version_type": operation.version_type}
+        document = IngestDocument(source, meta, {"timestamp": self._timestamp})
+        first, _ = self._names(write.index, name)
+        if first is not None:
+            self._definitions.pipeline(first).run(document)
+        index = str(document.meta.get("_index", write.index))
+        _, final = self._names(index, name)
+        if final is not None:
+            self._definitions.pipeline(final).run(document)
+            if document.meta.get("_index") != index:
+                raise illegal_argument(f"final pipeline [{final}] can't change the target index")
+        return _written(write, index, document)
+
+
+def _written(write: DocumentWrite, index: str, document: "IngestDocument") -> DocumentWrite:
+    try:
+        body = orjson.dumps(document.source)
+    except (orjson.JSONEncodeError, RecursionError) as error:
+        raise SearchError("document_parsing_exception", f"failed to parse: {error}") from None
+    doc_id, routing = document.meta.get("_id"), document.meta.get("_routing")
+    operation = write.operation._replace(
+        body=body,
+        doc_id=generated_id() if doc_id is None else str(doc_id),
+        routing=None if routing is None else str(routing),
+        value=None,
+    )
+    return replace(write, index=index, operation=operation)
+
+
+def _named(name: str | None) -> str | None:
+    return None if name in (None, "", _NO_PIPELINE) else name
+
+
+def _settings_of(state: CatalogState, index: str) -> Any:
+    """Of an index, or of the one that a document would make."""
+    try:
+        return write_target(state, index)[0].settings
+    except SearchError:
+        return {} if index in state.by_alias else settings_of_new(state, index)

@@ -1,0 +1,108 @@
+"""Ingest pipelines over HTTP: kept, tried out, and what they do to documents that are written."""
+
+from typing import Any
+
+import httpx
+
+from tests.unit.serve.search.conftest import one_shard, reason_of
+
+pytestmark = one_shard
+
+
+def put(http: httpx.Client, name: str, *processors: Any, **members: Any) -> None:
+    body = {"processors": list(processors), **members}
+    assert http.put(f"/_ingest/pipeline/{name}", json=body).json() == {"acknowledged": True}
+
+
+def source(http: httpx.Client, path: str) -> Any:
+    return http.get(path).raise_for_status().json()["_source"]
+
+
+def test_pipelines_are_kept_and_deleted(http: httpx.Client) -> None:
+    put(http, "one", {"set": {"field": "a", "value": 1}}, description="d")
+    put(http, "two")
+    one = {"description": "d", "processors": [{"set": {"field": "a", "value": 1}}]}
+    assert http.get("/_ingest/pipeline/one").json() == {"one": one}
+    assert http.get("/_ingest/pipeline").json().keys() == {"one", "two"}
+    assert http.get("/_ingest/pipeline/t*").json().keys() == {"two"}
+    assert (http.get("/_ingest/pipeline/x").status_code, http.get("/_ingest/pipeline/x*").status_code) == (
+        404,
+        200,
+    )
+    bad = reason_of(http.put("/_ingest/pipeline/bad", json={"processors": [{"set": {"value": 1}}]}))
+    assert bad == (400, "parse_exception", "[field] required property is missing")
+    assert http.delete("/_ingest/pipeline/o*").json() == {"acknowledged": True}
+    assert reason_of(http.delete("/_ingest/pipeline/one"))[:2] == (404, "resource_not_found_exception")
+    assert "WORD" in http.get("/_ingest/processor/grok").json()["patterns"]
+
+
+def test_documents_go_through_the_pipeline_that_a_request_names(http: httpx.Client) -> None:
+    put(
+        http,
+        "p",
+        {"set": {"field": "seen", "value": "{{_index}}/{{_id}}"}},
+        {"drop": {"if": "ctx.drop == true"}},
+    )
+    http.put("/a/_doc/1?pipeline=p", json={"x": 1})
+    assert source(http, "/a/_doc/1") == {"x": 1, "seen": "a/1"}
+    dropped = http.put("/a/_doc/2?pipeline=p", json={"drop": True})
+    assert (dropped.status_code, dropped.json()["result"]) == (200, "noop")
+    assert http.get("/a/_doc/2").status_code == 404
+    lines = (
+        '{"index":{"_index":"a","_id":"3"}}\n{}\n'
+        '{"index":{"_index":"a","_id":"4","pipeline":"_none"}}\n{}\n'
+        '{"create":{"_index":"a","_id":"5","pipeline":"none"}}\n{}\n'
+        '{"update":{"_index":"a","_id":"1"}}\n{"doc":{"y":2}}\n'
+        '{"index":{"_index":"a","_id":"6"}}\n{"drop":true}\n'
+        '{"delete":{"_index":"a","_id":"1"}}\n'
+    )
+    headers = {"Content-Type": "application/x-ndjson"}
+    answer = http.post("/_bulk?pipeline=p", content=lines, headers=headers).json()
+    statuses = [next(iter(item.values()))["status"] for item in answer["items"]]
+    assert statuses == [201, 201, 400, 200, 200, 200]
+    assert answer["items"][2]["create"]["error"]["reason"] == "pipeline with id [none] does not exist"
+    assert answer["items"][4]["index"]["result"] == "noop"
+    assert (source(http, "/a/_doc/3"), source(http, "/a/_doc/4")) == ({"seen": "a/3"}, {})
+    assert (
+        reason_of(http.put("/a/_doc/7?pipeline=none", json={}))[2] == "pipeline with id [none] does not exist"
+    )
+
+
+def test_indexes_name_their_pipelines(http: httpx.Client) -> None:
+    put(http, "own", {"set": {"field": "own", "value": 1}})
+    put(http, "last", {"append": {"field": "last", "value": "{{own}}"}})
+    put(http, "move", {"set": {"field": "_index", "value": "other"}})
+    settings = {"index": {"default_pipeline": "own", "final_pipeline": "last"}}
+    http.put("/_template/t", json={"index_patterns": ["a*"], "settings": settings})
+    http.put("/a/_doc/1", json={})  # makes the index
+    http.put("/a/_doc/2?pipeline=_none", json={})
+    assert (source(http, "/a/_doc/1"), source(http, "/a/_doc/2")) == (
+        {"own": 1, "last": ["1"]},
+        {"last": [""]},
+    )
+    moved = http.put("/a/_doc/3?pipeline=move", json={}).json()
+    assert moved["_index"] == "other"
+    http.put("/b", json={"settings": {"index": {"final_pipeline": "move"}}})
+    assert "can't change the target index" in reason_of(http.put("/b/_doc/1", json={}))[2]
+    http.put("/b/_settings", json={"index.final_pipeline": None})
+    http.put("/b/_doc/1?refresh=true", json={"x": 1})
+    http.post("/_reindex", json={"source": {"index": "b"}, "dest": {"index": "c", "pipeline": "own"}})
+    assert source(http, "/c/_doc/1") == {"x": 1, "own": 1}
+    assert http.post("/b/_update_by_query?pipeline=own").json()["updated"] == 1
+    assert source(http, "/b/_doc/1") == {"x": 1, "own": 1}
+
+
+def test_simulations(http: httpx.Client) -> None:
+    put(http, "p", {"set": {"field": "a", "value": "{{b}}", "tag": "t"}}, {"lowercase": {"field": "c"}})
+    docs = [{"_source": {"b": "x", "c": "Y"}}, {"_index": "i", "_source": {}}]
+    found = http.post("/_ingest/pipeline/p/_simulate", json={"docs": docs}).json()["docs"]
+    assert found[0]["doc"]["_source"] == {"b": "x", "c": "y", "a": "x"}
+    assert (found[0]["doc"]["_index"], found[0]["doc"]["_id"]) == ("_index", "_id")
+    assert found[1]["error"]["reason"] == "field [c] not present as part of path [c]"
+    verbose = http.post("/_ingest/pipeline/p/_simulate?verbose=true", json={"docs": docs}).json()["docs"]
+    assert [step["status"] for step in verbose[1]["processor_results"]] == ["success", "error"]
+    assert verbose[0]["processor_results"][0]["tag"] == "t"
+    own = {"pipeline": {"processors": [{"drop": {}}]}, "docs": docs[:1]}
+    assert http.post("/_ingest/pipeline/_simulate", json=own).json() == {"docs": [None]}
+    for body in ({}, {"docs": docs}, {"docs": [{}], "pipeline": {"processors": []}}):
+        assert reason_of(http.post("/_ingest/pipeline/_simulate", json=body))[0] == 400
