@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from graphdb.errors import LogUnavailable
+
 __all__ = ["AppliedIndex"]
 
 
@@ -38,7 +40,7 @@ class AppliedIndex:
                 self._wake()
 
     async def wait_for(self, index: int) -> None:
-        """Return once current is at least index."""
+        """Return once current is at least index. Raises LogUnavailable: see `end_waits`."""
         if self.current >= index:
             return
         reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -47,6 +49,13 @@ class AppliedIndex:
             await reached
         finally:
             del self._awaited[reached]
+            del reached  # an error that it has, has this frame, and would keep the view until a collection
+
+    def end_waits(self, reason: str) -> None:
+        """Nothing will come any more: LogUnavailable for whoever waits now, who lets go of the view so."""
+        for reached in self._awaited:
+            if not reached.done():
+                reached.set_exception(LogUnavailable(reason))
 
     def _wake(self) -> None:
         for reached, index in self._awaited.items():

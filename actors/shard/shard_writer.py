@@ -313,6 +313,8 @@ class ShardWriter:
             if self._task is not None:
                 await self._task
         finally:
+            # else they would keep this, and with it the store, which may be about to be opened anew
+            self.applied.end_waits("the node is starting or stopping")
             self._replayer.close()
             self._thread.shutdown()
 

@@ -24,6 +24,7 @@ kept beside the store is written before it.
 
 import contextlib
 import errno
+import gc
 import logging
 import os
 import shutil
@@ -34,7 +35,7 @@ from functools import partial
 from pathlib import Path
 
 from pyoxigraph import Store
-from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
+from tenacity import RetryCallState, retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from actors.shard.incoming import KEPT_BESIDE, STORE_PURGED, adopt, incoming_state, sync_tree
 from actors.shard.search_state import copy_search, receive_search
@@ -58,6 +59,7 @@ logger = logging.getLogger(__name__)
 
 _FORMAT = b"graphdb data directory, format 1\n"
 _HISTORY_PURGED = "history-purged"
+_COLLECTS_AT = (10, 25, 100)  # attempts to open a store
 _DAMAGED = "store.damaged"
 _PAUSE_S = 0.00005
 
@@ -371,7 +373,21 @@ def _is_open_here(error: BaseException) -> bool:
     return "lock hold by current process" in str(error)
 
 
-@retry(retry=retry_if_exception(_is_open_here), wait=wait_fixed(0.02), stop=stop_after_delay(5), reraise=True)
+def _collect(retrying: RetryCallState) -> None:
+    """Whoever waited for a store that was closed has an error now, whose frames may keep the store in a
+    circle.
+    """
+    if retrying.attempt_number in _COLLECTS_AT:
+        gc.collect()
+
+
+@retry(
+    retry=retry_if_exception(_is_open_here),
+    wait=wait_fixed(0.02),
+    stop=stop_after_delay(5),
+    before_sleep=_collect,
+    reraise=True,
+)
 def _open_engine(path: Path) -> Store:
     """Open the engine's store; one that this process still has open is waited for: a thread that has done its
     last work with it lets it go a moment after everybody heard of the result.

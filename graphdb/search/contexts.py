@@ -10,10 +10,18 @@ from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_request
 
-__all__ = ["RANDOM_BYTES", "SearchContext", "SearchContexts", "make_context_id", "node_of_context"]
+__all__ = [
+    "KEEP_ALIVE_MS_MAX",
+    "RANDOM_BYTES",
+    "SearchContext",
+    "SearchContexts",
+    "check_keep_alive",
+    "make_context_id",
+    "node_of_context",
+]
 
 _OPEN_MAX = 500  # search.max_open_scroll_context
-_KEEP_ALIVE_MS_MAX = 24 * 3_600_000  # search.max_keep_alive
+KEEP_ALIVE_MS_MAX = 24 * 3_600_000  # the default of search.max_keep_alive, and the most that it may be
 RANDOM_BYTES = 47  # of an id; with the node's number a multiple of 3, so that base64 ends without padding
 _NUMBER = struct.Struct("<I")
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
@@ -61,7 +69,7 @@ class SearchContexts:
 
     def open(self, state: Any, keep_alive_ms: int, owner: str | None = None) -> str:
         """The id to go on with. Errors: too_many_scroll_contexts_exception, illegal_argument_exception."""
-        _check_keep_alive(keep_alive_ms)
+        check_keep_alive(keep_alive_ms)
         now = self._clock_ms()
         with self._lock:
             self._drop_expired(now)
@@ -80,7 +88,7 @@ class SearchContexts:
         Errors: search_context_missing_exception, illegal_argument_exception.
         """
         if keep_alive_ms is not None:
-            _check_keep_alive(keep_alive_ms)
+            check_keep_alive(keep_alive_ms)
         now = self._clock_ms()
         with self._lock:
             context = self._open.get(context_id)
@@ -126,11 +134,12 @@ def _is_of(context: SearchContext, owner: str | None) -> bool:
     return owner is None or context.owner == owner
 
 
-def _check_keep_alive(keep_alive_ms: int) -> None:
-    if keep_alive_ms > _KEEP_ALIVE_MS_MAX:
+def check_keep_alive(keep_alive_ms: int, most_ms: int = KEEP_ALIVE_MS_MAX) -> None:
+    """Errors: illegal_argument_exception for longer than `search.max_keep_alive`."""
+    if keep_alive_ms > most_ms:
         raise illegal_request(
             f"Keep alive for request ({_shown(keep_alive_ms)}) is too large. It must be less than "
-            f"({_shown(_KEEP_ALIVE_MS_MAX)}). This limit can be set by changing the [search.max_keep_alive] "
+            f"({_shown(most_ms)}). This limit can be set by changing the [search.max_keep_alive] "
             "cluster level setting."
         )
 

@@ -306,12 +306,15 @@ class Composite(Aggregation):
         return later
 
 
-def _over_shards(scope: Scope, cells: Cells, places: Longs) -> tuple[Cells, Longs]:
-    """(cells, places by combination) of all shards: their keys number the combinations of all."""
+def _over_shards(scope: Scope, cells: Cells, places: Longs, whole: bool = False) -> tuple[Cells, Longs]:
+    """(cells, places by combination) of all shards: their keys number the combinations of all.
+
+    whole: those that no cell has, too.
+    """
     peers = scope.searcher.peers
     if peers is None:
         return cells, places
-    used = np.unique(cells.keys)
+    used = np.arange(len(places)) if whole else np.unique(cells.keys)
     parts = scope.gathered("combinations", places[used])
     every, numbers = np.unique(np.concatenate(parts), axis=0, return_inverse=True)
     first = sum(map(len, parts[: peers.number]))
@@ -368,7 +371,9 @@ def parse_composite(definition: Definition) -> Aggregation:
 
 @dataclass(frozen=True)
 class MultiTerms(Aggregation):
-    """Documents without a value for one of the fields are in no bucket."""
+    """Documents without a value for one of the fields are in no bucket. With a min_doc_count of 0 there are
+    buckets for the combinations of all documents, whatever the query.
+    """
 
     sources: tuple[CompositeSource, ...]
     size: int
@@ -381,9 +386,20 @@ class MultiTerms(Aggregation):
         return "multi_terms"
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
-        keys = [source.keys(scope, rows.docs) for source in self.sources]
-        found = _combined(keys, len(rows.docs))
-        cells, combinations = _over_shards(scope, own_cells(rows, found.members, found.numbers), found.places)
+        whole = self.min_doc_count == 0
+        docs = np.flatnonzero(scope.live()) if whole else rows.docs
+        keys = [source.keys(scope, docs) for source in self.sources]
+        found = _combined(keys, len(docs))
+        members, numbers = found.members, found.numbers
+        if whole:
+            starts = np.searchsorted(members, np.arange(len(docs) + 1))
+            members, at = spread(starts, np.searchsorted(docs, rows.docs))
+            numbers = numbers[at]
+        cells, combinations = _over_shards(scope, own_cells(rows, members, numbers), found.places, whole)
+        if whole:
+            scope.check_buckets(len(combinations) * rows.count // 16)
+            owners = np.repeat(np.arange(rows.count), len(combinations))
+            cells = cells.filled(owners, np.tile(np.arange(len(combinations)), rows.count))
         cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
         in_order = sorted_cells(scope, self.common, cells, self.order, lambda numbers: numbers.astype(float))
         shown, others = first_cells(scope, cells, in_order, self.size, rows.count)
@@ -429,4 +445,4 @@ def parse_multi_terms(definition: Definition) -> Aggregation:
         source = Source.parse(definition.with_options(inner), COMPARABLE)
         inner.done()
         sources.append(CompositeSource(str(number), source, None, False, False, False, True))
-    return MultiTerms(definition.common, tuple(sources), size, max(least, 1), order, show_error)
+    return MultiTerms(definition.common, tuple(sources), size, least, order, show_error)

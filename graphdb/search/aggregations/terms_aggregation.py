@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from zlib import crc32
 
+import mmh3
 import numpy as np
 
 from graphdb.search.aggregations.aggregation import (
@@ -61,7 +61,7 @@ class Choice:
     def parse(name: str, source: Source, include: Any, exclude: Any) -> "Choice":
         tests: list[Test] = []
         if isinstance(include, dict):
-            tests.append(_partition(include))
+            tests.append(_partition(source, include))
         elif include is not None:
             tests.append(_test(name, source, include))
         if exclude is not None:
@@ -98,7 +98,7 @@ def _test(name: str, source: Source, wanted: Any) -> Test:
     return Regexp(str(wanted)).matches
 
 
-def _partition(include: dict[str, Any]) -> Test:
+def _partition(source: Source, include: dict[str, Any]) -> Test:
     number, count = include.get("partition"), include.get("num_partitions")
     if (
         not isinstance(number, int)
@@ -108,7 +108,30 @@ def _partition(include: dict[str, Any]) -> Test:
         raise illegal_request("Missing [partition] or [num_partitions] parameter for partition-based include")
     if not 0 <= number < count:
         raise illegal_request(f"partition must be in [0, num_partitions) but was [{number}] of [{count}]")
-    return lambda value: crc32(str(value).encode("utf-8", "surrogatepass")) % count == number
+    return lambda value: _partition_hash(source, value) % count == number
+
+
+_HASH_SEED = 31
+
+
+def _partition_hash(source: Source, value: Any) -> int:
+    """As Elasticsearch hashes it, so that clients which read partitions by turns get the same ones.
+
+    Source: `IncludeExclude` of Elasticsearch 8 and `BitMixer` of HPPC: Murmur3 of the bytes of a term; of a
+    number, its 64 bits mixed, where those of a double are in the order of their values.
+    """
+    if isinstance(value, str):
+        is_address = source.spec is not None and source.spec.type == "ip"
+        term = bytes.fromhex(value.replace(":", "")) if is_address else value.encode("utf-8", "surrogatepass")
+        return mmh3.hash(term, _HASH_SEED, signed=True)
+    bits = np.float64(value).view(np.int64).item() if isinstance(value, float) else int(value)
+    if isinstance(value, float) and bits < 0:
+        bits ^= 2**63 - 1
+    mixed = bits % 2**64
+    for shift, factor in ((32, 0x4CD6944C5CC20B6D), (29, 0xFC12C5B19D3259E9)):
+        mixed = (mixed ^ mixed >> shift) * factor % 2**64
+    mixed ^= mixed >> 32
+    return mixed - 2**64 if mixed >= 2**63 else mixed
 
 
 # The order of buckets: by `_count`, `_key`, or what an aggregation below them gives.

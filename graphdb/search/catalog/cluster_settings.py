@@ -1,21 +1,44 @@
 """Settings of the whole cluster, as `PUT /_cluster/settings` takes them, and what they mean.
 
-There is one, `action.auto_create_index`. A transient setting wins over a persistent one. Both are kept with
-the templates, so that every node that applies the same log decides the same.
+They are `action.auto_create_index` and those of searches in `DEFAULTS`. A transient setting wins over a
+persistent one. Both are kept with the templates, so that every node that applies the same log decides the
+same.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from graphdb.search.catalog.catalog_commands import PutClusterSettings
+from graphdb.search.catalog.index_settings import duration_ms
 from graphdb.search.catalog.state import CatalogState
+from graphdb.search.contexts import KEEP_ALIVE_MS_MAX
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 
-__all__ = ["AUTO_CREATE", "check_auto_create", "with_cluster_settings"]
+__all__ = [
+    "AUTO_CREATE",
+    "DEFAULTS",
+    "allows_expensive",
+    "check_auto_create",
+    "max_buckets",
+    "max_keep_alive_ms",
+    "with_cluster_settings",
+]
 
 AUTO_CREATE = "action.auto_create_index"
+MAX_BUCKETS = "search.max_buckets"
+ALLOW_EXPENSIVE = "search.allow_expensive_queries"
+DEFAULT_KEEP_ALIVE = "search.default_keep_alive"
+MAX_KEEP_ALIVE = "search.max_keep_alive"
+DEFAULTS = {
+    AUTO_CREATE: "true",
+    MAX_BUCKETS: "65536",
+    ALLOW_EXPENSIVE: "true",
+    DEFAULT_KEEP_ALIVE: "5m",
+    MAX_KEEP_ALIVE: "24h",
+}
 _KINDS = ("transient", "persistent")
 _LENGTH_MAX = 10_000  # characters of the list of patterns
 
@@ -32,20 +55,88 @@ def with_cluster_settings(state: CatalogState, command: PutClusterSettings) -> C
             if value is None:
                 for known in [known for known in after[kind] if wildcard_match(name, known)]:
                     del after[kind][known]
-            elif name != AUTO_CREATE:
+            elif name not in _CHECKS:
                 raise illegal_argument(f"{kind} setting [{name[:200]}], not recognized")
             else:
-                after[kind][name] = _checked(value)
+                after[kind][name] = _CHECKS[name](value)
+    _check_keep_alives(after)
     return replace(state, cluster_settings={kind: values for kind, values in after.items() if values})
 
 
-def _checked(value: Any) -> str:
+def _patterns(value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool) else value
     if not isinstance(text, str) or len(text) > _LENGTH_MAX:
         raise _unreadable(str(value)[:100], _CHOICES)
     _expressions(text)
     return text
 
+
+def _count(name: str) -> Callable[[Any], str]:
+    def checked(value: Any) -> str:
+        text = str(value)
+        if isinstance(value, bool) or not re.fullmatch(r"-?[0-9]{1,10}", text):
+            raise illegal_argument(f"Failed to parse value [{text[:100]}] for setting [{name}]")
+        if not 0 <= int(text) < 2**31:
+            rule = ">= 0" if int(text) < 0 else f"<= {2**31 - 1}"
+            raise illegal_argument(f"Failed to parse value [{text}] for setting [{name}] must be {rule}")
+        return text
+
+    return checked
+
+
+def _flag(value: Any) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if text not in ("true", "false"):
+        raise illegal_argument(f"Failed to parse value [{text[:100]}] as only [true] or [false] are allowed.")
+    return text
+
+
+def _time(name: str) -> Callable[[Any], str]:
+    def checked(value: Any) -> str:
+        text = str(value)
+        if not 0 <= duration_ms(text, name) <= KEEP_ALIVE_MS_MAX:
+            raise illegal_argument(
+                f"failed to parse value [{text[:100]}] for setting [{name}], must be in [0,1d]"
+            )
+        return text
+
+    return checked
+
+
+def _check_keep_alives(settings: Mapping[str, Mapping[str, str]]) -> None:
+    default, most = (search_setting(settings, name) for name in (DEFAULT_KEEP_ALIVE, MAX_KEEP_ALIVE))
+    if duration_ms(default, DEFAULT_KEEP_ALIVE) > duration_ms(most, MAX_KEEP_ALIVE):
+        raise illegal_argument(
+            f"Default keep alive setting for request [{DEFAULT_KEEP_ALIVE}]({default}) should be smaller "
+            f"than max keep alive [{MAX_KEEP_ALIVE}]({most})"
+        )
+
+
+# What searches ask.
+
+
+def search_setting(settings: Mapping[str, Mapping[str, str]], name: str) -> str:
+    """The value that holds, or its default. settings: `CatalogState.cluster_settings`."""
+    given = (settings.get(kind, {}).get(name) for kind in _KINDS)
+    return next((value for value in given if value is not None), DEFAULTS[name])
+
+
+def max_buckets(settings: Mapping[str, Mapping[str, str]]) -> int:
+    """How many buckets an answer may have."""
+    return int(search_setting(settings, MAX_BUCKETS))
+
+
+def allows_expensive(settings: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether queries are answered that read many terms or run scripts."""
+    return search_setting(settings, ALLOW_EXPENSIVE) == "true"
+
+
+def max_keep_alive_ms(settings: Mapping[str, Mapping[str, str]]) -> int:
+    """How long a search context may be kept between two requests."""
+    return int(duration_ms(search_setting(settings, MAX_KEEP_ALIVE), MAX_KEEP_ALIVE))
+
+
+# Which indexes are made for a document.
 
 _CHOICES = "must be either [true, false, or a comma separated list of index patterns]"
 
@@ -93,3 +184,12 @@ def _forbidden(name: str, reason: str) -> SearchError:
         404,
         {"index_uuid": "_na_", "index": name},
     )
+
+
+_CHECKS: Mapping[str, Callable[[Any], str]] = {
+    AUTO_CREATE: _patterns,
+    MAX_BUCKETS: _count(MAX_BUCKETS),
+    ALLOW_EXPENSIVE: _flag,
+    DEFAULT_KEEP_ALIVE: _time(DEFAULT_KEEP_ALIVE),
+    MAX_KEEP_ALIVE: _time(MAX_KEEP_ALIVE),
+}

@@ -64,6 +64,7 @@ class QueryContext:
     max_analyzed_offset: int = 1_000_000  # characters that highlighting reads of a value
     default_fields: tuple[str, ...] = ("*",)  # index.query.default_field
     limits: ResultLimits = ResultLimits()
+    allow_expensive: bool = True  # search.allow_expensive_queries
     size: int = 10  # how many hits the request wants
     depth: int = 0
     nested_path: str | None = None  # the nested objects that are being matched, None: documents
@@ -90,6 +91,12 @@ class QueryContext:
         """A query that parses, but not for this index: Elasticsearch's query_shard_exception."""
         metadata = {"index": self.index_name} if self.index_name else {}
         return SearchError("query_shard_exception", f"failed to create query: {reason}", 400, metadata, cause)
+
+    def check_expensive(self, what: str, instead: str = "") -> None:
+        """Errors: exception, where the cluster's settings do not allow such a query."""
+        if not self.allow_expensive:
+            reason = f"{what} cannot be executed when 'search.allow_expensive_queries' is set to false."
+            raise SearchError("exception", f"{reason}{instead}", 400)
 
     def shape(self, reason: str) -> SearchError:
         """A body of the wrong shape."""

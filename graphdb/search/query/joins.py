@@ -203,6 +203,7 @@ def _read(kind: str, clause: Clause, member: str, context: QueryContext) -> _Req
     ignore = clause.flag("ignore_unmapped", False)
     if "inner_hits" in clause:
         raise illegal_request(f"[inner_hits] of [{kind}] are not supported: search for the related documents")
+    context.check_expensive("[joining] queries")
     spec = _join_field(context)
     if spec is None and not ignore:
         raise context.failed(f"[{kind}] no join field has been configured")
@@ -256,6 +257,7 @@ def _parent_id(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> 
     name, doc_id = str(clause.needed("type")), str(clause.needed("id"))
     ignore = clause.flag("ignore_unmapped", False)
     clause.done()
+    context.check_expensive("[joining] queries")
     spec = _join_field(context)
     relations = {} if spec is None else children_of(spec.options["relations"])
     if spec is None or not any(name in names for names in relations.values()):

@@ -55,6 +55,9 @@ def prefix_on(path: str, value: str, context: QueryContext, case_insensitive: bo
         value = value.lower() if case_insensitive else value
         return index_query(value + "*", context)
     _texts_only(spec, "prefix", context)
+    context.check_expensive(
+        "[prefix] queries", " For optimised prefix queries on text fields please enable [index_prefixes]."
+    )
     path = spec.path
     value = _normalized(spec, value)
     if case_insensitive:
@@ -71,6 +74,7 @@ def wildcard_on(path: str, value: str, context: QueryContext, case_insensitive: 
         value = value.lower() if case_insensitive else value
         return index_query(value, context, any_character=True)
     _texts_only(spec, "wildcard", context)
+    context.check_expensive("[wildcard] queries")
     path = spec.path
     if value and not value.strip("*"):
         return exists_query((path,))
@@ -98,6 +102,7 @@ def regexp_on(
     if spec is None:
         return unmapped(path)
     _texts_only(spec, "regexp", context)
+    context.check_expensive("[regexp] queries")
     value = _normalized(spec, value)
     Regexp(value, case_insensitive, all_syntax)
     return RegexpQuery(
@@ -156,6 +161,7 @@ def _fuzzy(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
     if spec is None:
         return boosted(unmapped(path), clause.boost, clause.name)
     _texts_only(spec, "fuzzy", context)
+    context.check_expensive("[fuzzy] queries")
     path, value = spec.path, _normalized(spec, value)
     query: Query
     edits = edits_of(fuzziness, value)

@@ -112,6 +112,7 @@ def _nested(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Que
     ignore = clause.flag("ignore_unmapped", False)
     wanted = clause.take("inner_hits")
     clause.done()
+    context.check_expensive("[joining] queries")
     path = str(path)
     spec = context.mapping.field(path)
     if spec is None or spec.type != "nested":

@@ -39,6 +39,7 @@ def range_on(
     if spec.type == "ip":
         return _addresses(spec, bounds)
     if spec.storage in (Storage.TEXT, Storage.TERMS) and spec.type != "_index":
+        context.check_expensive("[range] queries on [text] or [keyword] fields")
         low, high = (_term(spec, bound) for bound in (bounds.low, bounds.high))
         return TermRangeQuery(
             path=spec.path, low=low, high=high, with_low=bounds.with_low, with_high=bounds.with_high
@@ -124,7 +125,9 @@ def _range(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
     try:
         query = range_on(path, bounds, context, time_zone, format)
     except SearchError as error:
-        raise error if error.kind == "parse_exception" else context.failed(error.reason, error) from None
+        raise (
+            error if error.kind in ("parse_exception", "exception") else context.failed(error.reason, error)
+        ) from None
     return boosted(query, clause.boost, clause.name)
 
 

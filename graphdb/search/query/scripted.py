@@ -158,6 +158,7 @@ def _script(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Que
     clause.done()
     if script is None:
         raise malformed("script must be provided with a [script] query")
+    context.check_expensive("[script] queries")
     bound = BoundScript.parse(script, FILTER, context)
     return ScriptQuery(bound=bound, nested_path=context.nested_path, boost=clause.boost, name=clause.name)
 
@@ -169,6 +170,7 @@ def _script_score(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
     clause.done()
     if query is None or script is None:
         raise illegal_request(f"Required [{'query' if query is None else 'script'}]")
+    context.check_expensive("[script score] queries")
     return ScriptScoreQuery(
         query=parse(query, context),
         bound=BoundScript.parse(script, SCORE, context),

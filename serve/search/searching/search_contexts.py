@@ -157,6 +157,7 @@ async def _page(
     runner: SearchRunner, scroll_id: str, keep_alive_ms: int | None, exchange: Exchange
 ) -> dict[str, Any]:
     start = time.perf_counter()
+    runner.check_keep_alive(keep_alive_ms)
     try:
         context = runner.node.contexts.get(scroll_id, keep_alive_ms)
     except SearchError as error:
@@ -219,6 +220,7 @@ def _point_in_time_endpoints(shared: SearchRunner) -> list[Endpoint]:
         only = body.get("index_filter")
         if only is not None:
             targets = [replace(one, filter=_both(one.filter, only)) for one in targets]
+        runner.check_keep_alive(keep_alive_ms)
         pit_id = runner.node.contexts.open(PointInTime(tuple(targets)), keep_alive_ms)
         return {"id": pit_id, "_shards": shards_json(shard_count(targets), (), runner.node_id)}
 
@@ -253,6 +255,7 @@ async def search_point_in_time(
     if owner is not None:
         query = _query_of(asked)
         return await ask_owner(runner, owner, pit_id, "/_search", query, asked.body, asked.principal)
+    runner.check_keep_alive(keep_alive_ms)
     try:
         state = runner.node.contexts.get(pit_id, keep_alive_ms).state
     except SearchError as error:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.cluster_settings import allows_expensive
 from graphdb.search.catalog.index_names import Resolved, ResolveOptions
 from graphdb.search.catalog.index_settings import analyzers_of
 from graphdb.search.catalog.state import Index
@@ -127,7 +128,11 @@ def check_boosts(node: SearchBackend, boosts: Any, parameters: Parameters) -> No
 
 def search_context(node: SearchBackend, index: Index) -> QueryContext:
     """How queries read an index now."""
-    return replace(index.context(node.now_ms()), terms_lookup=TermsOfDocuments(node.catalog))
+    return replace(
+        index.context(node.now_ms()),
+        terms_lookup=TermsOfDocuments(node.catalog),
+        allow_expensive=allows_expensive(node.catalog.cluster_settings),
+    )
 
 
 def context_of_none(node: SearchBackend) -> QueryContext:

@@ -13,7 +13,9 @@ import orjson
 
 from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
+from graphdb.search.catalog.cluster_settings import max_buckets, max_keep_alive_ms
 from graphdb.search.catalog.index_names import Resolved
+from graphdb.search.contexts import check_keep_alive
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
@@ -212,11 +214,16 @@ class SearchRunner:
             if index is not None:
                 yield index.shards.counters
 
+    def check_keep_alive(self, keep_alive_ms: int | None) -> None:
+        """Errors: illegal_argument_exception for longer than the cluster's settings let a context live."""
+        check_keep_alive(keep_alive_ms or 0, max_keep_alive_ms(self.node.catalog.cluster_settings))
+
     async def open_scroll(
         self, found: Sequence[Resolved], asked: Asked, keep_alive_ms: int
     ) -> dict[str, Any]:
         """The first page, with the id of the context that has the others."""
         start = time.perf_counter()
+        self.check_keep_alive(keep_alive_ms)
         asked = self._with_scripts(asked)
         targets = self._targets(found, asked)
         if not targets:
@@ -273,9 +280,9 @@ class SearchRunner:
         self, targets: Sequence[Target], asked: Asked
     ) -> tuple[Sequence[Failure], dict[str, Any]]:
         """(indexes that failed, answer without its envelope)."""
-        key = self._cache.key(
-            targets, asked.body, (asked.typed_keys, asked.shared_statistics, asked.named_scores), asked.cached
-        )
+        shown = asked.typed_keys, asked.shared_statistics, asked.named_scores
+        settings = str(self.node.catalog.cluster_settings)
+        key = self._cache.key(targets, asked.body, (*shown, settings), asked.cached)
         known = None if key is None else self._cache.get(key, targets)
         for counters in () if key is None else self._counters(targets):
             counters.cache_hits += known is not None
@@ -393,6 +400,7 @@ class SearchRunner:
             raw_source=True,
             named_scores=asked.named_scores,
             hybrid=self._scorer,
+            max_buckets=max_buckets(self.node.catalog.cluster_settings),
         )
 
     def _shown(self, prepared: Prepared) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import stat
 import struct
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from errno import EIO, ENOSPC
 from pathlib import Path
 from random import Random
@@ -292,3 +293,15 @@ def test_the_socket_is_private_and_its_place_is_always_the_same(tmp_path: Path) 
         log.close()
         assert os.listdir(directory) == []
     os.rmdir(directory)
+
+
+def test_entries_are_dropped_whatever_is_kept_for_those_who_resume(tmp_path: Path) -> None:
+    with closing(UpdateLog(str(tmp_path / "log"), views=(QUADS, SEARCH), keep_bytes=1 << 30)) as log:
+        log.append(entries(b"a", b"b", b"c"))
+        assert log.drop_before(3) == 1  # the views may need all
+        log.append(entries(b"d"))
+        log.truncate_before(5, QUADS)
+        assert log.drop_before(3) == 1
+        log.truncate_before(5, SEARCH)
+        assert log.drop_before(3) == 4
+        assert [entry.payload for entry in log.read(4)] == [b"d"]

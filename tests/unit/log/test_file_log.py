@@ -287,3 +287,24 @@ def test_a_replaced_file_is_the_old_or_the_new_one() -> None:
             replace_file(file_system, "d", "f", b"new")
         file_system.crash()
         assert file_system.content("d/f") in (b"old content", b"new")
+
+
+def test_a_segment_ends_so_that_what_is_in_it_can_be_dropped(tmp_path: Path) -> None:
+    log = FileLog(RealFileSystem(), str(tmp_path), FileLogConfig(1 << 20, 1 << 12))
+    assert log.end_segment(5) == 1  # nothing is there
+    log.append([entry(index) for index in range(1, 8)])
+    assert log.end_segment(1) == 1
+    assert log.end_segment(4) == 8
+    assert log.end_segment(4) == log.end_segment(8) == 8
+    log.append([entry(8), entry(9)])
+    assert log.end_segment(4) == 8
+    log.truncate_before(8)
+    assert indexes(log) == [8, 9]
+    assert log.end_segment(10) == 10
+    log.validate_state()
+    log.close()
+    log = FileLog(RealFileSystem(), str(tmp_path))
+    log.truncate_before(10)
+    assert (log.first_index, log.last_index) == (10, 9)
+    log.append([entry(10)])
+    log.close()

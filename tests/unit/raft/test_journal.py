@@ -221,3 +221,16 @@ def test_it_works_on_the_real_file_system(tmp_path: Path) -> None:
     assert terms(journal) == [0, 3, 3, 3, 6, 6, 6, None]
     assert (journal.peer.incarnation, journal.term) == (11, 6)
     journal.close()
+
+
+def test_what_the_snapshot_stands_for_is_in_no_file(journal: Journal, disk: LossyFileSystem) -> None:
+    assert journal.end_segment(7) == 10
+    journal.compact(5)
+    assert journal.drop_compacted() < 7  # one segment has what counts, and more
+    journal.append([entry(10, 5)])
+    journal.sync()
+    journal.compact(9)
+    assert journal.drop_compacted() == 10
+    again = reopen(journal, disk)
+    assert again.base.log_index == 9
+    assert [one.log_index for one in again.read(10, 1_000)] == [10]

@@ -2,7 +2,8 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +19,16 @@ from actors.node.store_lifecycle import StoreConfig
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
+from graphdb.config.limits import GateLimits
+from graphdb.errors import ChangesForgotten, GraphDBError, LogUnavailable
 from graphdb.history.asked import EVERYTHING
 from graphdb.history.moments import read_moment
 from graphdb.history.pages import PageRequest
 from graphdb.history.places import HISTORY
 from graphdb.history.purging import PurgeScope
-from graphdb.log.file_log import FileLog
+from graphdb.live.live_queries import read_live_query
+from graphdb.live.notifications import Notification
+from graphdb.log.request_ids import keyed
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.property.test_purging import without
@@ -171,12 +176,10 @@ async def test_a_purge_that_was_cut_short_is_finished_after_a_start(
     async with node(data_dir) as shard:
         states = await fill(shard)
         with monkeypatch.context() as patched:
-            copies.around(patched, FileLog, "end_segment")
             copies.around(patched, history_keeper, "purge_file")
-            copies.around(patched, purge_runner, "_exchange")
             copies.around(patched, StoreDirectory, "adopt_snapshot")
             index = await purge(shard)
-    assert len(copies.made) == 8
+    assert len(copies.made) == 4
     for moment, copy in copies.made.items():
         async with node(copy) as shard:
             await shard.node.parts.purging.wait_done(index, HANG_S)
@@ -215,3 +218,66 @@ async def until_purged(made: Nodes, number: int) -> None:
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"node {number} has {files_with(made.logs.data_dir(number), PERSON, SECRET)}")
+
+
+class Ended:
+    """A sink that remembers why it has ended."""
+
+    def __init__(self) -> None:
+        self.errors: list[GraphDBError] = []
+
+    def opened(self, subscription: str, index: int) -> None: ...
+    def notify(self, subscriptions: Sequence[str], notification: Notification) -> None: ...
+
+    def ended(self, subscriptions: Sequence[str], error: GraphDBError) -> None:
+        self.errors.append(error)
+
+
+async def test_live_queries_end_and_nobody_resumes_from_before(tmp_path: Path) -> None:
+    async with node(tmp_path) as shard:
+        states = await fill(shard)
+        sink, query = Ended(), read_live_query("LIVE SELECT * FROM Person", GateLimits())
+        await shard.subscribe(query, None, sink)
+        stream = await shard.live(FULL_VISIBILITY).follow_changes(min(states), HANG_S)
+        assert files_with(tmp_path / "live", SECRET)
+        index = await purge(shard)
+        assert [type(error) for error in sink.errors] == [ChangesForgotten]
+        assert files_with(tmp_path, PERSON, SECRET) == []
+        with pytest.raises(ChangesForgotten):
+            await stream.read(HANG_S)
+        with pytest.raises(ChangesForgotten):
+            await shard.live(FULL_VISIBILITY).follow_changes(index - 1, HANG_S)
+        await shard.subscribe(query, None, sink)
+
+
+async def test_a_purge_that_is_sent_again_is_the_same_one(tmp_path: Path) -> None:
+    async with node(tmp_path) as shard:
+        await fill(shard)
+        key = keyed("again", "POST", b"/history/purge", ())
+        first = await shard.node.purges.purge(SCOPE, "basic:ann", key, HANG_S)
+        await update(shard, UPDATES[0])
+        state = twin_of(shard.opened().quads)
+        again = await shard.node.purges.purge(SCOPE, "basic:ann", key, HANG_S)
+        assert again == first
+        assert twin_of(shard.opened().quads) == state
+
+
+async def test_backups_wait_until_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with node(tmp_path) as shard:
+        await fill(shard)
+        allowed = threading.Event()
+        exchange = purge_runner._exchange
+
+        def waiting(tree: Path) -> None:
+            allowed.wait(HANG_S)
+            exchange(tree)
+
+        monkeypatch.setattr(purge_runner, "_exchange", waiting)
+        record = await shard.node.purges.purge(SCOPE, "basic:ann", None, 0.1)
+        assert not record.is_done
+        with pytest.raises(LogUnavailable, match="a purge is under way"):
+            await shard.node.admin.backup(tmp_path / "backup")
+        allowed.set()
+        await shard.node.parts.purging.wait_done(record.log_index, HANG_S)
+        await shard.node.admin.backup(tmp_path / "backup")
+        assert files_with(tmp_path, PERSON, SECRET) == []

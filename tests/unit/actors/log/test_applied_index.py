@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from actors.log.applied_index import AppliedIndex
+from graphdb.errors import LogUnavailable
 
 pytestmark = pytest.mark.anyio
 
@@ -42,4 +43,14 @@ async def test_who_no_longer_waits_is_forgotten() -> None:
     assert len(applied._awaited) == 1
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
+    assert len(applied._awaited) == 0
+
+
+async def test_who_waits_for_what_will_not_come_is_told() -> None:
+    applied = AppliedIndex(lambda: 0)
+    waiting = [asyncio.create_task(applied.wait_for(number)) for number in (1, 2)]
+    await asyncio.sleep(0)
+    applied.end_waits("the node is stopping")
+    for outcome in await asyncio.gather(*waiting, return_exceptions=True):
+        assert isinstance(outcome, LogUnavailable)
     assert len(applied._awaited) == 0

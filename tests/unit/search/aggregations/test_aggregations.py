@@ -501,3 +501,33 @@ def test_a_histogram_of_percentiles_has_no_values_below_zero() -> None:
     below = Index({"n": {"type": "integer"}}, [{"n": 1}, {"n": -1}])
     with pytest.raises(SearchError, match="Negative values cannot be recorded"):
         below.aggregations({"x": {"percentiles": {"field": "n", "hdr": {}}}})
+
+
+@pytest.mark.parametrize(("field", "count"), [("tag", 2), ("n", 3), ("p", 2), ("ip", 4)])
+def test_the_partitions_of_terms_are_disjoint_and_all(index: Index, field: str, count: int) -> None:
+    def keys(**include: Any) -> list[Any]:
+        aggs = {"t": {"terms": {"field": field, **include}}}
+        return [bucket["key"] for bucket in index.aggregations(aggs)["t"]["buckets"]]
+
+    parts = [keys(include={"partition": number, "num_partitions": count}) for number in range(count)]
+    assert sorted(key for part in parts for key in part) == sorted(keys())
+
+
+def test_terms_are_in_the_partitions_that_elasticsearch_has_them_in() -> None:
+    """By its own examples, one for terms and one for numbers."""
+    index = Index(PROPERTIES, [{"tag": "abc", "n": 1234}, {"tag": "bcd", "n": 5678}])
+    for field, expected in (("tag", ["bcd", "abc"]), ("n", [5678, 1234])):
+        for number in (0, 1):
+            include = {"partition": number, "num_partitions": 2}
+            buckets = index.aggregations({"t": {"terms": {"field": field, "include": include}}})["t"][
+                "buckets"
+            ]
+            assert [bucket["key"] for bucket in buckets] == [expected[number]]
+
+
+def test_multi_terms_without_documents(index: Index) -> None:
+    terms = [{"field": "tag"}, {"field": "flag"}]
+    aggs = {"m": {"multi_terms": {"terms": terms, "min_doc_count": 0}}}
+    found = index.aggregations(aggs, query={"term": {"flag": False}})["m"]
+    counts = {bucket["key_as_string"]: bucket["doc_count"] for bucket in found["buckets"]}
+    assert counts == {"a|false": 1, "a|true": 0, "b|true": 0}
