@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
 from graphdb.search.mapping import Mapping
+from graphdb.search.mapping.date_patterns import DatePattern
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format, date_math
 from graphdb.search.mapping.instants import zone_of
 from graphdb.search.mapping.readers import address_of, address_term
@@ -153,3 +154,15 @@ def test_address_terms_sort_as_addresses(
 @given(st.text("ab*", max_size=6), st.text("ab", max_size=8))
 def test_wildcards(pattern: str, text: str) -> None:
     assert wildcard_match(pattern, text) == fnmatchcase(text, pattern)
+
+
+@given(
+    st.integers(-(2**63), 2**63 - 1) | st.integers(-70_000 * 10**15, 260_000 * 10**15),
+    st.sampled_from(["strict_date_optional_time", "date_optional_time"]),
+)
+def test_instants_are_written_as_the_pattern_of_the_format_does(nanos: int, name: str) -> None:
+    written = date_format(name).write_nanos(nanos)
+    assert written == DatePattern("uuuu-MM-dd'T'HH:mm:ss.SSSXXX").write(nanos)
+    with_nanos = date_format("strict_date_optional_time_nanos").write_nanos(nanos)
+    digits = 3 + len(f"{nanos % 1_000_000:06}".rstrip("0"))
+    assert with_nanos == DatePattern(f"uuuu-MM-dd'T'HH:mm:ss.{'S' * digits}XXX").write(nanos)

@@ -1,5 +1,6 @@
 """Analyzers, tokenizers and filters by name: the built-in ones, those of an index, and those in a request."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -226,6 +227,7 @@ BUILT_IN: dict[str, Callable[[Parameters], Analyzer]] = {
 }
 
 
+_SHINGLED = re.compile("[2-4]p?")  # what `fields.shingled` adds to a name
 _PREFIX_MAX = 20  # characters of the beginnings that `search_as_you_type` indexes
 
 
@@ -296,9 +298,10 @@ class Analyzers:
 
     def _shingled(self, name: str, kind: str) -> Analyzer | None:
         """See `fields.shingled`."""
-        base, size = self.find(name), int(kind.rstrip("p"))
+        base = self.find(name) if _SHINGLED.fullmatch(kind) else None
         if base is None:
             return None
+        size = int(kind[0])
         if not kind.endswith("p"):
             return base.followed_by(StreamFilter(token_filters.shingles(size, size, False, False, " ", "")))
         prefixes = token_filters.gram_filter(1, _PREFIX_MAX, edges_only=True, preserve_original=True)

@@ -160,3 +160,11 @@ def test_simple_patterns() -> None:
             found({"type": "simple_pattern", "pattern": pattern}, "a")
     with pytest.raises(SearchError, match="dictionary of words"):
         found("thai", "x")
+
+
+@pytest.mark.parametrize(
+    "name", ["standard\x1f9", "standard\x1fx", "standard\x1f999999999p", "no\x1f2", "\x1f"]
+)
+def test_names_of_derived_analyzers_are_bounded(name: str) -> None:
+    with pytest.raises(SearchError, match="failed to find"):
+        analyze({"analyzer": name, "text": "a b"}, BUILT_IN)

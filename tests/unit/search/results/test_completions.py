@@ -196,7 +196,7 @@ def test_cells() -> None:
 
 def test_hidden_documents_suggest_nothing() -> None:
     properties = {"s": {"type": "completion"}, "t": {"type": "text"}}
-    documents = [
+    documents: list[dict[str, Any]] = [
         {"s": {"input": "secret plan", "weight": 9}, "t": "secret plan", ALLOW_SIDS: ["S-1"]},
         {"s": "seen", "t": "seen sheets"},
     ]
