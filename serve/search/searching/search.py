@@ -19,7 +19,7 @@ from serve.search.searching.search_contexts import search_point_in_time
 from serve.search.searching.search_names import NAME_PARAMETERS, ShardChoice, check_boosts, names_found
 from serve.search.searching.search_runner import Asked, SearchRunner
 
-__all__ = ["endpoints"]
+__all__ = ["asked_of", "endpoints", "searched"]
 
 SEARCHES_MAX = 10_000
 _MULTI_PARAMETERS = (
@@ -55,20 +55,27 @@ def _search_endpoints(shared: SearchRunner) -> list[Endpoint]:
         parameters = exchange.parameters
         asked = asked_of(parameters, body_with(parameters, await exchange.json()), exchange.principal)
         names = exchange.get("index") or parameters.text("index")
-        if "pit" in asked.body:
-            return await search_point_in_time(runner, asked, names, parameters)
-        if _sorts_by_shard_doc(asked.body.get("sort")):
-            raise _invalid("[_shard_doc] sort field cannot be used without [point in time]")
-        check_boosts(runner.node, asked.body.get("indices_boost"), parameters)
-        found = names_found(runner.node, names, parameters)
-        keep_alive_ms = parameters.time_ms("scroll", None)
-        if keep_alive_ms is not None:
-            return await runner.open_scroll(found, asked, keep_alive_ms)
-        if "slice" in asked.body:
-            raise _invalid("[slice] can only be used with [scroll] or [point-in-time] requests")
-        return await runner.search(found, asked)
+        return await searched(runner, asked, names, parameters)
 
     return endpoint("GET POST", ["/_search", "/{index}/_search"], search, SEARCH_PARAMETERS, Body.JSON)
+
+
+async def searched(
+    runner: SearchRunner, asked: Asked, names: str | None, parameters: Parameters
+) -> dict[str, Any]:
+    """The answer to one search, of whatever kind. Raises SearchError."""
+    if "pit" in asked.body:
+        return await search_point_in_time(runner, asked, names, parameters)
+    if _sorts_by_shard_doc(asked.body.get("sort")):
+        raise _invalid("[_shard_doc] sort field cannot be used without [point in time]")
+    check_boosts(runner.node, asked.body.get("indices_boost"), parameters)
+    found = names_found(runner.node, names, parameters)
+    keep_alive_ms = parameters.time_ms("scroll", None)
+    if keep_alive_ms is not None:
+        return await runner.open_scroll(found, asked, keep_alive_ms)
+    if "slice" in asked.body:
+        raise _invalid("[slice] can only be used with [scroll] or [point-in-time] requests")
+    return await runner.search(found, asked)
 
 
 _LEAST = {
