@@ -167,8 +167,9 @@ def _one(
         raise parsing(reason or f"Missing definition for aggregation [{name}]")
     ((kind, body),) = parts.items()
     if kind in _PIPELINES:
+        pipeline = _PIPELINES[kind](name, meta, Options(kind, body))
         _check_pipeline(kind, name, above)
-        return _PIPELINES[kind](name, meta, Options(kind, body))
+        return pipeline
     if kind not in KINDS:
         hint = did_you_mean(kind, [*KINDS, *_PIPELINES])
         raise parsing(f"Unknown aggregation type [{kind[:100]}]{hint}")
@@ -200,7 +201,7 @@ def _check_place(kind: str, name: str, above: tuple[_Parent, ...]) -> None:
         )
     if kind == "composite":
         for parent in reversed(above):
-            if parent.kind not in ("nested", "filter"):
+            if parent.kind not in ("nested", "reverse_nested", "filter"):
                 factory = "".join(word.capitalize() for word in parent.kind.split("_"))
                 raise illegal_request(
                     "[composite] aggregation cannot be used with a parent aggregation of type: "

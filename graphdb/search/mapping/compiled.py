@@ -23,6 +23,7 @@ __all__ = [
     "Take",
     "Tokens",
     "compiled",
+    "count_reader",
     "take_of",
 ]
 
@@ -303,7 +304,8 @@ class _Build:
         node.ignore_above = spec.options.get("ignore_above")
         node.copy_to = tuple(definition.get("copy_to", ()))
         if spec.type == "token_count":
-            node.read = self._counts(spec)
+            self._check_analyzer(spec.options["analyzer"])
+            node.read = count_reader(spec, self._analyzers)
         _check_null_value(node)
         if spec.type == "completion":
             node.tokens = self._analyzers.analyzer(spec.analyzer).tokens
@@ -321,14 +323,6 @@ class _Build:
             subs += self._as_you_type(spec, nested)
         node.fields = tuple(subs)
         return node
-
-    def _counts(self, spec: FieldSpec) -> Read:
-        """What reads a token_count: how many tokens a text has, or how many positions they span."""
-        self._check_analyzer(spec.options["analyzer"])
-        analyzer = self._analyzers.analyzer(spec.options["analyzer"])
-        if spec.options["enable_position_increments"]:
-            return lambda value: value if type(value) is int else analyzer.end(text_of(value))
-        return lambda value: value if type(value) is int else len(set(analyzer.tokens(text_of(value))[1]))
 
     def _as_you_type(self, spec: FieldSpec, nested: str | None) -> list[FieldNode]:
         """The fields below one of search_as_you_type: shingles of its tokens, and the beginnings of them."""
@@ -450,3 +444,11 @@ def _column(spec: FieldSpec) -> str | None:
     if spec.storage is Storage.VECTORS or spec.indexed or spec.doc_values:
         return "texts" if spec.storage is Storage.TEXT else str(spec.storage.value)
     return None
+
+
+def count_reader(spec: FieldSpec, analyzers: Analyzers) -> Read:
+    """What reads a token_count: how many tokens a text has, or how many positions they span."""
+    analyzer = analyzers.analyzer(spec.options["analyzer"])
+    if spec.options["enable_position_increments"]:
+        return lambda value: value if type(value) is int else analyzer.end(text_of(value))
+    return lambda value: value if type(value) is int else len(set(analyzer.tokens(text_of(value))[1]))

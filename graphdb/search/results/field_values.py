@@ -11,6 +11,7 @@ from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.value_sources import DATE_TYPES, DecimalPattern
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.compiled import count_reader
 from graphdb.search.mapping.lookup import METADATA, FieldLookup
 from graphdb.search.mapping.readers import Read, reader_of
 from graphdb.search.mapping.value_formats import shown
@@ -182,7 +183,10 @@ def _read(
     context: QueryContext, spec: FieldSpec, shape: str | None, source: dict[str, Any], inside: str | None
 ) -> Iterator[Any]:
     """Values that do not fit the type, and those too long for it, are left out."""
-    read = reader_of(spec.type, spec.path, spec.options)
+    is_count = spec.type == "token_count"
+    read = (
+        count_reader(spec, context.analyzers) if is_count else reader_of(spec.type, spec.path, spec.options)
+    )
     for value in _given(context, spec, source, inside):
         if spec.storage in (Storage.TEXT, Storage.NONE, Storage.VECTORS):
             yield value if spec.storage is not Storage.TEXT or isinstance(value, str) else str(value)

@@ -691,3 +691,14 @@ def test_a_search_of_no_index_is_read_all_the_same(ask: Any) -> None:
     refused: list[Any] = [{"query": {"nothing": {}}}, {"colour": 1}, {"aggs": {"a": {"colour": {}}}}]
     for body in refused:
         assert ask(body, index="none*").status_code == 400
+
+
+def test_a_count_of_tokens_is_shown_as_a_number(http: httpx.Client, ask: Any) -> None:
+    count = {"type": "token_count", "analyzer": "standard"}
+    made(
+        http,
+        {"t": {"type": "text", "fields": {"count": count}}, "n": count},
+        {"t": "some text", "n": "a b c"},
+    )
+    shown = first(ask({"fields": ["t.count", "n"], "docvalue_fields": ["n"]}))["fields"]
+    assert shown == {"t.count": [2], "n": [3]}
