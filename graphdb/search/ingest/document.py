@@ -100,7 +100,12 @@ class IngestDocument:
         """A value that is there becomes the first of a list."""
         there = self.find(path, _MISSING)
         listed = [] if there is _MISSING else there if isinstance(there, list) else [there]
-        listed += [one for one in values if allow_duplicates or one not in listed]
+        if not allow_duplicates:
+            known = {orjson.dumps(one) for one in listed}
+            values = [
+                one for text, one in {orjson.dumps(one): one for one in values}.items() if text not in known
+            ]
+        listed += values
         self.set(path, listed)
 
     def remove(self, path: str) -> None:

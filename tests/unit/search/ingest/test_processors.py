@@ -338,3 +338,9 @@ def test_a_condition_changes_nothing_and_its_failure_is_the_processors() -> None
     assert run({"a": {"b": 1}}, changing).source == {"a": {"b": 1}}
     failing = {"set": {"field": "c", "value": 1, "if": "ctx.x.y == 1", "ignore_failure": True}}
     assert run({"a": 1}, failing).source == {"a": 1}
+
+
+def test_many_values_without_duplicates_are_appended_at_once() -> None:
+    """Each compared with each would take minutes, which no deadline could end."""
+    many = {"append": {"field": "a", "value": list(range(40_000)) * 2, "allow_duplicates": False}}
+    assert run({"a": list(range(30_000))}, many).source["a"] == list(range(40_000))
