@@ -21,7 +21,7 @@ from graphdb.search.ingest.text_processors import TEXT_PROCESSORS
 from graphdb.search.scripts.faults import ScriptFault
 from graphdb.search.scripts.results import json_value
 from graphdb.search.scripts.script import Script
-from graphdb.search.scripts.values import EXTENT_MAX, check_extent, type_name
+from graphdb.search.scripts.values import check_extent, type_name
 
 __all__ = ["PROCESSORS", "Step"]
 
@@ -576,7 +576,7 @@ def _script(options: ProcessorOptions, reading: Reading) -> Step:
         ctx = document.as_ctx()
         script.run({"ctx": ctx})
         try:
-            check_extent(ctx, EXTENT_MAX)
+            check_extent(ctx)
             document.take_ctx(json_value(ctx))
         except ScriptFault as fault:
             raise script.error(fault) from None
