@@ -16,7 +16,7 @@ from graphdb.search.mapping.lookup import FieldUnion
 from graphdb.search.query import Matches, Query, QueryContext, Searcher, parse_query
 from graphdb.search.query.clause import ResultLimits
 from graphdb.search.query.compound import BoolQuery
-from graphdb.search.query.cost import is_short_query
+from graphdb.search.query.cost import is_narrow_query, is_short_query
 from graphdb.search.query.ranked import RankedQuery
 from graphdb.search.query.several import PerIndexQuery, SeveralSearcher
 from graphdb.search.query.tree import MatchAllQuery, boosted
@@ -336,12 +336,10 @@ _HITS_MAX = 100
 def is_short(prepared: Prepared) -> bool:
     """Whether it may run where others wait for it."""
     request = prepared.request
-    fetching = request.fetching
-    return (
-        request.is_plain
-        and prepared.slice is None
-        and request.start + request.size <= _HITS_MAX
-        and fetching.is_raw
-        and not fetching.explain
-        and is_short_query(request.query, prepared.scope.searcher)
-    )
+    fetching, searcher = request.fetching, prepared.scope.searcher
+    shows_much = request.start + request.size > _HITS_MAX or not fetching.is_raw or fetching.explain
+    if shows_much or prepared.slice is not None:
+        return False
+    if request.is_plain:
+        return is_short_query(request.query, searcher)
+    return request.is_sorted_by_numbers and is_narrow_query(request.query, searcher)

@@ -10,11 +10,13 @@ from graphdb.search.query.term_queries import KeywordQuery, NumberRangeQuery, Te
 from graphdb.search.query.top_hits import plain_terms
 from graphdb.search.query.tree import MatchAllQuery, Query, RewrittenQuery, walk
 
-__all__ = ["is_short_query"]
+__all__ = ["is_narrow_query", "is_short_query"]
 
 _STEPS_MAX = 100_000  # postings and documents that are walked
 _DOCUMENTS_MAX = 2_000
 _NODES_MAX = 32
+_MATCHES_MAX = 10_000  # documents that are sorted
+_DENSE_MAX = 200_000  # documents in arrays of all
 
 
 def is_short_query(query: Query, searcher: Searcher) -> bool:
@@ -28,6 +30,29 @@ def is_short_query(query: Query, searcher: Searcher) -> bool:
         return True
     steps = [_steps(node, searcher) for node in nodes]
     return None not in steps and sum(one or 0 for one in steps) <= _STEPS_MAX
+
+
+def is_narrow_query(query: Query, searcher: Searcher) -> bool:
+    """Whether all that it matches is found, and sorted by a column, within about a millisecond."""
+    if searcher.max_doc > _DENSE_MAX or not is_short_query(query, searcher):
+        return False
+    return _matches_max(query, searcher) <= _MATCHES_MAX
+
+
+def _matches_max(query: Query, searcher: Searcher) -> int:
+    """No more documents match."""
+    whole = searcher.max_doc
+    if whole <= _MATCHES_MAX:
+        return whole
+    match query:
+        case TermQuery() | KeywordQuery():
+            return searcher.doc_freq(query.path, query.term)
+        case BoolQuery() if query.must or query.filter:
+            return min(_matches_max(one, searcher) for one in (*query.must, *query.filter))
+        case BoolQuery() if query.should:
+            return sum(_matches_max(one, searcher) for one in query.should)
+        case _:
+            return whole
 
 
 def _steps(query: Query, searcher: Searcher) -> float | None:

@@ -8,11 +8,12 @@ from graphdb.search.aggregations import parse as parse_aggregations
 from graphdb.search.aggregations.aggregation import Common
 from graphdb.search.aggregations.options import Options
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
+from graphdb.search.fields import Storage
 from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer, planned
 from graphdb.search.query import Query, QueryContext, parse_query
 from graphdb.search.query.tree import MatchAllQuery
 from graphdb.search.results.fetching import Fetching, parse_fetching
-from graphdb.search.results.sort_keys import SortKey
+from graphdb.search.results.sort_keys import ByDoc, ByField, ByScore, SortKey
 from graphdb.search.results.sort_parsing import parse_sort
 from graphdb.search.results.suggesting import parse_suggestions
 from graphdb.search.results.suggestion import Suggestion
@@ -89,8 +90,21 @@ class SearchRequest:
     @property
     def is_plain(self) -> bool:
         """Whether the best documents by score and their number are all that is asked for."""
+        return not self.sort and self._is_plain_but_for_sort
+
+    @property
+    def is_sorted_by_numbers(self) -> bool:
+        """Whether beside a plain request it is only sorted, by what costs nothing to prepare."""
+        quick = all(
+            isinstance(key, ByScore | ByDoc)
+            or (isinstance(key, ByField) and key.nesting is None and key.spec.storage is not Storage.TERMS)
+            for key in self.sort
+        )
+        return quick and self._is_plain_but_for_sort
+
+    @property
+    def _is_plain_but_for_sort(self) -> bool:
         beside = (
-            self.sort,
             self.aggregations,
             self.collapse,
             self.rescore,

@@ -9,7 +9,7 @@ import pytest
 from graphdb.search.analysis import Analyzers
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher, collect, cost, parse_query
-from graphdb.search.query.cost import is_short_query
+from graphdb.search.query.cost import is_narrow_query, is_short_query
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.search.vectors import missing_graphs
@@ -52,3 +52,22 @@ def test_only_with_a_graph_and_filters_that_are_told_quickly(
     assert not is_short_query(known, searcher)
     collect(known, searcher, 5)
     assert is_short_query(known, searcher)
+
+
+def test_what_matches_few_is_narrow(shard: "IndexShard[Mapping]", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "_MATCHES_MAX", 700)
+    searcher = Searcher(shard.leaves(), shard.mapping, ANALYZERS)
+
+    def is_narrow(body: dict[str, Any]) -> bool:
+        return is_narrow_query(parse_query(body, QueryContext(shard.mapping, ANALYZERS)), searcher)
+
+    one, other, third = ({"term": {"tag": f"t{number}"}} for number in range(3))  # 300 documents each
+    assert is_narrow(one)
+    assert is_narrow({"bool": {"should": [one, other]}})
+    assert not is_narrow({"bool": {"should": [one, other, third]}})
+    assert is_narrow({"bool": {"must": [{"match_all": {}}], "filter": [one]}})
+    assert not is_narrow({"match_all": {}})
+    assert not is_narrow({"bool": {"must_not": [one]}})
+    assert not is_narrow({"wildcard": {"tag": "*1"}})
+    monkeypatch.setattr(cost, "_DENSE_MAX", 2_000)
+    assert not is_narrow(one)
