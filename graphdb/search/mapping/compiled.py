@@ -23,7 +23,6 @@ __all__ = [
     "Take",
     "Tokens",
     "compiled",
-    "count_reader",
     "take_of",
 ]
 
@@ -303,9 +302,6 @@ class _Build:
         node.split = _SPLITS.get(spec.type) if node.column is not None else None
         node.ignore_above = spec.options.get("ignore_above")
         node.copy_to = tuple(definition.get("copy_to", ()))
-        if spec.type == "token_count":
-            self._check_analyzer(spec.options["analyzer"])
-            node.read = count_reader(spec, self._analyzers)
         _check_null_value(node)
         if spec.type == "completion":
             node.tokens = self._analyzers.analyzer(spec.analyzer).tokens
@@ -323,6 +319,14 @@ class _Build:
             subs += self._as_you_type(spec, nested)
         node.fields = tuple(subs)
         return node
+
+    def _counts(self, options: dict[str, Any]) -> Read:
+        """What reads a token_count: how many tokens a text has, or how many positions they span."""
+        self._check_analyzer(options["analyzer"])
+        analyzer = self._analyzers.analyzer(options["analyzer"])
+        if options["enable_position_increments"]:
+            return lambda value: value if type(value) is int else analyzer.end(text_of(value))
+        return lambda value: value if type(value) is int else len(set(analyzer.tokens(text_of(value))[1]))
 
     def _as_you_type(self, spec: FieldSpec, nested: str | None) -> list[FieldNode]:
         """The fields below one of search_as_you_type: shingles of its tokens, and the beginnings of them."""
@@ -358,6 +362,8 @@ class _Build:
         }
         if kind.name == "dense_vector" and options["index"] and options["similarity"] is None:
             options["similarity"] = "cosine"
+        if kind.name == "token_count":
+            options["counts"] = self._counts(options)
         if options.get("normalizer"):
             options["normalize"] = self._normalizer(options["normalizer"], path)
         if kind.storage is Storage.TEXT or kind.storage is Storage.TERMS:
@@ -395,9 +401,8 @@ class _Build:
     def _check_analyzer(self, name: str) -> None:
         try:
             self._analyzers.analyzer(name)
-        except SearchError:
-            missing = illegal_argument(f"analyzer [{name}] has not been configured in mappings")
-            raise unparsable(missing) from None
+        except SearchError as error:
+            raise unparsable(error) from None
 
     def _normalizer(self, name: str, path: str) -> Callable[[str], str]:
         try:
@@ -444,11 +449,3 @@ def _column(spec: FieldSpec) -> str | None:
     if spec.storage is Storage.VECTORS or spec.indexed or spec.doc_values:
         return "texts" if spec.storage is Storage.TEXT else str(spec.storage.value)
     return None
-
-
-def count_reader(spec: FieldSpec, analyzers: Analyzers) -> Read:
-    """What reads a token_count: how many tokens a text has, or how many positions they span."""
-    analyzer = analyzers.analyzer(spec.options["analyzer"])
-    if spec.options["enable_position_increments"]:
-        return lambda value: value if type(value) is int else analyzer.end(text_of(value))
-    return lambda value: value if type(value) is int else len(set(analyzer.tokens(text_of(value))[1]))

@@ -11,7 +11,6 @@ from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.value_sources import DATE_TYPES, DecimalPattern
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.mapping.compiled import count_reader
 from graphdb.search.mapping.lookup import METADATA, FieldLookup
 from graphdb.search.mapping.readers import Read, reader_of
 from graphdb.search.mapping.value_formats import shown
@@ -183,12 +182,9 @@ def _read(
     context: QueryContext, spec: FieldSpec, shape: str | None, source: dict[str, Any], inside: str | None
 ) -> Iterator[Any]:
     """Values that do not fit the type, and those too long for it, are left out."""
-    is_count = spec.type == "token_count"
-    read = (
-        count_reader(spec, context.analyzers) if is_count else reader_of(spec.type, spec.path, spec.options)
-    )
+    read = reader_of(spec.type, spec.path, spec.options)
     for value in _given(context, spec, source, inside):
-        if spec.storage in (Storage.TEXT, Storage.NONE, Storage.VECTORS):
+        if spec.storage in (Storage.TEXT, Storage.NONE, Storage.VECTORS) or spec.type == "completion":
             yield value if spec.storage is not Storage.TEXT or isinstance(value, str) else str(value)
             continue
         if _is_malformed(spec, read, value):
