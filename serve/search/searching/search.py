@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from graphdb.access.principal import Principal
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from serve.search.administration.allocation import copies_of, transport_address
 from serve.search.frame.answer import envelope, search_error
@@ -177,7 +178,7 @@ def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
         here = runner.identity.here(runner.node.status())
         found = names_found(runner.node, exchange.get("index"), exchange.parameters)
         choice = ShardChoice.of(exchange.parameters)
-        indices = {one.index.name: _filtered(one.filters) for one in found}
+        indices = {one.index.name: _named(one) for one in found}
         elsewhere = runner.node.shards
         copies = {one.index.name: list(copies_of(one.index, [here], elsewhere)) for one in found}
         shards = [
@@ -205,10 +206,13 @@ def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
     )
 
 
-def _filtered(filters: Sequence[Any]) -> dict[str, Any]:
-    if not filters:
-        return {}
-    return {"filter": filters[0] if len(filters) == 1 else {"bool": {"should": list(filters)}}}
+def _named(found: Resolved) -> dict[str, Any]:
+    """The aliases that an index was named by, and what they show of it."""
+    shown: dict[str, Any] = {"aliases": list(found.aliases)} if found.aliases else {}
+    filters = found.filters
+    if filters:
+        shown["filter"] = filters[0] if len(filters) == 1 else {"bool": {"should": list(filters)}}
+    return shown
 
 
 def _multi_endpoints(shared: SearchRunner) -> list[Endpoint]:
