@@ -1,7 +1,7 @@
 """`_termvectors` and `_mtermvectors`: the terms of documents, stored ones and given ones."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import orjson
@@ -88,10 +88,10 @@ def _of_parameters(exchange: Exchange) -> dict[str, Any]:
 
 def _vectors(exchange: Exchange, given: Mapping[str, Any]) -> dict[str, Any]:
     """Of one document. Raises SearchError."""
-    for name in given:
-        if name not in _DOCUMENT:
+    for member in given:
+        if member not in _DOCUMENT:
             raise SearchError(
-                "parse_exception", f"failed to parse term vectors request. unknown field [{name[:100]}]"
+                "parse_exception", f"failed to parse term vectors request. unknown field [{member[:100]}]"
             )
     name, doc_id, document = given.get("_index"), given.get("_id"), given.get("doc")
     if not isinstance(name, str) or not name:
@@ -125,18 +125,23 @@ def _asked(given: Mapping[str, Any]) -> VectorsAsked:
     names = [names] if isinstance(names, str) else names
     if names is not None and not (isinstance(names, list) and all(isinstance(one, str) for one in names)):
         raise illegal_argument("[fields] must be a list of names")
-    asked = VectorsAsked(fields=tuple(names) if names else None)
+    flags: dict[str, Any] = {}
     for flag in _FLAGS:
         value = given.get(flag)
         if value is None or flag == "payloads":  # there are none
             continue
         if not isinstance(value, bool):
             raise illegal_argument(f"[{flag}] must be a boolean")
-        asked = replace(asked, **{flag: value})
+        flags[flag] = value
     analyzers = given.get("per_field_analyzer", {})
     if not isinstance(analyzers, Mapping) or not all(isinstance(one, str) for one in analyzers.values()):
         raise illegal_argument("[per_field_analyzer] must have names of analyzers by field")
-    return replace(asked, analyzers=analyzers, choice=_choice(given.get("filter")))
+    return VectorsAsked(
+        fields=tuple(names) if names else None,
+        analyzers=analyzers,
+        choice=_choice(given.get("filter")),
+        **flags,
+    )
 
 
 def _choice(given: Any) -> TermChoice | None:
