@@ -23,6 +23,7 @@ from serve.search.administration import (
     pipelines,
     rollover,
     scripts,
+    tasks,
     templates,
 )
 from serve.search.backend import SearchBackend
@@ -51,6 +52,7 @@ MODULES = (
     reading,
     rollover,
     scripts,
+    tasks,
     templates,
 )
 

@@ -199,6 +199,11 @@ SEARCH_PERMISSIONS = _table(
     (WRITE, "PUT POST", "/{index}/_create/{id} [/{index}]/_bulk"),
     (WRITE, "POST", "/{index}/_doc /{index}/_update/{id}"),
     (WRITE, "POST", "/{index}/_delete_by_query /{index}/_update_by_query /_reindex"),
+    (WRITE, "POST", "/_delete_by_query/{task_id}/_rethrottle /_update_by_query/{task_id}/_rethrottle"),
+    (WRITE, "POST", "/_reindex/{task_id}/_rethrottle"),
+    # Each sees and ends its own: `Task.is_shown_to`.
+    (READ, "GET", "/_tasks/{task_id}"),
+    (READ, "POST", "/_tasks/_cancel /_tasks/{task_id}/_cancel"),
     # Searches.
     (READ, "GET POST", "[/{index}]/_search [/{index}]/_msearch [/{index}]/_count [/{index}]/_field_caps"),
     (READ, "GET POST", "[/{index}]/_validate/query [/{index}]/_search_shards [/{index}]/_analyze"),
@@ -206,6 +211,10 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET POST DELETE", "/_search/scroll /_search/scroll/{scroll_id}"),
     (READ, "POST", "/{index}/_pit"),
     (READ, "DELETE", "/_pit"),
+    (READ, "GET POST", "[/{index}]/_rank_eval /{index}/_knn_search"),
+    (READ, "POST", "[/{index}]/_async_search"),
+    (READ, "GET DELETE", "/_async_search/{id}"),
+    (READ, "GET", "/_async_search/status/{id}"),
 )
 
 

@@ -35,13 +35,24 @@ class SearchNote:
         self._telling: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Report from now on, after the previous process has ended."""
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        # only a blocking call notices when a lock is released
-        while not _lock(self._file, fcntl.LOCK_EX):  # noqa: ASYNC110
-            await asyncio.sleep(_AGAIN_S)
-        self._was_well = _read(self._file) not in ("", "starting")
-        self.tell()
+        """Report from now on, after the previous process has ended.
+
+        In a file of our own, which has its word before it takes the place of the one before: whoever reads
+        meets what is told, or what nobody has locked, but never an old word with a new lock.
+        """
+        before = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            # only a blocking call notices when a lock is released; a shared one is none to those who read
+            while not _lock(before, fcntl.LOCK_SH):  # noqa: ASYNC110
+                await asyncio.sleep(_AGAIN_S)
+            self._was_well = _read(before) not in ("", "starting")
+            own = f"{self._path}-{os.getpid()}"
+            self._file = os.open(own, os.O_RDWR | os.O_CREAT, 0o600)
+            _lock(self._file, fcntl.LOCK_EX)
+            self.tell()
+            os.replace(own, self._path)
+        finally:
+            os.close(before)
         self._telling = asyncio.get_running_loop().create_task(self._tell_for_ever())
 
     def tell(self) -> None:

@@ -1,4 +1,4 @@
-"""`has_child`, `has_parent` and `parent_id` against plain Python."""
+"""`has_child`, `has_parent`, `parent_id`, and aggregations over `join`, against plain Python."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
+from graphdb.search.results import SearchOptions
 from tests.unit.search.results.index import Index
 
 FIELDS = {
@@ -118,3 +119,52 @@ def test_mappings_that_are_refused(relations: Any) -> None:
         Index({"j": {"type": "join", "relations": relations}}, [])
     with pytest.raises(SearchError):
         Index({"j": FIELDS["j"], "i": FIELDS["j"]}, [])
+
+
+def twice(sub: dict[str, Any]) -> dict[str, Any]:
+    """The same in two overlapping buckets."""
+    filters = {"low": {"range": {"n": {"lte": 3}}}, "high": {"range": {"n": {"gte": 2}}}}
+    return {"b": {"filters": {"filters": filters}, "aggs": {"r": sub}}}
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents, st.sampled_from(sorted(CHILDREN)), st.sampled_from(["children", "parent"]))
+def test_aggregations(docs: list[dict[str, Any]], kind: str, way: str) -> None:
+    index = Index(FIELDS, docs)
+    links = [
+        (up, down) for down, doc in enumerate(docs) if name(doc) == kind and (up := parent(doc, docs)) >= 0
+    ]
+    if way == "parent":
+        links = [(down, up) for up, down in links]
+    aggs = twice(
+        {way: {"type": kind}, "aggs": {"s": {"sum": {"field": "n"}}, "v": {"terms": {"field": "n"}}}}
+    )
+    # What is related is found whether the query matches it or not.
+    found = index.aggregations(aggs, query={"range": {"n": {"lte": 3}}})["b"]["buckets"]
+    for key, holds in (("low", (1, 2, 3)), ("high", (2, 3))):
+        reached = {end for start, end in links if docs[start]["n"] in holds}
+        bucket = found[key]["r"]
+        assert bucket["doc_count"] == len(reached)
+        assert bucket["s"]["value"] == sum(docs[end]["n"] for end in reached)
+        values = sorted(docs[end]["n"] for end in reached)
+        assert {one["key"]: one["doc_count"] for one in bucket["v"]["buckets"]} == {
+            value: values.count(value) for value in values
+        }
+
+
+def test_aggregations_order_buckets_and_name_their_type() -> None:
+    reviews = [{"j": {"name": "review", "parent": parent}, "n": 1} for parent in ("0", "0", "1")]
+    index = Index(FIELDS, [{"j": "film", "n": 1}, {"j": "film", "n": 2}, *reviews])
+    aggs = {
+        "n": {"terms": {"field": "n", "order": {"r": "asc"}}, "aggs": {"r": {"children": {"type": "review"}}}}
+    }
+    query = {"term": {"j": "film"}}
+    buckets = index.aggregations(aggs, query=query)["n"]["buckets"]
+    assert [(one["key"], one["r"]["doc_count"]) for one in buckets] == [(2, 1), (1, 2)]
+    for way in ("children", "parent"):
+        answer = index.search({"aggs": {"r": {way: {"type": "x"}}}}, SearchOptions(typed_keys=True))
+        assert answer["aggregations"] == {f"{way}#r": {"doc_count": 0}}
+        with pytest.raises(
+            SearchError, match=f"Missing \\[child_type\\] field for {way} aggregation \\[r\\]"
+        ):
+            index.aggregations({"r": {way: {}}})

@@ -85,6 +85,10 @@ class Histogram(Aggregation):
     def typed(self) -> str:
         return "date_histogram" if self.dates else "histogram"
 
+    @property
+    def profiled(self) -> str:
+        return "DateHistogramAggregator" if self.dates else "NumericHistogramAggregator"
+
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, base = self._cells(scope, rows)
         if self.min_doc_count == 0:

@@ -235,6 +235,10 @@ class NumberMetric(Aggregation):
     leaf_only: ClassVar[bool] = True
 
     @property
+    def profiled(self) -> str:
+        return "".join(word.capitalize() for word in self.kind.split("_")) + "Aggregator"
+
+    @property
     def typed(self) -> str:
         return self.kind
 

@@ -51,6 +51,7 @@ from graphdb.search.aggregations.range_aggregations import (
     parse_ip_range,
     parse_range,
 )
+from graphdb.search.aggregations.relations import parse_related
 from graphdb.search.aggregations.sampling import parse_random_sampler, parse_sampler
 from graphdb.search.aggregations.significant_terms import parse_significant_terms
 from graphdb.search.aggregations.terms_aggregation import parse_rare_terms, parse_terms
@@ -70,6 +71,7 @@ KINDS: dict[str, Callable[[Definition], Aggregation]] = {
     "avg": parse_metric,
     "boxplot": parse_boxplot,
     "cardinality": parse_cardinality,
+    "children": parse_related,
     "composite": parse_composite,
     "date_histogram": parse_date_histogram,
     "date_range": parse_date_range,
@@ -93,6 +95,7 @@ KINDS: dict[str, Callable[[Definition], Aggregation]] = {
     "missing": parse_missing,
     "multi_terms": parse_multi_terms,
     "nested": parse_nested,
+    "parent": parse_related,
     "percentile_ranks": parse_percentiles,
     "percentiles": parse_percentiles,
     "random_sampler": parse_random_sampler,

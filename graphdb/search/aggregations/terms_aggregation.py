@@ -242,6 +242,12 @@ class Terms(Aggregation):
         storage = self.source.spec.storage
         return {Storage.INTS: "lterms", Storage.FLOATS: "dterms"}.get(storage, "sterms")
 
+    @property
+    def profiled(self) -> str:
+        if self.source.textual:
+            return "GlobalOrdinalsStringTermsAggregator"
+        return "NumericTermsAggregator"
+
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, vocabulary = self._candidates(scope, rows)
         in_order = sorted_cells(scope, self.common, cells, self.order, vocabulary.places)

@@ -216,11 +216,13 @@ class Resolved:
 
     filters: of the aliases that it was named by; a document must fit one of them. Empty: all documents, for
     the index was named itself, or by an alias without a filter. routing: of those aliases, likewise.
+    aliases: their names, ascending.
     """
 
     index: Index
     filters: tuple[Any, ...] = ()
     routing: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -365,7 +367,12 @@ def _resolved(index: Index, found: _Found) -> Resolved:
     routing = tuple(one["search_routing"] for one in options if "search_routing" in one)
     everything = found.itself or len(filters) < len(options)
     any_routing = found.itself or len(routing) < len(options)
-    return Resolved(index, () if everything else filters, () if any_routing else routing)
+    return Resolved(
+        index,
+        () if everything else filters,
+        () if any_routing else routing,
+        tuple(sorted(found.aliases)),
+    )
 
 
 def write_target(state: CatalogState, name: str) -> tuple[Index, AliasOptions]:

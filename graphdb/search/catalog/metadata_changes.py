@@ -44,6 +44,7 @@ from graphdb.search.catalog.index_settings import (
     static_names,
     updated_settings,
 )
+from graphdb.search.catalog.index_sort import check_index_sort
 from graphdb.search.catalog.index_templates import (
     Contents,
     component_template,
@@ -108,6 +109,7 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
         check_graph(settings["graph"])
     analyzers = analyzers_of(settings)
     mapping = FieldMapping.of(made.mappings, analyzers, limits_of(settings))
+    check_index_sort(settings, mapping)
     if routing.partition_size > 1 and not mapping.routing_required:
         raise illegal_argument(
             f"mapping type [_doc] must have routing required for partitioned index [{new.name}]"

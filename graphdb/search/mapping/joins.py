@@ -1,11 +1,12 @@
 """`join`: a field that says which relation a document is of, and the id of its parent."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from graphdb.search.errors import illegal_argument
+from graphdb.search.fields import FieldSpec
 
-__all__ = ["children_of", "join_of", "parent_path", "relations"]
+__all__ = ["children_of", "join_field", "join_of", "parent_path", "relations"]
 
 _RELATIONS_MAX = 1_000
 
@@ -29,6 +30,11 @@ def relations(value: Any) -> dict[str, Any]:
 def children_of(given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """The names of children by their parent's."""
     return {parent: tuple(names) if isinstance(names, list) else (names,) for parent, names in given.items()}
+
+
+def join_field(specs: Iterable[FieldSpec]) -> FieldSpec | None:
+    """The one among the fields of an index, None where it has none."""
+    return next((spec for spec in specs if spec.type == "join"), None)
 
 
 def parent_path(path: str) -> str:

@@ -15,7 +15,7 @@ from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec
 from graphdb.search.leaf_reader import Bools, Leaf, TermIndex
-from graphdb.search.mapping.joins import children_of, parent_path
+from graphdb.search.mapping.joins import children_of, join_field, parent_path
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext
 from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.searcher import Searcher
@@ -184,10 +184,6 @@ class _Parents:
 # From the JSON to the tree.
 
 
-def _join_field(context: QueryContext) -> FieldSpec | None:
-    return next((spec for spec in context.mapping.match("*") if spec.type == "join"), None)
-
-
 @dataclass(frozen=True, slots=True)
 class _Request:
     """spec: of the join field, None where there is none."""
@@ -204,7 +200,7 @@ def _read(kind: str, clause: Clause, member: str, context: QueryContext) -> _Req
     if "inner_hits" in clause:
         raise illegal_request(f"[inner_hits] of [{kind}] are not supported: search for the related documents")
     context.check_expensive("[joining] queries")
-    spec = _join_field(context)
+    spec = join_field(context.mapping.match("*"))
     if spec is None and not ignore:
         raise context.failed(f"[{kind}] no join field has been configured")
     return _Request(spec, str(name), query, ignore)
@@ -258,7 +254,7 @@ def _parent_id(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> 
     ignore = clause.flag("ignore_unmapped", False)
     clause.done()
     context.check_expensive("[joining] queries")
-    spec = _join_field(context)
+    spec = join_field(context.mapping.match("*"))
     relations = {} if spec is None else children_of(spec.options["relations"])
     if spec is None or not any(name in names for names in relations.values()):
         if not ignore:

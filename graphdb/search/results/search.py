@@ -1,6 +1,6 @@
 """A whole search on one index: from the JSON of a request to that of its answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -45,6 +45,7 @@ class SearchOptions:
     raw_source: bool = False
     named_scores: bool = False
     hybrid: Scorer = DEFAULT_SCORER
+    clock_ns: Callable[[], int] | None = None
 
 
 def search(
@@ -80,7 +81,14 @@ def execute(
 
 def scope_of(searcher: Searcher, context: QueryContext, options: SearchOptions = SearchOptions()) -> Scope:
     """What one search reads."""
-    return Scope(searcher, columns_of(searcher), context, None, None, options.typed_keys, options.max_buckets)
+    return Scope(
+        searcher,
+        columns_of(searcher),
+        context,
+        typed_keys=options.typed_keys,
+        max_buckets=options.max_buckets,
+        clock_ns=options.clock_ns,
+    )
 
 
 def find(request: SearchRequest, scope: Scope, matches: Sequence[Matches] | None = None) -> Found:

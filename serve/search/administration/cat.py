@@ -18,11 +18,13 @@ from serve.search.administration.cat_table import (
     render_help,
 )
 from serve.search.administration.indices import chosen_indexes
+from serve.search.administration.tasks import LISTING, tasks_here
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Endpoint, Exchange, Handler, accepted, endpoint
 from serve.search.frame.identity import Identity
 from serve.search.frame.parameters import Parameters
+from serve.search.frame.tasks import Task
 
 __all__ = ["routes"]
 
@@ -127,7 +129,8 @@ def _handler(listing: Listing, identity: Identity) -> Handler:
             parameters.text("h"), parameters.text("s"), parameters.text("bytes"), parameters.text("time")
         )
         names = None if listing.by is None else exchange.get(listing.by)
-        view = CatView(exchange.node, identity, _indexes(exchange, listing), names, parameters)
+        tasks = _tasks(exchange, identity) if listing.name == "tasks" else ()
+        view = CatView(exchange.node, identity, _indexes(exchange, listing), names, parameters, tasks)
         columns = _columns(listing, parameters)
         table = await asyncio.to_thread(lambda: make_table(columns, listing.rows(view), options))
         form = _form(exchange)
@@ -152,6 +155,12 @@ def _indexes(exchange: Exchange, listing: Listing) -> Sequence[Index]:
         return exchange.node.catalog.indexes()
     states = "open,closed" if listing.name == "indices" else "all"
     return chosen_indexes(exchange, states=states, closed=listing.name != "segments")
+
+
+def _tasks(exchange: Exchange, identity: Identity) -> Sequence[Task]:
+    """This request is one of them."""
+    with exchange.tasks.shown(exchange.begin_task(LISTING, "", is_cancellable=False)):
+        return tasks_here(exchange, identity.node_id)
 
 
 def _form(exchange: Exchange) -> str:

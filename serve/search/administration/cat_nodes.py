@@ -26,7 +26,7 @@ def listings(data_dir: Path) -> list[Listing]:
         Listing("master", _MASTER, _master),
         Listing("plugins", _PLUGINS, _none, parameters="include_bootstrap"),
         Listing("pending_tasks", _PENDING, _none),
-        Listing("tasks", _TASKS, _none, parameters=tasks),
+        Listing("tasks", _TASKS, _tasks, parameters=tasks),
         Listing("nodeattrs", _ATTRIBUTES, _none),
         Listing("repositories", _REPOSITORIES, _none),
     ]
@@ -189,7 +189,29 @@ _TASKS = (
     Column("running_time", ("time",), "running time"),
     Column("ip", ("i",), "ip address"),
     Column("node", ("n",), "node name"),
+    Column("description", ("desc",), "task action", on=False),
 )
+
+
+def _tasks(view: CatView) -> Iterator[Row]:
+    """Of this node."""
+    here, now_ms = view.identity.here(view.status), view.node.now_ms()
+    for task in view.tasks:
+        yield {
+            "id": f"{here.id}:{task.number}",
+            "action": task.action,
+            "task_id": f"{here.id}:{task.number}",
+            "parent_task_id": "-" if task.parent is None else f"{here.id}:{task.parent}",
+            "type": "transport",
+            "start_time": task.started_ms,
+            "timestamp": datetime.fromtimestamp(task.started_ms // 1000, UTC).strftime("%H:%M:%S"),
+            "running_time": Time(max(0, now_ms - task.started_ms)),
+            "ip": here.host,
+            "node": here.name,
+            "description": task.description,
+        }
+
+
 _ATTRIBUTES = (
     Column("node", ("name",), "node name"),
     Column("host", ("h",), "host name"),

@@ -14,6 +14,7 @@ from serve.search.administration.index_stats import Placement
 from serve.search.backend import SearchBackend
 from serve.search.frame.identity import Identity
 from serve.search.frame.parameters import TIME_UNITS, Parameters
+from serve.search.frame.tasks import Task
 
 __all__ = [
     "BYTE_UNITS",
@@ -229,6 +230,7 @@ class CatView:
     indexes: Sequence[Index]  # of the request; all without a name
     names: str | None
     parameters: Parameters
+    tasks: Sequence[Task] = ()  # of this node, for the listing of them
 
     @cached_property
     def status(self) -> NodeStatus:

@@ -126,12 +126,6 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
             nodes.stats,
             _STATS,
         ),
-        *endpoint(
-            "GET",
-            "/_tasks",
-            nodes.tasks,
-            "actions detailed group_by nodes parent_task_id timeout wait_for_completion",
-        ),
     ]
 
 
@@ -171,10 +165,6 @@ class _Nodes:
         if not self._is_meant(here, exchange.get("node_id")):
             return self._answer({})
         return self._answer({here.id: await asyncio.to_thread(self._stats, exchange, here)})
-
-    async def tasks(self, exchange: Exchange) -> dict[str, Any]:
-        """No request outlives its answer."""
-        return {"nodes": {}} if exchange.parameters.text("group_by") in (None, "nodes") else {"tasks": {}}
 
     def _shown(self, exchange: Exchange, names: str | None, metrics: str | None) -> dict[str, Any]:
         members = self._identity.members(exchange.node.status())

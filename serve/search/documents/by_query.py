@@ -25,6 +25,7 @@ from serve.search.documents.rewriting import (
     Stored,
     found_documents,
     most_of,
+    performed,
     refuse_reading,
 )
 from serve.search.documents.write_options import generated_id
@@ -64,17 +65,13 @@ async def _delete_by_query(exchange: Exchange) -> Answer:
         raise parsing("Unknown key for a VALUE in [script].", line=1, col=1)
     if body.get("query") is None:
         raise SearchError("action_request_validation_exception", "Validation Failed: 1: query is missing;")
-    answer = await _rewritten(exchange, body, Action.DELETE)
-    del answer.value["updated"], answer.value["created"]
-    return answer
+    return await _rewritten(exchange, body, Action.DELETE, ("updated", "created"))
 
 
 async def _update_by_query(exchange: Exchange) -> Answer:
     body = await _body(exchange)
     script = await _script_of(exchange, body)
-    answer = await _rewritten(exchange, body, Action.INDEX, script)
-    del answer.value["created"]
-    return answer
+    return await _rewritten(exchange, body, Action.INDEX, ("created",), script)
 
 
 async def _body(exchange: Exchange) -> dict[str, Any]:
@@ -97,23 +94,35 @@ async def _script_of(exchange: Exchange, body: Mapping[str, Any]) -> Script | No
 
 
 async def _rewritten(
-    exchange: Exchange, body: Mapping[str, Any], action: Action, script: Script | None = None
+    exchange: Exchange,
+    body: Mapping[str, Any],
+    action: Action,
+    hidden: tuple[str, ...],
+    script: Script | None = None,
 ) -> Answer:
-    pipeline = exchange.parameters.text("pipeline") if action is Action.INDEX else None
-    rewriting = Rewriting.of(exchange, body.get("conflicts"), pipeline=pipeline)
+    """hidden: counts that the answer is without."""
+    kind, word = ("delete", "delete-by-query") if action is Action.DELETE else ("update", "update-by-query")
+    task = exchange.begin_task(f"indices:data/write/{kind}/byquery", f"{word} [{exchange['index']}]")
+    rewriting = Rewriting.of(exchange, task, body.get("conflicts"))
+    rewriting.hidden = hidden
+    rewriting.pipeline = exchange.parameters.text("pipeline") if action is Action.INDEX else None
     most = most_of(exchange, body.get("max_docs"))
     refreshed = exchange.parameters.boolean("refresh", False)
     indexes = names_found(exchange.node, exchange["index"], exchange.parameters)
     asked = {name: body[name] for name in ("query", "slice") if body.get(name) is not None}
-    found = await found_documents(exchange, indexes, asked)
-    if script is None:
-        answer = await rewriting.run(found, most, partial(_again, action))
-    else:
-        again = partial(_changed_by, script, exchange.node.now_ms())
-        answer = await rewriting.run(found, most, again, runs_scripts=True)
-    if refreshed:
-        await exchange.node.refresh([one.index for one in indexes])
-    return answer
+
+    async def perform() -> Answer:
+        found = await found_documents(exchange, indexes, asked)
+        if script is None:
+            answer = await rewriting.run(found, most, partial(_again, action))
+        else:
+            again = partial(_changed_by, script, exchange.node.now_ms())
+            answer = await rewriting.run(found, most, again, runs_scripts=True)
+        if refreshed:
+            await exchange.node.refresh([one.index for one in indexes])
+        return answer
+
+    return await performed(exchange, task, perform)
 
 
 def _again(action: Action, document: Stored) -> DocumentWrite:
@@ -163,7 +172,8 @@ async def _reindex(exchange: Exchange) -> Answer:
         raise SearchError("parse_exception", "request body is required")
     _check_members(body, _REINDEX_MEMBERS, "reindex")
     source = _source_of(body)
-    rewriting = Rewriting.of(exchange, body.get("conflicts"), _batch_of(source))
+    task = exchange.begin_task("indices:data/write/reindex", _described(body))
+    rewriting = Rewriting.of(exchange, task, body.get("conflicts"), _batch_of(source))
     into = _Destination.of(exchange, body)
     rewriting.pipeline = into.pipeline
     most = most_of(exchange, body.get("size"), body.get("max_docs"))
@@ -173,17 +183,30 @@ async def _reindex(exchange: Exchange) -> Answer:
         reason = f"reindex cannot write into an index its reading from [{into.index}]"
         raise _invalid(reason)
     asked = {name: source[name] for name in ("query", "slice") if source.get(name) is not None}
-    found = await found_documents(exchange, indexes, asked)
-    script = await _script_of(exchange, body)
-    if script is None:
-        answer = await rewriting.run(found, most, into.copy)
-    else:
-        copied = partial(into.copy_by, script, exchange.node.now_ms())
-        answer = await rewriting.run(found, most, copied, runs_scripts=True)
-    target = exchange.node.catalog.find(into.index)
-    if refreshed and target is not None:
-        await exchange.node.refresh([target])
-    return answer
+
+    async def perform() -> Answer:
+        found = await found_documents(exchange, indexes, asked)
+        script = await _script_of(exchange, body)
+        if script is None:
+            answer = await rewriting.run(found, most, into.copy)
+        else:
+            copied = partial(into.copy_by, script, exchange.node.now_ms())
+            answer = await rewriting.run(found, most, copied, runs_scripts=True)
+        target = exchange.node.catalog.find(into.index)
+        if refreshed and target is not None:
+            await exchange.node.refresh([target])
+        return answer
+
+    return await performed(exchange, task, perform)
+
+
+def _described(body: Mapping[str, Any]) -> str:
+    """Of a request that may still be refused."""
+    dest = body.get("dest")
+    into = dest.get("index") if isinstance(dest, Mapping) else None
+    given = _source_of(body).get("index")
+    names = given if isinstance(given, list) else [given]
+    return f"reindex from [{', '.join(map(str, names[:20]))}] to [{into}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,13 @@
 """
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import orjson
 
 from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
 from graphdb.search.catalog.index_names import Resolved
@@ -19,9 +22,11 @@ from graphdb.search.scripts.stored import with_stored
 from graphdb.search.segments.operations import Outcome
 from graphdb.search.segments.visible_segment import VisibleSegment
 from serve.search.documents.ingesting import write_documents
-from serve.search.frame.answer import Answer, error_json, query_failed
+from serve.search.frame.answer import Answer, error_json, query_failed, search_error
 from serve.search.frame.exchange import Exchange
+from serve.search.frame.identity import Identity
 from serve.search.frame.parameters import Parameters, java_integer
+from serve.search.frame.tasks import Task
 from serve.search.searching.search_names import ShardChoice, targets_of
 
 __all__ = [
@@ -33,6 +38,8 @@ __all__ = [
     "Stored",
     "found_documents",
     "most_of",
+    "performed",
+    "rate_of",
     "refuse_reading",
 ]
 
@@ -114,29 +121,22 @@ async def found_documents(exchange: Exchange, indexes: Sequence[Resolved], body:
     return await exchange.work.run(found)
 
 
-def _check_shared(parameters: Parameters) -> None:
-    """Refuse parameters that are valid in Elasticsearch but not supported here."""
-    if not parameters.boolean("wait_for_completion", True):
-        raise illegal_argument("[wait_for_completion=false] is not supported: there are no background tasks")
-    if _slices(parameters) < 1:
-        raise illegal_argument('[slices] must be a positive integer or the string "auto"')
-    rate = parameters.text("requests_per_second")
-    if rate is not None and rate != "-1":
-        if not _is_rate(rate):
-            reason = "must be a float greater than 0. Use -1 to disable throttling."
-            raise illegal_argument(f"[requests_per_second] {reason}")
-        raise illegal_argument("[requests_per_second] is not supported but for [-1]: no limit")
+def rate_of(parameters: Parameters) -> float:
+    """`requests_per_second`: documents a second, math.inf: no limit. Errors: illegal_argument_exception."""
+    given = parameters.text("requests_per_second")
+    if given in (None, "-1"):
+        return math.inf
+    rate = parse_number(given)
+    if rate is None or not rate > 0:
+        reason = "must be a float greater than 0. Use -1 to disable throttling."
+        raise illegal_argument(f"[requests_per_second] {reason}")
+    return float(rate)
 
 
 def _slices(parameters: Parameters) -> int:
     """0 for anything but a number."""
     given = parameters.text("slices")
     return 1 if given in (None, "auto") else java_integer(given) or 0
-
-
-def _is_rate(text: str) -> bool:
-    number = parse_number(text)
-    return number is not None and number > 0
 
 
 def refuse_reading(body: Mapping[str, Any]) -> None:
@@ -173,9 +173,12 @@ class Rewriting:
     """The progress of one request: the outcomes of its documents."""
 
     exchange: Exchange
+    task: Task
     proceed: bool  # past documents that have changed since
     batch_documents: int = BATCH_DOCUMENTS
     pipeline: str | None = None  # that the documents go through, None: their index's
+    hidden: tuple[str, ...] = ()  # counts that an operation does not have
+    total: int = 0
     batches: int = 0
     conflicts: int = 0
     outcomes: dict[Outcome, int] = field(default_factory=dict)
@@ -184,15 +187,13 @@ class Rewriting:
 
     @classmethod
     def of(
-        cls,
-        exchange: Exchange,
-        conflicts: Any,
-        batch_documents: int = BATCH_DOCUMENTS,
-        pipeline: str | None = None,
+        cls, exchange: Exchange, task: Task, conflicts: Any, batch_documents: int = BATCH_DOCUMENTS
     ) -> "Rewriting":
         """conflicts, batch_documents: of the body, or None. Raises SearchError."""
         parameters = exchange.parameters
-        _check_shared(parameters)
+        if _slices(parameters) < 1:
+            raise illegal_argument('[slices] must be a positive integer or the string "auto"')
+        task.rate = rate_of(parameters)
         given = parameters.text("conflicts") or conflicts or "abort"
         if given not in ("abort", "proceed"):
             raise illegal_argument(f'conflicts may only be "proceed" or "abort" but was [{str(given)[:100]}]')
@@ -201,31 +202,39 @@ class Rewriting:
             raise illegal_argument(
                 f"[scroll_size] must be between 1 and {_BATCH_DOCUMENTS_MAX} but was [{size}]"
             )
-        return cls(exchange, given == "proceed", size, pipeline)
+        rewriting = cls(exchange, task, given == "proceed", size)
+        task.status = rewriting.counts
+        return rewriting
 
     async def run(
         self, found: Found, most: int | None, rewritten: Rewritten, runs_scripts: bool = False
     ) -> Answer:
-        """Write the documents; the first batch that has a failure is the last. runs_scripts: rewriting may
-        take long, so that each batch has the time of a search. Raises what rewriting raises.
+        """Write the documents; the first batch that has a failure is the last, or the one after which the
+        task is to end. runs_scripts: rewriting may take long, so that each batch has the time of a search.
+        Raises what rewriting raises.
         """
+        self.total = len(found) if most is None else min(len(found), most)
+        done, began = 0, time.monotonic()
         batches = found.batches(self.batch_documents, most)
 
         def next_writes() -> list[DocumentWrite | None]:
             return [rewritten(document) for document in next(batches, ())]
 
-        while writes := await self._on_thread(next_writes, runs_scripts):
+        while self.task.cancelled is None and (writes := await self._on_thread(next_writes, runs_scripts)):
             found_writes = [write for write in writes if write is not None]
             noops = len(writes) - len(found_writes)
             self.outcomes[Outcome.NOOP] = self.outcomes.get(Outcome.NOOP, 0) + noops
             if found_writes:
                 self._count(await self._written(found_writes))
             self.batches += 1
-            if self.failures:
+            done += len(writes)
+            if self.failures or done >= self.total:
                 break
-        total = len(found) if most is None else min(len(found), most)
+            await self.task.pause(len(writes), began)
+            began = time.monotonic()
         status = max((failure["status"] for failure in self.failures), default=200)
-        return Answer(self._answer(total), status)
+        took = {"took": int((time.monotonic() - self._began) * 1000), "timed_out": False}
+        return Answer({**took, **self.counts(), "failures": self.failures}, status)
 
     async def _written(self, writes: list[DocumentWrite]) -> list[WriteResult]:
         pipelines = [self.pipeline] * len(writes)
@@ -248,11 +257,12 @@ class Rewriting:
             if not (conflict and self.proceed) and len(self.failures) < _FAILURES_MAX:
                 self.failures.append(_failure(result, done.error))
 
-    def _answer(self, total: int) -> dict[str, Any]:
-        return {
-            "took": int((time.monotonic() - self._began) * 1000),
-            "timed_out": False,
-            "total": total,
+    def counts(self) -> dict[str, Any]:
+        """What is done so far."""
+        task, until = self.task, self.task.throttled_until
+        left_s = 0.0 if until is None else max(0.0, until - time.monotonic())
+        counted = {
+            "total": self.total,
             "updated": self.outcomes.get(Outcome.UPDATED, 0),
             "created": self.outcomes.get(Outcome.CREATED, 0),
             "deleted": self.outcomes.get(Outcome.DELETED, 0),
@@ -260,11 +270,30 @@ class Rewriting:
             "version_conflicts": self.conflicts,
             "noops": self.outcomes.get(Outcome.NOOP, 0),
             "retries": {"bulk": 0, "search": 0},
-            "throttled_millis": 0,
-            "requests_per_second": -1.0,
-            "throttled_until_millis": 0,
-            "failures": self.failures,
+            "throttled_millis": int(task.throttled_s * 1000),
+            "requests_per_second": -1.0 if math.isinf(task.rate) else task.rate,
+            "throttled_until_millis": int(left_s * 1000),
         }
+        if task.cancelled is not None:
+            counted["canceled"] = task.cancelled
+        return {name: count for name, count in counted.items() if name not in self.hidden}
+
+
+async def performed(exchange: Exchange, task: Task, perform: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The answer of a request that is checked, or the id of its task where the client does not wait."""
+    if exchange.parameters.boolean("wait_for_completion", True):
+        with exchange.tasks.shown(task):
+            return await perform()
+    node_id = Identity(exchange.node, exchange.settings).node_id
+
+    async def work() -> tuple[str, bytes]:
+        try:
+            return "response", orjson.dumps((await perform()).value)
+        except Exception as error:  # noqa: BLE001 - the client reads it where it looks for the result
+            return "error", orjson.dumps(error_json(search_error(error)))
+
+    exchange.tasks.start(task, node_id, work)
+    return Answer({"task": f"{node_id}:{task.number}"})
 
 
 def _failure(result: WriteResult, error: SearchError) -> dict[str, Any]:

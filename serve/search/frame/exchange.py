@@ -27,6 +27,7 @@ from serve.access.request_scope import principal_of
 from serve.bodies import body_chunks, read_body
 from serve.search.backend import SearchBackend
 from serve.search.frame.parameters import Parameters
+from serve.search.frame.tasks import Task, Tasks
 
 __all__ = [
     "DEPTH_MAX",
@@ -272,10 +273,11 @@ class Exchange:
         request: Request,
         values: Mapping[str, str],
         parameters: Parameters,
+        tasks: Tasks,
     ) -> None:
         """Raises media_type_header_exception for an Accept that means nothing."""
         self.node, self.settings, self.work, self.request = node, settings, work, request
-        self.values, self.parameters = values, parameters
+        self.values, self.parameters, self.tasks = values, parameters, tasks
         self.principal = principal_of(request.scope)
         self.method: str = request.method
         self.path: str = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
@@ -289,6 +291,13 @@ class Exchange:
     def get(self, name: str) -> str | None:
         """The same, or None if the path does not have the name."""
         return self.values.get(name)
+
+    def begin_task(self, action: str, description: str, **options: Any) -> Task:
+        """This request as a task, which is not shown yet. options: see `Tasks.begin`."""
+        opaque = self.request.headers.get("x-opaque-id")
+        headers = {} if opaque is None else {"X-Opaque-Id": opaque[:1000]}
+        now_ms = self.node.now_ms()
+        return self.tasks.begin(action, description, self.principal, now_ms, headers, **options)
 
     @property
     def takes_gzip(self) -> bool:

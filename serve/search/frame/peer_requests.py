@@ -54,13 +54,15 @@ async def ask_peer(
     method: str,
     path: str,
     query: Mapping[str, str],
-    body: Mapping[str, Any],
+    body: Mapping[str, Any] | None,
     timeout_s: float,
     principal: Principal,
 ) -> tuple[int, dict[str, Any]]:
     """Status and answer, which is an object. Raises SearchError as that node does, UnavailableError."""
     head = orjson.dumps([method, path, dict(query), principal.to_json()])
-    answer = await node.ask_other(number, head + b"\n" + orjson.dumps(body), timeout_s)
+    answer = await node.ask_other(
+        number, head + b"\n" + (b"" if body is None else orjson.dumps(body)), timeout_s
+    )
     status, _, content = answer.partition(b"\n")
     value = orjson.loads(content)
     if int(status) >= 400 and "error" in value:

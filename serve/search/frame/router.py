@@ -25,6 +25,7 @@ from serve.search.backend import SearchBackend
 from serve.search.frame.answer import PRODUCT, Answer, failure, internal, rendered
 from serve.search.frame.exchange import Body, Endpoint, Exchange, MediaType, SearchWork, content_type
 from serve.search.frame.parameters import Parameters, decoded
+from serve.search.frame.tasks import Tasks
 from serve.search.frame.visible_node import VisibleNodes
 
 __all__ = ["SearchRouter"]
@@ -103,6 +104,7 @@ class SearchRouter:
     ) -> None:
         """Raises LookupError for an endpoint without a permission in needs."""
         self._nodes, self._settings, self._work = VisibleNodes(node), settings, work
+        self._tasks = Tasks()
         self.endpoints = tuple(endpoints)
         self._root = _Place()
         for endpoint in endpoints:
@@ -155,7 +157,7 @@ class SearchRouter:
                 return refused
             parameters = Parameters.of(request.scope["query_string"])
             node = self._nodes.of(principal)
-            exchange = Exchange(node, self._settings, self._work, request, values, parameters)
+            exchange = Exchange(node, self._settings, self._work, request, values, parameters, self._tasks)
             return await _performed(exchange, endpoint)
         except ClientDisconnect:
             raise

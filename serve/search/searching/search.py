@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from graphdb.access.principal import Principal
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from serve.search.administration.allocation import copies_of, transport_address
 from serve.search.frame.answer import envelope, search_error
@@ -18,7 +19,7 @@ from serve.search.searching.search_contexts import search_point_in_time
 from serve.search.searching.search_names import NAME_PARAMETERS, ShardChoice, check_boosts, names_found
 from serve.search.searching.search_runner import Asked, SearchRunner
 
-__all__ = ["endpoints"]
+__all__ = ["asked_of", "endpoints", "searched"]
 
 SEARCHES_MAX = 10_000
 _MULTI_PARAMETERS = (
@@ -54,20 +55,27 @@ def _search_endpoints(shared: SearchRunner) -> list[Endpoint]:
         parameters = exchange.parameters
         asked = asked_of(parameters, body_with(parameters, await exchange.json()), exchange.principal)
         names = exchange.get("index") or parameters.text("index")
-        if "pit" in asked.body:
-            return await search_point_in_time(runner, asked, names, parameters)
-        if _sorts_by_shard_doc(asked.body.get("sort")):
-            raise _invalid("[_shard_doc] sort field cannot be used without [point in time]")
-        check_boosts(runner.node, asked.body.get("indices_boost"), parameters)
-        found = names_found(runner.node, names, parameters)
-        keep_alive_ms = parameters.time_ms("scroll", None)
-        if keep_alive_ms is not None:
-            return await runner.open_scroll(found, asked, keep_alive_ms)
-        if "slice" in asked.body:
-            raise _invalid("[slice] can only be used with [scroll] or [point-in-time] requests")
-        return await runner.search(found, asked)
+        return await searched(runner, asked, names, parameters)
 
     return endpoint("GET POST", ["/_search", "/{index}/_search"], search, SEARCH_PARAMETERS, Body.JSON)
+
+
+async def searched(
+    runner: SearchRunner, asked: Asked, names: str | None, parameters: Parameters
+) -> dict[str, Any]:
+    """The answer to one search, of whatever kind. Raises SearchError."""
+    if "pit" in asked.body:
+        return await search_point_in_time(runner, asked, names, parameters)
+    if _sorts_by_shard_doc(asked.body.get("sort")):
+        raise _invalid("[_shard_doc] sort field cannot be used without [point in time]")
+    check_boosts(runner.node, asked.body.get("indices_boost"), parameters)
+    found = names_found(runner.node, names, parameters)
+    keep_alive_ms = parameters.time_ms("scroll", None)
+    if keep_alive_ms is not None:
+        return await runner.open_scroll(found, asked, keep_alive_ms)
+    if "slice" in asked.body:
+        raise _invalid("[slice] can only be used with [scroll] or [point-in-time] requests")
+    return await runner.search(found, asked)
 
 
 _LEAST = {
@@ -170,7 +178,7 @@ def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
         here = runner.identity.here(runner.node.status())
         found = names_found(runner.node, exchange.get("index"), exchange.parameters)
         choice = ShardChoice.of(exchange.parameters)
-        indices = {one.index.name: _filtered(one.filters) for one in found}
+        indices = {one.index.name: _named(one) for one in found}
         elsewhere = runner.node.shards
         copies = {one.index.name: list(copies_of(one.index, [here], elsewhere)) for one in found}
         shards = [
@@ -198,10 +206,13 @@ def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
     )
 
 
-def _filtered(filters: Sequence[Any]) -> dict[str, Any]:
-    if not filters:
-        return {}
-    return {"filter": filters[0] if len(filters) == 1 else {"bool": {"should": list(filters)}}}
+def _named(found: Resolved) -> dict[str, Any]:
+    """The aliases that an index was named by, and what they show of it."""
+    shown: dict[str, Any] = {"aliases": list(found.aliases)} if found.aliases else {}
+    filters = found.filters
+    if filters:
+        shown["filter"] = filters[0] if len(filters) == 1 else {"bool": {"should": list(filters)}}
+    return shown
 
 
 def _multi_endpoints(shared: SearchRunner) -> list[Endpoint]:

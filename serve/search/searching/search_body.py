@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from graphdb.search.aggregations.aggregation import Common, Measured
 from graphdb.search.errors import illegal_argument
 from graphdb.search.multi import Failure, Prepared, Target
 from serve.search.frame.answer import error_json
@@ -181,8 +182,11 @@ def _as_int(hits: dict[str, Any]) -> dict[str, Any]:
 
 
 def profiled(prepared: Prepared, took_ns: int, node_id: str) -> dict[str, Any]:
-    """In the shape that clients read. Only the whole is measured: each shard is given an equal part of it."""
-    each = took_ns // max(1, shard_count(prepared.targets))
+    """In the shape that clients read. Only the whole is measured, and each aggregation: each shard is given
+    an equal part of that.
+    """
+    shards = max(1, shard_count(prepared.targets))
+    each = took_ns // shards
     query = {
         "type": type(prepared.request.query).__name__,
         "description": str(prepared.request.query),
@@ -191,6 +195,7 @@ def profiled(prepared: Prepared, took_ns: int, node_id: str) -> dict[str, Any]:
     }
     collector = {"name": "SimpleTopScoreDocCollector", "reason": "search_top_hits", "time_in_nanos": 0}
     search = {"query": [query], "rewrite_time": 0, "collector": [collector]}
+    aggregations = _profiled(prepared.request.aggregations, prepared.scope.measured, shards)
     return {
         "shards": [
             {
@@ -200,9 +205,32 @@ def profiled(prepared: Prepared, took_ns: int, node_id: str) -> dict[str, Any]:
                 "index": target.name,
                 "cluster": "(local)",
                 "searches": [search],
-                "aggregations": [],
+                "aggregations": aggregations,
             }
             for target in prepared.targets
             for number in target.shards
         ]
     }
+
+
+_STEPS = ("build_aggregation", "build_leaf_collector", "initialize", "post_collection")  # not told apart
+
+
+def _profiled(level: Common | None, measured: Mapping[int, Measured], shards: int) -> list[dict[str, Any]]:
+    """The aggregations of a level, each with those below it."""
+    found = []
+    for one in () if level is None else level.children:
+        taken = measured.get(id(one), Measured())
+        each = taken.nanoseconds // shards
+        breakdown = {"collect": each, "collect_count": taken.documents // shards}
+        for step in _STEPS:
+            breakdown |= {step: 0, f"{step}_count": 0}
+        shown: dict[str, Any] = {
+            "type": one.profiled,
+            "description": one.common.name,
+            "time_in_nanos": each,
+            "breakdown": breakdown,
+        }
+        below = _profiled(one.common, measured, shards)
+        found.append(shown | ({"children": below} if below else {}))
+    return found

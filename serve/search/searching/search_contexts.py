@@ -29,7 +29,7 @@ from serve.search.searching.search_body import (
 from serve.search.searching.search_names import ShardChoice, names_found, targets_of
 from serve.search.searching.search_runner import Asked, SearchRunner
 
-__all__ = ["endpoints", "search_point_in_time"]
+__all__ = ["endpoints", "owner_of", "search_point_in_time"]
 
 # Scrolls and points in time that this node does not have: another one has them, or nobody any more.
 

@@ -401,6 +401,7 @@ class SearchRunner:
             named_scores=asked.named_scores,
             hybrid=self._scorer,
             max_buckets=max_buckets(self.node.catalog.cluster_settings),
+            clock_ns=time.perf_counter_ns if asked.body.get("profile") else None,
         )
 
     def _shown(self, prepared: Prepared) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from serve.deployments.search_note import SearchNote, search_word
@@ -105,3 +106,21 @@ def test_the_next_waits_for_one_that_still_lives(tmp_path: Path) -> None:
         return word
 
     assert asyncio.run(follow()) == "degraded"
+
+
+def test_the_next_one_is_never_taken_for_the_one_before(tmp_path: Path) -> None:
+    first = tell(tmp_path, "healthy")
+    kill(first)
+    words, is_over = set[str](), threading.Event()
+
+    def read() -> None:
+        while not is_over.is_set():
+            words.add(search_word(str(tmp_path)))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    second = tell(tmp_path, "degraded")
+    is_over.set()
+    reader.join()
+    kill(second)
+    assert words == {"degraded"}

@@ -97,10 +97,13 @@ def test_what_changes_something_needs_more_than_reading() -> None:
     reading |= {"/mcp", "/$/ping", "/{dataset}", "/{dataset}/query", "/{dataset}/sparql"}
     # one's own, which are not data
     reading |= {"/queries/{id}", "/saved-queries", "/saved-queries/{id}", "/workbench/sign-in"}
+    reading |= {"/_tasks/_cancel", "/_tasks/{task_id}/_cancel", "/_async_search/{id}", "/{index}/_knn_search"}
     # a query; a transaction, whose writing actions ask for more
     reading |= {"/repositories/{id}", "/repositories/{id}/transactions"}
     reading |= {"/repositories/{id}/transactions/{transaction}"}
     for name in ("_search", "_msearch", "_count", "_field_caps", "_validate/query", "_search_shards"):
+        reading |= {f"/{name}", f"/{{index}}/{name}"}
+    for name in ("_async_search", "_rank_eval"):
         reading |= {f"/{name}", f"/{{index}}/{name}"}
     for name in ("_analyze", "_mget"):
         reading |= {f"/{name}", f"/{{index}}/{name}"}

@@ -156,3 +156,34 @@ def test_ids_of_no_node(urls: list[str], context_id: str) -> None:
     assert (
         answer.json()["error"]["root_cause"][0]["reason"] == f"No search context found for id [{context_id}]"
     )
+
+
+def test_tasks_of_the_other_node(urls: list[str]) -> None:
+    first, second = urls
+    slow = "/books/_update_by_query?wait_for_completion=false&scroll_size=5&requests_per_second=0.001"
+    task = asked(first, "POST", slow, {}).json()["task"]
+    node = task.partition(":")[0]
+    for url in urls:
+        listed = asked(url, "GET", "/_tasks?actions=*byquery", None).json()
+        assert [list(one["tasks"]) for one in listed["nodes"].values()] == [[task]]
+        assert asked(url, "GET", f"/_tasks/{task}", None).json()["completed"] is False
+    assert len(asked(second, "GET", "/_tasks?actions=*lists", None).json()["nodes"]) == 2
+    path = f"/_update_by_query/{task}/_rethrottle?requests_per_second=0.002"
+    assert node in asked(second, "POST", path, None).json()["nodes"]
+    ended = asked(second, "POST", f"/_tasks/{task}/_cancel?wait_for_completion=true", None).json()
+    assert ended["nodes"][node]["tasks"][task]["cancelled"] is True
+    answer = asked(second, "GET", f"/_tasks/{task}?wait_for_completion=true", None).json()
+    assert answer["response"]["canceled"] == "by user request"
+    gone = asked(second, "GET", f"/_tasks/{node}:999999", None)
+    assert (gone.status_code, gone.json()["error"]["type"]) == (404, "resource_not_found_exception")
+
+
+def test_an_asynchronous_search_of_the_other_node(urls: list[str]) -> None:
+    first, second = urls
+    path = "/books/_async_search?keep_on_completion=true&wait_for_completion_timeout=5m"
+    begun = asked(first, "POST", path, {"size": 1}).json()
+    assert asked(second, "GET", f"/_async_search/{begun['id']}", None).json() == begun
+    status = asked(second, "GET", f"/_async_search/status/{begun['id']}", None).json()
+    assert status["completion_status"] == 200
+    assert asked(second, "DELETE", f"/_async_search/{begun['id']}", None).json() == {"acknowledged": True}
+    assert asked(first, "GET", f"/_async_search/{begun['id']}", None).status_code == 404

@@ -190,6 +190,35 @@ def test_hidden_documents_are_in_no_answer(ask: Asking) -> None:
     assert terms == ["mine", "open", "ours"]
 
 
+def test_joins_lead_to_no_hidden_document(ask: Asking) -> None:
+    """Nor from one index into another, though ids are the same there."""
+    fields = {"j": {"type": "join", "relations": {"film": "review"}}, "n": {"type": "integer"}}
+    review = {"j": {"name": "review", "parent": "f"}}
+    for index, n in (("logs-films", 1), ("logs-more", 10)):
+        assert ask(NODE, "PUT", f"/{index}", {"mappings": {"properties": fields}}).status_code == 200
+        film = {"j": "film", "n": n}
+        for doc_id, document in (
+            ("f", film),
+            ("r", {**review, "n": n}),
+            ("s", {**review, "n": 2 * n, "_allow_sids": [TWO]}),
+            ("g", {**film, "_allow_sids": [TWO]}),
+            ("t", {"j": {"name": "review", "parent": "g"}, "n": 3 * n}),
+        ):
+            path = f"/{index}/_doc/{doc_id}?routing=f&refresh=true"
+            assert ask(NODE, "PUT", path, document).status_code == 201
+    total = {"total": {"sum": {"field": "n"}}}
+    for way, query, expected in (
+        ("children", {"terms": {"_index": ["logs-films"]}}, (1, 1)),
+        ("children", {"match_all": {}}, (2, 11)),
+        ("parent", {"match_all": {}}, (2, 11)),
+        ("parent", {"term": {"n": 3}}, (0, 0)),
+    ):
+        aggs = {"r": {way: {"type": "review"}, "aggs": total}}
+        body: dict[str, Any] = {"size": 0, "query": query, "aggs": aggs}
+        found = ask(READER, "POST", "/logs-films,logs-more/_search", body).json()["aggregations"]["r"]
+        assert (found["doc_count"], found["total"]["value"]) == expected
+
+
 def test_documents_are_got_by_those_who_see_them(ask: Asking) -> None:
     for doc_id in DOCUMENTS:
         status = 200 if doc_id in SEEN_IDS else 404
