@@ -17,6 +17,8 @@ __all__ = ["METADATA", "Dropped", "IngestDocument", "Template"]
 METADATA = ("_index", "_id", "_routing", "_version", "_version_type")
 _TEXT_MAX = 10_000_000  # characters that a template makes
 _STEPS_MAX = 100_000  # processors that run on one document, those inside others too
+_MADE_MAX = 50_000_000  # characters and entries that processors make, unless who runs them says more
+_PARTS_MAX = 100  # of a path: what is deeper cannot be written
 _MISSING = object()
 
 
@@ -26,13 +28,16 @@ class Dropped(Exception):
 
 @dataclass(slots=True)
 class IngestDocument:
-    """meta: `_index`, `_id` and so on, those that there are. ingest: what stands under `_ingest`."""
+    """meta: `_index`, `_id` and so on, those that there are. ingest: what stands under `_ingest`.
+    room: how many characters and entries may still be made; documents of one request may share it.
+    """
 
     source: dict[str, Any]
     meta: dict[str, Any]
     ingest: dict[str, Any] = field(default_factory=dict)
     running: tuple[str, ...] = ()  # the pipelines that it is in, the outermost first
     _steps: int = 0
+    room: list[int] = field(default_factory=lambda: [_MADE_MAX])
 
     def spend(self) -> None:
         """One more processor. Errors: illegal_argument_exception where it is one too many."""
@@ -40,9 +45,19 @@ class IngestDocument:
         if self._steps > _STEPS_MAX:
             raise illegal_argument(f"more than [{_STEPS_MAX}] processors would run on one document")
 
+    def make(self, size: int) -> None:
+        """Characters and entries. Errors: illegal_argument_exception where there are too many."""
+        self.room[0] -= size
+        if self.room[0] < 0:
+            raise illegal_argument("the processors make more than a pipeline may make of a document")
+
     def copied(self) -> "IngestDocument":
-        """As it is now."""
-        return IngestDocument(deepcopy(self.source), dict(self.meta), deepcopy(self.ingest), self.running)
+        """As it is now. Errors: illegal_argument_exception."""
+        self.make(_extent(self.source) + _extent(self.ingest))
+        try:
+            return IngestDocument(deepcopy(self.source), dict(self.meta), deepcopy(self.ingest), self.running)
+        except RecursionError:
+            raise illegal_argument("the document is nested too deeply") from None
 
     # paths
 
@@ -71,6 +86,7 @@ class IngestDocument:
     def set(self, path: str, value: Any) -> None:
         """Objects on the way are made. Errors: illegal_argument_exception."""
         parts = _parts(path)
+        self.make(_extent(value))
         holder = self._holder(parts, path)
         last = parts[-1]
         if isinstance(holder, list):
@@ -84,7 +100,12 @@ class IngestDocument:
         """A value that is there becomes the first of a list."""
         there = self.find(path, _MISSING)
         listed = [] if there is _MISSING else there if isinstance(there, list) else [there]
-        listed += [one for one in values if allow_duplicates or one not in listed]
+        if not allow_duplicates:
+            known = {orjson.dumps(one) for one in listed}
+            values = [
+                one for text, one in {orjson.dumps(one): one for one in values}.items() if text not in known
+            ]
+        listed += values
         self.set(path, listed)
 
     def remove(self, path: str) -> None:
@@ -141,9 +162,25 @@ class IngestDocument:
         self.source = members
 
 
+def _extent(value: Any) -> int:
+    """Characters and entries of a value."""
+    pending, count = [value], 0
+    while pending:
+        one = pending.pop()
+        if isinstance(one, str):
+            count += len(one)
+        elif isinstance(one, dict):
+            count += len(one)
+            pending += one.values()
+        elif isinstance(one, list):
+            count += len(one)
+            pending += one
+    return count
+
+
 def _parts(path: str) -> list[str]:
-    parts = path.split(".")
-    if not all(parts):
+    parts = path.split(".", _PARTS_MAX)
+    if not all(parts) or len(parts) > _PARTS_MAX:
         raise illegal_argument(
             f"path [{path[:200]}] is not valid" if path else "path cannot be null nor empty"
         )
@@ -204,6 +241,7 @@ class Template:
             length += len(value)
             if length > _TEXT_MAX:
                 raise illegal_argument(f"a template makes more than [{_TEXT_MAX}] characters")
+        document.make(length)
         return "".join([*pieces, self.text[at:]])
 
     @staticmethod

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.ingest.document import Dropped, IngestDocument
@@ -49,18 +51,18 @@ class Processor:
         """Raises Dropped, and SearchError where it fails and nothing is said for that."""
         document.spend()
         checkpoint()
-        if self.condition is not None and not self._holds(document):
-            if trace is not None:
-                trace(Traced(self, "skipped"))
-            return
         try:
+            if self.condition is not None and not self._holds(document):
+                if trace is not None:
+                    trace(Traced(self, "skipped"))
+                return
             self.step(document)
         except Dropped:
             if trace is not None:
                 trace(Traced(self, "dropped"))
             raise
-        except (SearchError, RecursionError) as failure:
-            error = failure if isinstance(failure, SearchError) else illegal_argument("nested too deeply")
+        except (SearchError, RecursionError, orjson.JSONEncodeError, UnicodeError) as failure:
+            error = failure if isinstance(failure, SearchError) else _unwritable()
             if self.ignores_failure:
                 self._note(trace, "error_ignored", document, error)
                 return
@@ -72,8 +74,9 @@ class Processor:
             self._note(trace, "success", document)
 
     def _holds(self, document: IngestDocument) -> bool:
+        """A condition has a copy, so that it changes nothing."""
         assert self.condition is not None
-        return self.condition.run({"ctx": document.as_ctx()}) is True
+        return self.condition.run({"ctx": orjson.loads(orjson.dumps(document.as_ctx()))}) is True
 
     def _note(
         self,
@@ -89,6 +92,10 @@ class Processor:
         """The error with the processor that it is of; the innermost one counts."""
         names = {"processor_type": self.kind} | ({} if self.tag is None else {"processor_tag": self.tag})
         return SearchError(error.kind, error.reason, error.status, {**names, **error.metadata}, error.cause)
+
+
+def _unwritable() -> SearchError:
+    return illegal_argument("the document is nested too deeply, or has a text that is not Unicode")
 
 
 def run_on_failure(

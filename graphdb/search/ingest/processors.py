@@ -4,6 +4,7 @@ Source: Elasticsearch's documentation of ingest processors.
 """
 
 import hashlib
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Protocol, TypeAlias
@@ -17,8 +18,10 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.ingest.document import METADATA, Dropped, IngestDocument, Template
 from graphdb.search.ingest.options import ProcessorOptions
 from graphdb.search.ingest.text_processors import TEXT_PROCESSORS
+from graphdb.search.scripts.faults import ScriptFault
+from graphdb.search.scripts.results import json_value
 from graphdb.search.scripts.script import Script
-from graphdb.search.scripts.values import type_name
+from graphdb.search.scripts.values import check_extent, type_name
 
 __all__ = ["PROCESSORS", "Step"]
 
@@ -199,6 +202,7 @@ def _text(value: Any, field: str) -> str:
     return value
 
 
+_TEXT_MAX = 10_000_000  # characters that one processor puts into a text
 _UNITS = {"b": 0, "kb": 1, "mb": 2, "gb": 3, "tb": 4, "pb": 5}
 
 
@@ -224,7 +228,21 @@ def _gsub(options: ProcessorOptions) -> Callable[[Any, str], Any]:
     except SearchError as error:
         raise options.error("pattern", f"Invalid regex pattern. {error.reason}") from None
     replaced = java_replacement(options.text("replacement"), pattern)
-    return lambda value, field: pattern.replace(_text(value, field), replaced, True)
+
+    def changed(value: Any, field: str) -> str:
+        length = 0
+
+        def counted(found: Any) -> str:
+            nonlocal length
+            text = replaced(found)
+            length += len(text)
+            if length > _TEXT_MAX:
+                raise illegal_argument(f"[gsub] makes more than [{_TEXT_MAX}] characters")
+            return text
+
+        return pattern.replace(_text(value, field), counted, True)
+
+    return changed
 
 
 def _split(options: ProcessorOptions) -> Callable[[Any, str], Any]:
@@ -253,6 +271,8 @@ def _join(options: ProcessorOptions) -> Callable[[Any, str], Any]:
             raise illegal_argument(
                 f"field [{field}] of type [{type_name(value)}] cannot be cast to [java.util.List]"
             )
+        if len(separator) * len(value) > _TEXT_MAX:
+            raise illegal_argument(f"[join] makes more than [{_TEXT_MAX}] characters")
         return str(separator).join(
             Template("{{{v}}}").render(IngestDocument({"v": one}, {})) for one in value
         )
@@ -283,6 +303,7 @@ def _html(options: ProcessorOptions) -> Callable[[Any, str], Any]:
 
 # Convert.
 
+_NO_DIGITS = set("_ \t\r\n")  # that Python reads within a number
 _LIMITS = {"integer": 2**31, "long": 2**63}
 
 
@@ -312,7 +333,9 @@ def _whole(kind: str) -> Callable[[Any], int]:
         text = Template("{{{v}}}").render(IngestDocument({"v": value}, {}))
         try:
             is_hex = text.lower().startswith(("0x", "-0x"))
-            number = int(text[:40], 16 if is_hex else 10)
+            if len(text) > 40 or not text.isascii() or set(text) & _NO_DIGITS:
+                raise _not_converted(text, kind)
+            number = int(text, 16 if is_hex else 10)
         except ValueError:
             raise _not_converted(text, kind) from None
         if not -_LIMITS[kind] <= number < _LIMITS[kind]:
@@ -326,9 +349,12 @@ def _real(kind: str) -> Callable[[Any], float]:
     def converted(value: Any) -> float:
         text = Template("{{{v}}}").render(IngestDocument({"v": value}, {}))
         try:
-            return float(text)
+            number = float(text)
         except ValueError:
             raise _not_converted(text, kind) from None
+        if not math.isfinite(number) or "_" in text:
+            raise _not_converted(text, kind)
+        return number
 
     return converted
 
@@ -549,8 +575,11 @@ def _script(options: ProcessorOptions, reading: Reading) -> Step:
     def step(document: IngestDocument) -> None:
         ctx = document.as_ctx()
         script.run({"ctx": ctx})
-        document.take_ctx(ctx)
-        document.check_size()
+        try:
+            check_extent(ctx)
+            document.take_ctx(json_value(ctx))
+        except ScriptFault as fault:
+            raise script.error(fault) from None
 
     return step
 

@@ -42,6 +42,7 @@ def _text_of(document: IngestDocument, field: str, ignores: bool) -> str | None:
 _NAMED = {"ISO8601": "strict_date_optional_time", "UNIX": "epoch_second", "UNIX_MS": "epoch_millis"}
 _OUTPUT = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"
 _TAI64N = re.compile(r"@?4([0-9a-fA-F]{15})([0-9a-fA-F]{8})")
+_SECONDS_MAX = 2**53 / 1000  # from 1970, in either direction
 _TAI_OFFSET_S = 10  # between the two clocks when they began, as Elasticsearch subtracts it
 
 
@@ -55,7 +56,10 @@ def _instant(text: str, formats: list[str], zone_name: str, field: str) -> int:
             continue
         try:
             if name == "UNIX":
-                return int(float(text) * 1000)
+                seconds = float(text)
+                if abs(seconds) > _SECONDS_MAX:
+                    continue
+                return int(seconds * 1000)
             return date_format(_NAMED.get(name, name)).parse(text, zone=zone_of(zone_name))
         except (SearchError, ValueError, OverflowError):
             continue

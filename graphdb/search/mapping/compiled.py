@@ -302,8 +302,6 @@ class _Build:
         node.split = _SPLITS.get(spec.type) if node.column is not None else None
         node.ignore_above = spec.options.get("ignore_above")
         node.copy_to = tuple(definition.get("copy_to", ()))
-        if spec.type == "token_count":
-            node.read = self._counts(spec)
         _check_null_value(node)
         if spec.type == "completion":
             node.tokens = self._analyzers.analyzer(spec.analyzer).tokens
@@ -322,11 +320,11 @@ class _Build:
         node.fields = tuple(subs)
         return node
 
-    def _counts(self, spec: FieldSpec) -> Read:
+    def _counts(self, options: dict[str, Any]) -> Read:
         """What reads a token_count: how many tokens a text has, or how many positions they span."""
-        self._check_analyzer(spec.options["analyzer"])
-        analyzer = self._analyzers.analyzer(spec.options["analyzer"])
-        if spec.options["enable_position_increments"]:
+        self._check_analyzer(options["analyzer"])
+        analyzer = self._analyzers.analyzer(options["analyzer"])
+        if options["enable_position_increments"]:
             return lambda value: value if type(value) is int else analyzer.end(text_of(value))
         return lambda value: value if type(value) is int else len(set(analyzer.tokens(text_of(value))[1]))
 
@@ -364,6 +362,8 @@ class _Build:
         }
         if kind.name == "dense_vector" and options["index"] and options["similarity"] is None:
             options["similarity"] = "cosine"
+        if kind.name == "token_count":
+            options["counts"] = self._counts(options)
         if options.get("normalizer"):
             options["normalize"] = self._normalizer(options["normalizer"], path)
         if kind.storage is Storage.TEXT or kind.storage is Storage.TERMS:
@@ -401,9 +401,8 @@ class _Build:
     def _check_analyzer(self, name: str) -> None:
         try:
             self._analyzers.analyzer(name)
-        except SearchError:
-            missing = illegal_argument(f"analyzer [{name}] has not been configured in mappings")
-            raise unparsable(missing) from None
+        except SearchError as error:
+            raise unparsable(error) from None
 
     def _normalizer(self, name: str, path: str) -> Callable[[str], str]:
         try:

@@ -143,6 +143,23 @@ def _put(properties: dict[str, Definition], parts: list[str], node: Definition, 
         properties[last] = node
 
 
+_NO_MODEL = "no model runs here: store vectors of your own in a [dense_vector]"
+_TWO_FIELDS = "use a field for each end"
+_ABSENT = {
+    "constant_keyword": "use [keyword]",
+    "date_range": _TWO_FIELDS,
+    "double_range": _TWO_FIELDS,
+    "float_range": _TWO_FIELDS,
+    "integer_range": _TWO_FIELDS,
+    "ip_range": _TWO_FIELDS,
+    "long_range": _TWO_FIELDS,
+    "semantic_text": _NO_MODEL,
+    "sparse_vector": _NO_MODEL,
+    "version": "use [keyword], which orders versions as texts",
+}
+"""Types of Elasticsearch that are not there, with what helps instead."""
+
+
 def _node(given: Mapping[str, Any], path: str, depth: int, multi: bool = False) -> Definition:
     type_name = given.get("type")
     if type_name is None:
@@ -155,6 +172,9 @@ def _node(given: Mapping[str, Any], path: str, depth: int, multi: bool = False) 
         return _alias(given, path)
     kind = FIELD_TYPES.get(type_name) if isinstance(type_name, str) else None
     if kind is None:
+        if isinstance(type_name, str) and type_name in _ABSENT:
+            absent = f"The mapper type [{type_name}] declared on field [{path}] does not exist"
+            raise mapper_parsing(f"{absent}: {_ABSENT[type_name]}")
         raise mapper_parsing(
             f"The mapper type [{str(type_name)[:100]}] declared on field [{path}] does not exist. It might "
             "have been created within a future version or requires a plugin to be installed. Check the "

@@ -332,6 +332,9 @@ def reader_of(type_name: str, path: str, options: Mapping[str, Any]) -> Read:
         return lambda value: checked_nanos(parse_nanos(text_of(value)))
     if type_name == "geo_point":
         return lambda value: point_of(value, path, options["ignore_z_value"])
+    if type_name == "token_count":
+        counts: Read = options["counts"]
+        return counts
     if type_name in ("keyword", "wildcard"):
         return _keyword_reader(path, options.get("normalize"))
     return {"boolean": _boolean, "ip": _address, "binary": _binary}.get(type_name, text_of)

@@ -44,7 +44,22 @@ PARSERS: dict[str, ClauseParser] = {
     **SPANS,
     **TERM_LEVEL,
 }
-"""By the name of a clause. Percolation is not among them."""
+"""By the name of a clause."""
+
+_NO_MODEL = (
+    "no model runs here: make vectors of texts with your own, store them in a [dense_vector], use [knn]"
+)
+_ABSENT = {
+    "combined_fields": "use [multi_match] of type [cross_fields]",
+    "geo_shape": "use [geo_polygon], [geo_bounding_box] or [geo_distance] on a [geo_point]",
+    "percolate": "stored queries are not matched to documents",
+    "rule": "there are no query rules: use [pinned]",
+    "semantic": _NO_MODEL,
+    "sparse_vector": _NO_MODEL,
+    "text_expansion": _NO_MODEL,
+    "weighted_tokens": _NO_MODEL,
+}
+"""Queries of Elasticsearch that are not there, with what helps instead."""
 
 
 def parse_query(body: object, context: QueryContext) -> Query:
@@ -74,7 +89,8 @@ def _parse(body: object, context: QueryContext) -> Query:
         raise malformed(f"[{kind}] query malformed, no start_object after query name")
     parser = PARSERS.get(kind)
     if parser is None:
-        raise malformed(f"unknown query [{kind}]{did_you_mean(kind, PARSERS)}")
+        hint = f": {_ABSENT[kind]}" if kind in _ABSENT else did_you_mean(kind, PARSERS)
+        raise malformed(f"unknown query [{kind}]{hint}")
     if len(body) > 1:
         raise malformed(f"[{kind}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]")
     return parser(inner, context.deeper(), _parse)

@@ -28,7 +28,7 @@ from graphdb.search.mapping.completions import (
     precision_of,
 )
 from graphdb.search.mapping.readers import point_of, text_of
-from graphdb.search.query import QueryContext
+from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.query.dictionary_queries import edits_of, prefix_range
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.results.suggestion import Show, checked_size, suggested_field
@@ -98,7 +98,7 @@ class CompletionSuggestion:
     kind: str = "completion"
 
     def entries(self, scope: Scope, show: Show) -> list[dict[str, Any]]:
-        rows = self._best([row for leaf in scope.searcher.leaves for row in self._of_leaf(leaf)])
+        rows = self._best([row for leaf in self._leaves(scope.searcher) for row in self._of_leaf(leaf)])
         own = [(row, show(row.doc, -row.worth)) for row in rows]
         every = scope.gathered("completion", own)
         pairs = [
@@ -108,6 +108,13 @@ class CompletionSuggestion:
         shown = {row.doc: hit for row, hit in pairs}
         options = [self._option(row, shown[row.doc]) for row in self._best([row for row, _ in pairs])]
         return [{"text": self.given, "offset": 0, "length": len(self.given), "options": options}]
+
+    def _leaves(self, searcher: Searcher) -> Iterator[Leaf]:
+        """Of the indexes where the field is one of completions: in another one it may be a keyword."""
+        for leaf in searcher.leaves:
+            spec = searcher.part(leaf)[2].mapping.field(self.path)
+            if spec is not None and spec.type == "completion":
+                yield leaf
 
     def _option(self, row: _Row, hit: dict[str, Any]) -> dict[str, Any]:
         contexts = {} if self.contexts is None else {"contexts": row.contexts}

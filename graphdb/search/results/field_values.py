@@ -184,7 +184,7 @@ def _read(
     """Values that do not fit the type, and those too long for it, are left out."""
     read = reader_of(spec.type, spec.path, spec.options)
     for value in _given(context, spec, source, inside):
-        if spec.storage in (Storage.TEXT, Storage.NONE, Storage.VECTORS):
+        if spec.storage in (Storage.TEXT, Storage.NONE, Storage.VECTORS) or spec.type == "completion":
             yield value if spec.storage is not Storage.TEXT or isinstance(value, str) else str(value)
             continue
         if _is_malformed(spec, read, value):

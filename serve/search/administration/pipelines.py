@@ -1,6 +1,5 @@
 """Ingest pipelines: kept, shown, deleted, tried out."""
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from graphdb.config import Settings
@@ -20,6 +19,7 @@ if TYPE_CHECKING:  # most nodes have no pipelines
 __all__ = ["routes"]
 
 _DOCUMENTS_MAX = 1_000  # of one simulation
+_MADE_MAX = 20_000_000  # characters and entries that a simulation makes and shows
 
 
 def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
@@ -89,13 +89,14 @@ async def _simulate(exchange: Exchange) -> dict[str, Any]:
             pipeline = definitions.read("_simulate_pipeline", given)
         else:
             raise SearchError("parse_exception", "[pipeline] required property is missing")
-        read = [_document(one, now) for one in documents]
+        room = [_MADE_MAX]
+        read = [_document(one, now, room) for one in documents]
         return [_traced(pipeline, one) if verbose else _result(pipeline, one) for one in read]
 
     return {"docs": await exchange.work.run(simulated)}
 
 
-def _document(given: Any, now: str) -> "IngestDocument":
+def _document(given: Any, now: str, room: list[int]) -> "IngestDocument":
     """Errors: parsing_exception."""
     from graphdb.search.ingest.document import METADATA, IngestDocument
 
@@ -103,7 +104,7 @@ def _document(given: Any, now: str) -> "IngestDocument":
         raise parsing("[_source] required property is missing in a document")
     meta = {"_index": "_index", "_id": "_id", "_version": -3}
     meta |= {name: given[name] for name in METADATA if given.get(name) is not None}
-    return IngestDocument(given["_source"], meta, {"timestamp": now})
+    return IngestDocument(given["_source"], meta, {"timestamp": now}, room=room)
 
 
 def _result(pipeline: "Pipeline", document: "IngestDocument") -> dict[str, Any] | None:
@@ -138,8 +139,13 @@ def _traced(pipeline: "Pipeline", document: "IngestDocument") -> dict[str, Any]:
             shown["doc"] = _shown(step.document)
         steps.append(shown)
 
-    with suppress(Dropped, SearchError):  # the last step says so
+    try:
         pipeline.run(document, trace)
+    except Dropped:
+        pass
+    except SearchError as error:
+        if not steps or "error" not in steps[-1]:
+            steps.append({"status": "error", "error": error_json(error)})
     return {"processor_results": steps}
 
 

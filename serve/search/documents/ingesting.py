@@ -13,6 +13,7 @@ from graphdb.search.catalog.index_names import write_target
 from graphdb.search.catalog.index_templates import settings_of_new
 from graphdb.search.catalog.state import CatalogState
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.protection import ALLOW_SIDS
 from graphdb.search.segments.operations import Action, OperationResult, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.scripted import write_with_scripts
@@ -29,6 +30,7 @@ __all__ = ["definitions_of", "timestamp", "write_documents"]
 _AT_ONCE = 500  # documents, on one thread, within the time of a search
 _DROPPED_VERSION, _DROPPED_SEQ_NO = -3, -2  # what Elasticsearch says of a document that is not written
 _NO_PIPELINE = "_none"
+_MADE_MIN, _MADE_FACTOR = 1_000_000, 50  # characters that processors make of a document; more for longer ones
 
 
 async def write_documents(
@@ -129,7 +131,10 @@ class _Ingesting:
             meta["_routing"] = operation.routing
         if operation.version is not None:
             meta |= {"_version": operation.version, "_version_type": operation.version_type}
-        document = IngestDocument(source, meta, {"timestamp": self._timestamp})
+        # processors do not see who sees the document: that stays, unless they say another
+        kept = {ALLOW_SIDS: source.pop(ALLOW_SIDS)} if ALLOW_SIDS in source else {}
+        room = [_MADE_MIN + _MADE_FACTOR * len(operation.body)]
+        document = IngestDocument(source, meta, {"timestamp": self._timestamp}, room=room)
         first, _ = self._names(write.index, name)
         if first is not None:
             self._definitions.pipeline(first).run(document)
@@ -139,12 +144,14 @@ class _Ingesting:
             self._definitions.pipeline(final).run(document)
             if document.meta.get("_index") != index:
                 raise illegal_argument(f"final pipeline [{final}] can't change the target index")
-        return _written(write, index, document)
+        return _written(write, index, document, kept)
 
 
-def _written(write: DocumentWrite, index: str, document: "IngestDocument") -> DocumentWrite:
+def _written(
+    write: DocumentWrite, index: str, document: "IngestDocument", kept: dict[str, Any]
+) -> DocumentWrite:
     try:
-        body = orjson.dumps(document.source)
+        body = orjson.dumps({**kept, **document.source})
     except (orjson.JSONEncodeError, RecursionError) as error:
         raise SearchError("document_parsing_exception", f"failed to parse: {error}") from None
     doc_id, routing = document.meta.get("_id"), document.meta.get("_routing")

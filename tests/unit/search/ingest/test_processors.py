@@ -297,3 +297,50 @@ def test_a_trace_has_each_step() -> None:
     assert [step.status for step in steps] == ["success", "skipped", "error_ignored", "dropped"]
     assert steps[0].document is not None
     assert steps[0].document.source == {"a": 1, "b": 1}
+
+
+# Bounds.
+
+
+def test_processors_make_only_so_much_of_a_document() -> None:
+    many = [
+        {"set": {"field": f"f{number}", "value": "{{{a}}}", "ignore_failure": True}} for number in range(60)
+    ]
+    assert len(run({"a": "x" * 1_000_000}, *many).source) < 30
+    for grown in (
+        {"gsub": {"field": "a", "pattern": "(.*)", "replacement": "$1" * 500}},
+        {"join": {"field": "b", "separator": "x" * 1_000_000}},
+    ):
+        assert "makes more than" in refused({"a": "x" * 1_000_000, "b": ["y"] * 1_000}, grown)
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(500):
+        nested = {"n": nested}
+    assert "nested too deeply" in refused({"a": nested}, {"set": {"field": "b", "value": "{{a}}"}})
+    assert "is not valid" in refused({}, {"set": {"field": ".".join(["a"] * 101), "value": 1}})
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"), [("1_000", "integer"), ("0" * 45 + "5", "long"), ("1e999", "double"), ("nan", "float")]
+)
+def test_texts_that_are_no_numbers(given: str, kind: str) -> None:
+    assert "unable to convert" in refused({"a": given}, {"convert": {"field": "a", "type": kind}})
+
+
+def test_an_instant_too_far_away_is_no_date() -> None:
+    assert "unable to parse date" in refused({"a": "1e300"}, {"date": {"field": "a", "formats": ["UNIX"]}})
+
+
+def test_a_condition_changes_nothing_and_its_failure_is_the_processors() -> None:
+    changing = {"set": {"field": "c", "value": 1, "if": "ctx.a.b = 5; return false"}}
+    assert run({"a": {"b": 1}}, changing).source == {"a": {"b": 1}}
+    failing = {"set": {"field": "c", "value": 1, "if": "ctx.x.y == 1", "ignore_failure": True}}
+    assert run({"a": 1}, failing).source == {"a": 1}
+
+
+def test_many_values_without_duplicates_are_appended_at_once() -> None:
+    """Each compared with each would take minutes, which no deadline could end."""
+    many = {"append": {"field": "a", "value": list(range(40_000)) * 2, "allow_duplicates": False}}
+    assert run({"a": list(range(30_000))}, many).source["a"] == list(range(40_000))

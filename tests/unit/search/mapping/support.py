@@ -28,7 +28,7 @@ class SpaceAnalyzers:
 
     def analyzer(self, name: str) -> SpaceAnalyzer:
         if name not in ("standard", "whitespace"):
-            raise illegal_argument(f"analyzer [{name}] not found")
+            raise illegal_argument(f"analyzer [{name}] has not been configured in mappings")
         return SpaceAnalyzer()
 
     def normalizer(self, name: str) -> Lower:

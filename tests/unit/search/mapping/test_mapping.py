@@ -41,6 +41,10 @@ def test_shown_as_it_was_given_without_defaults_and_sorted() -> None:
 REFUSED = {
     "no type": ({"a": {}}, "No type specified for field [a]"),
     "unknown type": ({"a": {"type": "foo"}}, "The mapper type [foo] declared on field [a] does not exist."),
+    "absent type": (
+        {"a": {"type": "semantic_text"}},
+        "The mapper type [semantic_text] declared on field [a] does not exist: no model runs here",
+    ),
     "unknown parameter": (
         {"a": {"type": "long", "analyzer": "x"}},
         "unknown parameter [analyzer] on mapper [a] of type [long]",

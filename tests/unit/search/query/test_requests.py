@@ -203,6 +203,11 @@ REFUSED: dict[str, tuple[object, str, str]] = {
     "no object": ([], "parsing_exception", "[_na] query malformed, must start with start_object"),
     "nothing": ({}, "illegal_argument_exception", "query malformed, empty clause found at [1:1]"),
     "unknown": ({"boool": {}}, "parsing_exception", "unknown query [boool] did you mean [bool]?"),
+    "absent": (
+        {"bool": {"must": {"rule": {}}}},
+        "parsing_exception",
+        "unknown query [rule]: there are no query rules: use [pinned]",
+    ),
     "script": (
         {"script": {}},
         "parsing_exception",

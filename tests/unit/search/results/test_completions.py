@@ -63,6 +63,7 @@ def test_inputs_by_weight_once_for_each_document(index: Index) -> None:
         {"text": "Nevermind", "_index": "books", "_id": "0", "_score": 34.0, "_source": {"t": "Smells like"}},
         {"text": "Nova", "_index": "books", "_id": "2", "_score": 1.0, "_source": {}},
     ]
+    assert index.hits(fields=["s"], size=1)[0]["fields"] == {"s": [DOCUMENTS[0]["s"]]}
     assert texts(index, "N", size=1) == ["Never Mind the Bollocks"]
     assert texts(index, "nir") == ["Nirvana", "Nirvana"]
     assert texts(index, "nir", skip_duplicates=True) == ["Nirvana"]

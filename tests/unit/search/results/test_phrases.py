@@ -181,6 +181,7 @@ def test_token_count() -> None:
     index = Index({"t": {"type": "text", "fields": fields}}, [{"t": "one two of"}, {"t": ["a", "b c d"]}])
     assert index.ids(query={"term": {"t.count": 3}}) == ["0", "1"]
     assert index.ids(query={"term": {"t.bare": 2}}) == ["0"]
+    assert index.hits(fields=["t.*"])[0]["fields"] == {"t.count": [3], "t.bare": [2], "t.stopped": [3]}
     assert index.ids(query={"term": {"t.stopped": 3}}) == ["0", "1"]
     with pytest.raises(SearchError, match=r"Field \[analyzer\] is required"):
         Index({"n": {"type": "token_count"}}, [])

@@ -106,3 +106,18 @@ def test_simulations(http: httpx.Client) -> None:
     assert http.post("/_ingest/pipeline/_simulate", json=own).json() == {"docs": [None]}
     for body in ({}, {"docs": docs}, {"docs": [{}], "pipeline": {"processors": []}}):
         assert reason_of(http.post("/_ingest/pipeline/_simulate", json=body))[0] == 400
+
+
+def test_who_sees_a_document_stays(http: httpx.Client) -> None:
+    http.put("/_ingest/pipeline/keep", json={"processors": [{"remove": {"keep": ["a"]}}]})
+    http.put("/books/_doc/1?pipeline=keep", json={"a": 1, "b": 2, "_allow_sids": ["x"]})
+    assert http.get("/books/_doc/1").json()["_source"] == {"a": 1, "_allow_sids": ["x"]}
+
+
+def test_a_trace_shows_only_so_much(http: httpx.Client) -> None:
+    steps = [{"set": {"field": "n", "value": number}} for number in range(200)]
+    body = {"pipeline": {"processors": steps}, "docs": [{"_source": {"a": "x" * 1_000_000}}]}
+    answer = http.post("/_ingest/pipeline/_simulate?verbose=true", json=body)
+    results = answer.json()["docs"][0]["processor_results"]
+    assert len(results) < 30
+    assert "more than a pipeline may" in results[-1]["error"]["reason"]
