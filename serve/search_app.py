@@ -27,7 +27,7 @@ from serve.search.administration import (
     templates,
 )
 from serve.search.backend import SearchBackend
-from serve.search.documents import bulk, by_query, documents, reading
+from serve.search.documents import bulk, by_query, documents, reading, term_vectors
 from serve.search.frame.exchange import SearchWork
 from serve.search.frame.router import SearchRouter
 from serve.search.searching import searching
@@ -54,6 +54,7 @@ MODULES = (
     scripts,
     tasks,
     templates,
+    term_vectors,
 )
 
 

@@ -13,7 +13,7 @@ from actors.worker_thread import on_thread
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command
 from graphdb.config import Settings
-from graphdb.errors import LogUnavailable, NotClustered
+from graphdb.errors import NotClustered
 from graphdb.log.views import ViewStatus
 from graphdb.model import Confirmation, EntryKind
 from graphdb.node import ClusterMember, ClusterReport, NodeStatus
@@ -126,9 +126,6 @@ class Admin:
         store = self._current.opened()
 
         def back_up(index: int) -> int:
-            done = min(store.directory.store_purged, store.directory.history_purged)
-            if done < store.kept.purges.last_index:
-                raise LogUnavailable("a purge is under way: a backup would have what it takes away", 5)
             store.directory.back_up(store.quads, index, store.kept, target)
             return index
 

@@ -21,7 +21,7 @@ from actors.node.own_book import BookLog
 from actors.node.searching import Indexes
 from actors.shard.store_directory import StoreDirectory
 from actors.worker_thread import on_thread
-from graphdb.errors import GraphDBError, LogUnavailable, NotFound
+from graphdb.errors import GraphDBError, LogUnavailable, NotFound, StorageFull
 from graphdb.history.purges import NodePurged, PurgeBook, PurgeCommand
 from graphdb.log.views import ViewStatus
 from graphdb.node import ClusterReport, NodeStatus
@@ -257,6 +257,9 @@ class PurgeRunner:
 async def _copy(current: CurrentStore, tree: Path) -> int:
     """The log index that it is of; the log is kept from there on. Whoever calls has nothing of the store."""
     store = current.opened()
+    table_bytes, _ = await asyncio.to_thread(store.directory.engine_files)
+    if not store.checkpointer.room.admits(table_bytes):
+        raise StorageFull("the disk has no room for the store that a purge writes anew")
     store.checkpointer.held_from = store.replayer.resume_index
     return await store.make_snapshot(tree)
 

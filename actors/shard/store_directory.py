@@ -290,6 +290,11 @@ class StoreDirectory:
         """
         if target.exists():
             raise AlreadyExists("directory", str(target))
+        if min(self.store_purged, self.history_purged) < kept.purges.last_index:
+            raise LogUnavailable(
+                "a purge is under way, which a running service ends: a backup would have what it takes",
+                5,
+            )
         backup = StoreDirectory(target, self._files)
         quads.checkpoint(backup.store)
         sync_tree(backup.store)

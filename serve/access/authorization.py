@@ -211,6 +211,7 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET POST DELETE", "/_search/scroll /_search/scroll/{scroll_id}"),
     (READ, "POST", "/{index}/_pit"),
     (READ, "DELETE", "/_pit"),
+    (READ, "GET POST", "/{index}/_termvectors /{index}/_termvectors/{id} [/{index}]/_mtermvectors"),
     (READ, "GET POST", "[/{index}]/_rank_eval /{index}/_knn_search"),
     (READ, "POST", "[/{index}]/_async_search"),
     (READ, "GET DELETE", "/_async_search/{id}"),

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from elasticsearch import Elasticsearch
 
@@ -11,6 +12,7 @@ from tests.integration.test_cluster import BLOB, first_index_of_log, graphdb
 from tests.integration.test_search_cluster import await_documents, await_search
 from tests.support.bulk_clients import document, search_client
 from tests.support.cluster_service import ClusterService
+from tests.support.file_texts import files_with
 from tests.support.graph_changers import INDEXES, GraphChangers, await_followed, following
 from tests.support.service import Service
 from tests.support.timing import HANG_S
@@ -174,3 +176,32 @@ def sniffed(node: Service) -> set[str]:
         return {
             f"http://{found.config.host}:{found.config.port}" for found in client.transport.node_pool.all()
         }
+
+
+def test_what_is_purged_is_on_no_node_also_if_one_was_down(cluster: ClusterService) -> None:
+    name, shape = "https://example.org/person/4711", "https://example.org/Person"
+    asked, down = cluster.followers()
+    node, purge = cluster.nodes[asked], f"{cluster.nodes[asked].url}/history/purge"
+    httpx.put(
+        f"{node.search_url}/persons", json={"settings": {"graph": {"shape": shape}}}, trust_env=False
+    ).raise_for_status()
+    text = f'INSERT DATA {{ <{name}> a <{shape}> ; <urn:name> "Secret-0815" }}'
+    httpx.post(f"{node.url}/update", data={"update": text}, trust_env=False).raise_for_status()
+    count = f"{cluster.nodes[down].search_url}/persons/_count"
+    cluster.nodes[down].wait_until(
+        lambda: httpx.get(count, params={"q": "name:0815"}, trust_env=False).json().get("count") == 1, HANG_S
+    )
+    cluster.nodes[down].kill()
+    asking = httpx.post(purge, params={"resource": name}, timeout=HANG_S, trust_env=False)
+    assert (asking.status_code, asking.json()["waiting_nodes"]) == (202, [down])
+    assert files_with(cluster.nodes[down].data_dir, name)
+    cluster.nodes[down].start()
+    for each in cluster.nodes.values():
+        listed = f"{each.url}/history/purge"
+        each.wait_until(lambda: is_done(listed), HANG_S)  # noqa: B023 it is asked within this turn
+        each.wait_until(lambda: not files_with(each.data_dir, name, "Secret-0815"), HANG_S)  # noqa: B023
+
+
+def is_done(address: str) -> bool:
+    purges = httpx.get(address, trust_env=False).json().get("purges")
+    return bool(purges) and purges[-1]["done"]

@@ -282,6 +282,8 @@ class Rewriting:
 async def performed(exchange: Exchange, task: Task, perform: Callable[[], Awaitable[Answer]]) -> Answer:
     """The answer of a request that is checked, or the id of its task where the client does not wait."""
     if exchange.parameters.boolean("wait_for_completion", True):
+        if not math.isinf(task.rate):
+            exchange.tasks.check_place()
         with exchange.tasks.shown(task):
             return await perform()
     node_id = Identity(exchange.node, exchange.settings).node_id

@@ -166,17 +166,27 @@ class Tasks:
             self._running.pop(task.number, None)
             task.ended.set()
 
+    def check_place(self) -> None:
+        """For one without a client, or with a rate: its client may have gone long before it ends.
+
+        Errors: es_rejected_execution_exception.
+        """
+        lasting = sum(
+            number in self._background or not math.isinf(task.rate) for number, task in self._running.items()
+        )
+        if lasting >= _BACKGROUND_MAX:
+            raise SearchError(
+                "es_rejected_execution_exception",
+                f"rejected execution: [{lasting}] tasks run in the background or with a rate already",
+                429,
+            )
+
     def start(self, task: Task, node_id: str, work: Work) -> None:
         """Run it without its client, and keep what it comes to. work never raises.
 
         Errors: es_rejected_execution_exception.
         """
-        if len(self._background) >= _BACKGROUND_MAX:
-            raise SearchError(
-                "es_rejected_execution_exception",
-                f"rejected execution: [{_BACKGROUND_MAX}] tasks run in the background already",
-                429,
-            )
+        self.check_place()
         running = asyncio.get_running_loop().create_task(self._performed(task, node_id, work))
         self._background[task.number] = running
         self._running[task.number] = task

@@ -98,6 +98,12 @@ def test_what_changes_something_needs_more_than_reading() -> None:
     # one's own, which are not data
     reading |= {"/queries/{id}", "/saved-queries", "/saved-queries/{id}", "/workbench/sign-in"}
     reading |= {"/_tasks/_cancel", "/_tasks/{task_id}/_cancel", "/_async_search/{id}", "/{index}/_knn_search"}
+    reading |= {
+        "/{index}/_termvectors",
+        "/{index}/_termvectors/{id}",
+        "/_mtermvectors",
+        "/{index}/_mtermvectors",
+    }
     # a query; a transaction, whose writing actions ask for more
     reading |= {"/repositories/{id}", "/repositories/{id}/transactions"}
     reading |= {"/repositories/{id}/transactions/{transaction}"}
