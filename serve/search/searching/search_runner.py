@@ -366,7 +366,7 @@ class SearchRunner:
         if len(targets) > _FEW or "aggs" in asked.body or asked.has_scripts:
             return await self._within(asked, partial(self._whole, targets, asked))
         prepared = self._prepared(asked.body, targets, asked)
-        if is_short(prepared):
+        if is_short(prepared) and timeout_ms(asked.body) != 0:
             return prepared, self._shown(prepared)
         return prepared, await self._within(asked, partial(self._shown, prepared))
 
