@@ -40,10 +40,16 @@ def value_shown(value: int) -> str:
 
 
 def choose_state(page: Chromium, text: str) -> None:
-    page.click(".as-of .input")
-    page.press("a", control=True)
-    page.press("Backspace")
-    page.write(text)
+    """The field may be drawn anew, once the page has heard of the newest state, and take the keys with it."""
+    written = f"document.querySelector('.as-of .input')?.value === {json.dumps(text)}"
+    for _ in range(5):
+        page.click(".as-of .input")
+        page.press("a", control=True)
+        page.press("Backspace")
+        page.write(text)
+        if page.evaluate(written):
+            break
+    page.wait_for(written)
     page.press("Enter")
 
 
