@@ -37,8 +37,17 @@ def with_pipeline(state: CatalogState, command: PutPipeline) -> CatalogState:
 
 
 def without_pipelines(state: CatalogState, command: DeletePipelines) -> CatalogState:
-    """Errors: resource_not_found_exception."""
+    """Errors: resource_not_found_exception; illegal_argument_exception for one that an index names."""
     for name in command.names:
+        for kind in ("default", "final"):
+            users = [
+                one.name for one in state.by_uuid.values() if one.settings.get(f"{kind}_pipeline") == name
+            ]
+            if users:
+                raise illegal_argument(
+                    f"pipeline [{name[:_NAME_MAX]}] cannot be deleted because it is the {kind} pipeline for "
+                    f"{len(users)} index(es) including [{min(users)}]"
+                )
         if name not in state.pipelines:
             raise SearchError(
                 "resource_not_found_exception", f"pipeline [{name[:_NAME_MAX]}] is missing", 404

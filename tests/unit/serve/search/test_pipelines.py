@@ -80,6 +80,9 @@ def test_indexes_name_their_pipelines(http: httpx.Client) -> None:
         {"own": 1, "last": ["1"]},
         {"last": [""]},
     )
+    for kind, name in (("default", "own"), ("final", "last")):
+        refused = reason_of(http.delete(f"/_ingest/pipeline/{name}"))
+        assert refused[2].endswith(f"because it is the {kind} pipeline for 1 index(es) including [a]")
     moved = http.put("/a/_doc/3?pipeline=move", json={}).json()
     assert moved["_index"] == "other"
     http.put("/b", json={"settings": {"index": {"final_pipeline": "move"}}})
