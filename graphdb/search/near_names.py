@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-__all__ = ["did_you_mean"]
+__all__ = ["did_you_mean", "likeness"]
 
 _ALIKE = 0.5
 _NAME_LENGTH_MAX = 100  # of longer ones the beginning is compared
@@ -14,7 +14,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     Source: `SuggestingErrorOnUnknown` of Elasticsearch 8.
     """
     short = name[:_NAME_LENGTH_MAX]
-    rated = sorted((-_likeness(short, other), other) for other in known)
+    rated = sorted((-likeness(short, other), other) for other in known)
     alike = [other for likeness, other in rated if -likeness > _ALIKE]
     if not alike:
         return ""
@@ -22,8 +22,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" did you mean {meant if len(alike) == 1 else f'any of {meant}'}?"
 
 
-def _likeness(one: str, other: str) -> float:
-    """1 less the edit distance (Levenshtein's) over the longer length."""
+def likeness(one: str, other: str) -> float:
+    """1 less the edits (Levenshtein's distance: a swap of neighbours is two) over the longer length."""
     row = list(range(len(other) + 1))
     for place, char in enumerate(one, 1):
         above, row = row, [place]

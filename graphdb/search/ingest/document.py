@@ -12,7 +12,7 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.scripts.faults import ScriptFault
 from graphdb.search.scripts.values import check_extent, type_name
 
-__all__ = ["METADATA", "Dropped", "IngestDocument", "Template"]
+__all__ = ["METADATA", "Dropped", "IngestDocument", "Template", "cast_text", "not_cast", "plain_text"]
 
 METADATA = ("_index", "_id", "_routing", "_version", "_version_type")
 _TEXT_MAX = 10_000_000  # characters that a template makes
@@ -76,6 +76,17 @@ class IngestDocument:
         """The same, or a default."""
         found = self._found(path)
         return default if found is _MISSING else found
+
+    def wanted(self, field: str, ignores_missing: bool, why: str = "cannot process it.") -> Any:
+        """The value of a field that a processor works on; None where there is none, and that is ignored.
+
+        why: what cannot be done with null. Errors: illegal_argument_exception.
+        """
+        value = self.find(field)
+        if value is None and not ignores_missing:
+            self.get(field)  # says what is missing
+            raise illegal_argument(f"field [{field}] is null, {why}")
+        return value
 
     def _found(self, path: str) -> Any:
         try:
@@ -256,6 +267,26 @@ class Template:
         if isinstance(value, list):
             return [Template.filled(one, document) for one in value]
         return value
+
+
+def plain_text(value: Any) -> str:
+    """A value as a template shows it. Errors: illegal_argument_exception where it is too long."""
+    text = _shown(value)
+    if len(text) > _TEXT_MAX:
+        raise illegal_argument(f"a template makes more than [{_TEXT_MAX}] characters")
+    return text
+
+
+def cast_text(value: Any, field: str) -> str:
+    """A value that has to be a text. Errors: illegal_argument_exception."""
+    if not isinstance(value, str):
+        raise not_cast(value, field, "java.lang.String")
+    return value
+
+
+def not_cast(value: Any, field: str, kind: str) -> SearchError:
+    """For a value of another type, kind as Elasticsearch names it."""
+    return illegal_argument(f"field [{field}] of type [{type_name(value)}] cannot be cast to [{kind}]")
 
 
 def _shown(value: Any) -> str:

@@ -15,7 +15,15 @@ import orjson
 from graphdb.search.analysis.char_filters import html_strip
 from graphdb.search.analysis.parameters import JavaPattern, java_replacement
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.ingest.document import METADATA, Dropped, IngestDocument, Template
+from graphdb.search.ingest.document import (
+    METADATA,
+    Dropped,
+    IngestDocument,
+    Template,
+    cast_text,
+    not_cast,
+    plain_text,
+)
 from graphdb.search.ingest.options import ProcessorOptions
 from graphdb.search.ingest.text_processors import TEXT_PROCESSORS
 from graphdb.search.scripts.faults import ScriptFault
@@ -169,13 +177,9 @@ def _each(change: Callable[[ProcessorOptions], Callable[[Any, str], Any]], lists
         ignores, changed = options.flag("ignore_missing", False), change(options)
 
         def step(document: IngestDocument) -> None:
-            value = document.find(field)
+            value = document.wanted(field, ignores)
             if value is None:
-                if ignores:
-                    return
-                if document.has(field):
-                    raise illegal_argument(f"field [{field}] is null, cannot process it.")
-                document.get(field)  # says what is missing
+                return
             if lists and isinstance(value, list):
                 done: Any = [changed(one, field) for one in value]
             else:
@@ -189,17 +193,9 @@ def _each(change: Callable[[ProcessorOptions], Callable[[Any, str], Any]], lists
 
 def _of_text(function: Callable[[str], Any]) -> Any:
     def changed(value: Any, field: str) -> Any:
-        return function(_text(value, field))
+        return function(cast_text(value, field))
 
     return _each(lambda options: changed)
-
-
-def _text(value: Any, field: str) -> str:
-    if not isinstance(value, str):
-        raise illegal_argument(
-            f"field [{field}] of type [{type_name(value)}] cannot be cast to [java.lang.String]"
-        )
-    return value
 
 
 _TEXT_MAX = 10_000_000  # characters that one processor puts into a text
@@ -240,7 +236,7 @@ def _gsub(options: ProcessorOptions) -> Callable[[Any, str], Any]:
                 raise illegal_argument(f"[gsub] makes more than [{_TEXT_MAX}] characters")
             return text
 
-        return pattern.replace(_text(value, field), counted, True)
+        return pattern.replace(cast_text(value, field), counted, True)
 
     return changed
 
@@ -249,7 +245,7 @@ def _split(options: ProcessorOptions) -> Callable[[Any, str], Any]:
     pattern, keeps = JavaPattern(options.text("separator")), options.flag("preserve_trailing", False)
 
     def changed(value: Any, field: str) -> Any:
-        text, parts, at = _text(value, field), list[str](), 0
+        text, parts, at = cast_text(value, field), list[str](), 0
         for found in pattern.finditer(text):
             if found.end() == found.start():
                 continue
@@ -268,14 +264,10 @@ def _join(options: ProcessorOptions) -> Callable[[Any, str], Any]:
 
     def changed(value: Any, field: str) -> str:
         if not isinstance(value, list):
-            raise illegal_argument(
-                f"field [{field}] of type [{type_name(value)}] cannot be cast to [java.util.List]"
-            )
+            raise not_cast(value, field, "java.util.List")
         if len(separator) * len(value) > _TEXT_MAX:
             raise illegal_argument(f"[join] makes more than [{_TEXT_MAX}] characters")
-        return str(separator).join(
-            Template("{{{v}}}").render(IngestDocument({"v": one}, {})) for one in value
-        )
+        return str(separator).join(map(plain_text, value))
 
     return changed
 
@@ -285,9 +277,7 @@ def _sort(options: ProcessorOptions) -> Callable[[Any, str], Any]:
 
     def changed(value: Any, field: str) -> list[Any]:
         if not isinstance(value, list):
-            raise illegal_argument(
-                f"field [{field}] of type [{type_name(value)}] cannot be cast to [java.util.List]"
-            )
+            raise not_cast(value, field, "java.util.List")
         try:
             return sorted(value, reverse=descending)
         except TypeError:
@@ -298,7 +288,7 @@ def _sort(options: ProcessorOptions) -> Callable[[Any, str], Any]:
 
 def _html(options: ProcessorOptions) -> Callable[[Any, str], Any]:
     strip = html_strip(())
-    return lambda value, field: strip(_text(value, field)).text
+    return lambda value, field: strip(cast_text(value, field)).text
 
 
 # Convert.
@@ -330,7 +320,7 @@ def _convert(options: ProcessorOptions, reading: Reading) -> Step:
 
 def _whole(kind: str) -> Callable[[Any], int]:
     def converted(value: Any) -> int:
-        text = Template("{{{v}}}").render(IngestDocument({"v": value}, {}))
+        text = plain_text(value)
         try:
             is_hex = text.lower().startswith(("0x", "-0x"))
             if len(text) > 40 or not text.isascii() or set(text) & _NO_DIGITS:
@@ -347,7 +337,7 @@ def _whole(kind: str) -> Callable[[Any], int]:
 
 def _real(kind: str) -> Callable[[Any], float]:
     def converted(value: Any) -> float:
-        text = Template("{{{v}}}").render(IngestDocument({"v": value}, {}))
+        text = plain_text(value)
         try:
             number = float(text)
         except ValueError:
@@ -360,7 +350,7 @@ def _real(kind: str) -> Callable[[Any], float]:
 
 
 def _boolean(value: Any) -> bool:
-    text = Template("{{{v}}}").render(IngestDocument({"v": value}, {}))
+    text = plain_text(value)
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     raise _not_converted(text, "boolean")
@@ -397,7 +387,7 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "float": _real("float"),
     "double": _real("double"),
     "boolean": _boolean,
-    "string": lambda value: Template("{{{v}}}").render(IngestDocument({"v": value}, {})),
+    "string": plain_text,
     "ip": _ip,
     "auto": _auto,
 }
@@ -451,7 +441,7 @@ def _uri_parts(options: ProcessorOptions, reading: Reading) -> Step:
     def step(document: IngestDocument) -> None:
         if ignores and document.find(field) is None:
             return
-        text = _text(document.get(field), field)
+        text = cast_text(document.get(field), field)
         try:
             found = urlsplit(text)
             port = found.port
@@ -514,13 +504,9 @@ def _foreach(options: ProcessorOptions, reading: Reading) -> Step:
     ignores = options.flag("ignore_missing", False)
 
     def step(document: IngestDocument) -> None:
-        values = document.find(field)
+        values = document.wanted(field, ignores, "cannot loop over its elements.")
         if values is None:
-            if ignores:
-                return
-            if document.has(field):
-                raise illegal_argument(f"field [{field}] is null, cannot loop over its elements.")
-            document.get(field)
+            return
         before: dict[str, Any] = {
             name: document.ingest[name] for name in ("_key", "_value") if name in document.ingest
         }

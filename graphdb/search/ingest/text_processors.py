@@ -8,12 +8,11 @@ from typing import Any
 
 from graphdb.search.analysis.parameters import JavaPattern
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.ingest.document import IngestDocument, Template
+from graphdb.search.ingest.document import IngestDocument, Template, cast_text
 from graphdb.search.ingest.grok import Grok
 from graphdb.search.ingest.options import ProcessorOptions
 from graphdb.search.mapping.dates import date_format, date_math
 from graphdb.search.mapping.instants import zone_of
-from graphdb.search.scripts.values import type_name
 
 __all__ = ["TEXT_PROCESSORS"]
 
@@ -23,18 +22,8 @@ _FIELDS_MAX = 10_000  # that one text is taken apart into
 
 def _text_of(document: IngestDocument, field: str, ignores: bool) -> str | None:
     """The text of a field; None where there is none, and that is ignored."""
-    value = document.find(field)
-    if value is None:
-        if ignores:
-            return None
-        if document.has(field):
-            raise illegal_argument(f"field [{field}] is null, cannot process it.")
-        document.get(field)
-    if not isinstance(value, str):
-        raise illegal_argument(
-            f"field [{field}] of type [{type_name(value)}] cannot be cast to [java.lang.String]"
-        )
-    return value
+    value = document.wanted(field, ignores)
+    return None if value is None else cast_text(value, field)
 
 
 # Dates.

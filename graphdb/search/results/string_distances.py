@@ -6,20 +6,12 @@ Sources: Levenshtein (1966); Winkler (1990), as Lucene computes it; Kondrak, "N-
 
 from collections.abc import Callable
 
+from graphdb.search.near_names import likeness
+
 __all__ = ["DISTANCES"]
 
 _THRESHOLD = 0.7  # of Jaro's measure: from there on a common beginning counts
 _BEGINNING_MAX = 0.1
-
-
-def _levenshtein(first: str, second: str) -> float:
-    """1 less the edits, of which a swap of neighbours is two, as a part of the longer one's length."""
-    row = list(range(len(second) + 1))
-    for at, char in enumerate(first, 1):
-        before, row = row, [at]
-        for place, other in enumerate(second, 1):
-            row.append(min(before[place] + 1, row[-1] + 1, before[place - 1] + (char != other)))
-    return 1 - row[-1] / (max(len(first), len(second)) or 1)
 
 
 def _jaro_winkler(first: str, second: str) -> float:
@@ -83,7 +75,7 @@ def _cost(one: str, other: str) -> float:
 DISTANCES: dict[str, Callable[[str, str], float] | None] = {
     "internal": None,
     "damerau_levenshtein": None,
-    "levenshtein": _levenshtein,
+    "levenshtein": likeness,
     "jaro_winkler": _jaro_winkler,
     "ngram": _pairs,
 }

@@ -85,7 +85,7 @@ class _Ingesting:
 
     def __init__(self, node: SearchBackend) -> None:
         self._state: CatalogState = node.catalog.state
-        self._node, self._timestamp = node, timestamp(node.now_ms())
+        self._node, self._timestamp = node, ""
         self._definitions: Definitions | None = None  # until one is wanted
         self._of_index: dict[str, tuple[str | None, str | None]] = {}
 
@@ -123,7 +123,7 @@ class _Ingesting:
         from graphdb.search.ingest.document import IngestDocument
 
         if self._definitions is None:
-            self._definitions = definitions_of(self._node)
+            self._definitions, self._timestamp = definitions_of(self._node), timestamp(self._node.now_ms())
         operation = write.operation
         source: Any = orjson.loads(operation.body)
         meta: dict[str, Any] = {"_index": write.index, "_id": operation.doc_id}
