@@ -36,6 +36,7 @@ from graphdb.search.catalog.cluster_settings import check_auto_create, with_clus
 from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_settings import (
     CLOSED_SETTINGS,
+    TREES,
     analyzers_of,
     in_one_shard,
     limits_of,
@@ -409,13 +410,11 @@ def _with_settings(
     limits. The analyzers must be possible still: an index is opened with the settings that it has then.
     """
     settings = updated_settings(index.settings, update, preserve)
-    limits, analyzers = limits_of(settings), index.analyzers
-    is_same = settings.get("analysis") == index.settings.get("analysis")
-    if (index.settings.get("analysis") and not is_same) or not static_names(update):
-        analyzers_of(settings)
-    if not is_same and index.is_closed:
+    limits = limits_of(settings)
+    if index.is_closed and TREES & update.keys():
         analyzers = analyzers_of(settings)
         return settings, analyzers, index.mapping.analyzed(analyzers, limits)
-    if limits == limits_of(index.settings):
-        return settings, analyzers, index.mapping
-    return settings, analyzers, index.mapping.limited(limits)
+    if index.settings.get("analysis") and not static_names(update):
+        analyzers_of(settings)
+    unchanged = limits == limits_of(index.settings)
+    return settings, index.analyzers, index.mapping if unchanged else index.mapping.limited(limits)

@@ -110,6 +110,21 @@ def test_a_closed_index_takes_other_analyzers(closed: httpx.Client) -> None:
     assert shown == {"default": {"tokenizer": "keyword"}, "mine": {"tokenizer": "whitespace"}}
 
 
+def test_a_closed_index_takes_another_similarity(closed: httpx.Client) -> None:
+    def score() -> float:
+        found = closed.post("/shut/_search", json={"query": {"match": {"title": "walk"}}}).json()
+        return float(found["hits"]["max_score"])
+
+    closed.post("/shut/_open")
+    closed.put("/shut/_doc/2?refresh=true", json={"title": "a walk and a walk again"})
+    before = score()
+    closed.post("/shut/_close")
+    flat = {"similarity": {"default": {"type": "BM25", "k1": 0.1, "b": 0}}}
+    assert closed.put("/shut/_settings", json=flat).status_code == 200
+    closed.post("/shut/_open")
+    assert score() < before
+
+
 # Templates of the old kind.
 
 
