@@ -72,9 +72,9 @@ class WordAnswers:
         return None
 
     def _prepare(self, search: WordSearch, state: State) -> "_Prepared | None":
-        self._prepared.pop(search, None)
-        if len(self._prepared) >= _SEARCHES_MAX:
-            self._prepared.clear()
+        # the others too: they would keep segments and columns that have been replaced
+        kept = {each: made for each, made in self._prepared.items() if made.holds(state, self._columns)}
+        self._prepared = kept if len(kept) < _SEARCHES_MAX else {}
         columns = self._columns.columns(keys_of(search.star))
         found = self._searcher.for_words(search.star.search, state)
         if columns is None or found is None:
