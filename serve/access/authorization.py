@@ -150,7 +150,8 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/_cat/component_templates/{name} /_cat/templates /_cat/templates/{name} /_cat/plugins"),
     (READ, "GET", "/_cat/count /_cat/count/{index} /_cat/indices /_cat/indices/{index} /_cat/pending_tasks"),
     (READ, "GET", "/_cat/segments /_cat/segments/{index} /_cat/shards /_cat/shards/{index}"),
-    (READ, "GET", "/_cat/repositories"),
+    (READ, "GET", "/_cat/repositories /_cat/recovery /_cat/recovery/{index}"),
+    (READ, "GET", "/_cat/fielddata /_cat/fielddata/{fields}"),
     (READ, "GET", "/_cluster/health /_cluster/health/{index} /_cluster/pending_tasks /_cluster/settings"),
     (READ, "GET", "/_cluster/state /_cluster/state/{metric} /_cluster/state/{metric}/{index}"),
     (READ, "GET", "/_cluster/stats /_cluster/stats/nodes/{node_id}"),
@@ -169,6 +170,7 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET", "[/{index}]/_mappings /{index}/_setting/{name} /_aliases"),
     (READ, "GET", "[/{index}]/_settings/{name} [/{index}]/_alias [/{index}]/_alias/{name}"),
     (READ, "GET", "[/{index}]/_segments [/{index}]/_stats [/{index}]/_stats/{metric}"),
+    (READ, "GET", "[/{index}]/_recovery [/{index}]/_shard_stores"),
     (
         READ,
         "GET",

@@ -16,12 +16,12 @@ from graphdb.search.catalog.catalog_commands import (
     WriteResult,
 )
 from graphdb.search.catalog.document_writes import (
-    check_blocks,
     is_unfinished,
     makes_index,
     prepared,
     write_documents,
 )
+from graphdb.search.catalog.index_blocks import check_changes, check_writes
 from graphdb.search.catalog.index_names import (
     DEFAULT_OPTIONS,
     Resolved,
@@ -120,6 +120,7 @@ class Catalog:
     def check(self, command: Command) -> None:
         """Raise what applying it now would, without effect. Documents are not checked. On any thread."""
         if not isinstance(command, WriteDocuments):
+            check_changes(self._state, command)
             planned(self._state, command, self.check_graph, 0)
 
     def prepare(self, writes: Sequence[DocumentWrite]) -> list[DocumentWrite]:
@@ -152,7 +153,7 @@ class Catalog:
         following, move = None, command.cursor
         if move is not None:
             following = self._state.index(move.uuid)
-            check_blocks(following)
+            check_writes(following)
             if following.cursor != move.before:
                 return []
 

@@ -50,12 +50,14 @@ class CreateIndex:
     """body: settings, mappings, aliases, as PUT /{index} takes them. Its outcome: the index's name.
 
     in_one_shard: it was logged when `number_of_shards` was only shown, and the index is as it was made then.
+    from_templates: False for one that is all that the body says.
     """
 
     name: str
     uuid: str
     body: Mapping[str, Any] = field(default_factory=dict)
     in_one_shard: bool = False
+    from_templates: bool = True
 
 
 @dataclass(frozen=True, slots=True)

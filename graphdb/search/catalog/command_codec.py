@@ -95,6 +95,8 @@ def encode_command(command: Command) -> bytes:
     else:
         members = {name: getattr(command, name) for name in command.__dataclass_fields__}
         members.pop("in_one_shard", None)  # what is logged now is not
+        if members.get("from_templates"):
+            del members["from_templates"]  # only what differs, which an older version refuses
         head = {"command": _NAMES[type(command)], **members}
     try:
         raw = orjson.dumps(head)

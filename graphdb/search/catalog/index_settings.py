@@ -66,6 +66,8 @@ def _flag(default: str = "false", dynamic: bool = True) -> Setting:
 KNOWN: dict[str, Setting] = {
     "analyze.max_token_count": _number(10_000, 1),
     "auto_expand_replicas": Setting("text", "false"),
+    "blocks.metadata": _flag(),
+    "blocks.read": _flag(),
     "blocks.read_only": _flag(),
     "blocks.read_only_allow_delete": _flag(),
     "blocks.write": _flag(),

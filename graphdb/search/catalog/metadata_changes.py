@@ -82,7 +82,7 @@ _SHARDS_MAX = 1000  # cluster.max_shards_per_node; every node has all, so copies
 
 @dataclass(frozen=True, slots=True)
 class NewIndex:
-    """automatic: made because a document is to go into it. in_one_shard: see `CreateIndex`."""
+    """automatic: made because a document is to go into it. The last two: see `CreateIndex`."""
 
     name: str
     uuid: str
@@ -90,6 +90,7 @@ class NewIndex:
     body: Mapping[str, Any]
     automatic: bool = False
     in_one_shard: bool = False
+    from_templates: bool = True
 
 
 def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) -> CatalogState:
@@ -100,7 +101,8 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
     for key in new.body:
         if key not in ("settings", "mappings", "aliases"):
             raise SearchError("parse_exception", f"unknown key [{key}] for create index")
-    made = _template(state, new).with_over(Contents.of(new.body))
+    below = _template(state, new) if new.from_templates else Contents()
+    made = below.with_over(Contents.of(new.body))
     settings = {name: value for name, value in made.settings.items() if value is not None}
     if new.in_one_shard:
         settings = in_one_shard(settings)
@@ -187,7 +189,12 @@ def planned(state: CatalogState, command: Command, check_graph: GraphCheck, time
     """What a command other than WriteDocuments does. No effect yet. Raises SearchError."""
     if isinstance(command, CreateIndex):
         new = NewIndex(
-            command.name, command.uuid, timestamp_ms, command.body, in_one_shard=command.in_one_shard
+            command.name,
+            command.uuid,
+            timestamp_ms,
+            command.body,
+            in_one_shard=command.in_one_shard,
+            from_templates=command.from_templates,
         )
         return Change(with_new_index(state, new, check_graph), value=command.name)
     if isinstance(command, RollOver):

@@ -109,7 +109,7 @@ def routing_table(
     }
 
 
-# `_cluster/allocation/explain`, `_cluster/reroute`; `_split` and the like.
+# `_cluster/allocation/explain`, `_cluster/reroute`.
 
 _EXPLAIN = "include_disk_info include_yes_decisions master_timeout index shard primary current_node"
 _REROUTE = "dry_run explain master_timeout metric retry_failed timeout"
@@ -125,11 +125,9 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
             return _explained(copy, list(exchange.node.shards.nodes()))
         return _explained(copy, identity.members(exchange.node.status()))
 
-    resizes = [f"/{{index}}/{name}/{{target}}" for name in ("_split", "_shrink", "_clone")]
     return [
         *endpoint("GET POST", "/_cluster/allocation/explain", explain, _EXPLAIN, Body.JSON),
         *endpoint("POST", "/_cluster/reroute", _reroute, _REROUTE, Body.JSON),
-        *endpoint("PUT POST", resizes, _resize, "master_timeout timeout wait_for_active_shards", Body.JSON),
     ]
 
 
@@ -268,11 +266,3 @@ async def _reroute(exchange: Exchange) -> dict[str, Any]:
         raise illegal_argument(f"[{name}] is not possible: {why}")
     answer: dict[str, Any] = {"acknowledged": True}
     return {**answer, "explanations": []} if exchange.parameters.boolean("explain", False) else answer
-
-
-async def _resize(exchange: Exchange) -> dict[str, Any]:
-    name = exchange.request.url.path.rsplit("/", 2)[1]
-    raise illegal_argument(
-        f"[{name}] is not supported: create [{exchange['target']}] with the settings that it is to have, and "
-        f"copy the documents of [{exchange['index']}] with _reindex"
-    )

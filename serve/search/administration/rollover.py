@@ -16,7 +16,7 @@ from serve.search.administration.indices import new_uuid
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 
-__all__ = ["routes"]
+__all__ = ["bytes_of_text", "routes"]
 
 _PARAMETERS = "dry_run lazy master_timeout timeout wait_for_active_shards"
 _MEMBERS = {"conditions", "settings", "mappings", "aliases"}
@@ -62,7 +62,8 @@ def _milliseconds(name: str, value: Any) -> int:
     return found
 
 
-def _bytes(name: str, value: Any) -> int:
+def bytes_of_text(name: str, value: Any) -> int:
+    """`50gb` as a number of bytes; name: of what has it. Errors: illegal_argument_exception."""
     found = _BYTES.fullmatch(str(value))
     if found is None:
         raise illegal_argument(
@@ -76,8 +77,8 @@ def _bytes(name: str, value: Any) -> int:
 _CONDITIONS: Mapping[str, tuple[Callable[[str, Any], int], Callable[[_Source], int]]] = {
     "docs": (_whole, lambda source: source.documents),
     "primary_shard_docs": (_whole, lambda source: source.largest_shard),
-    "size": (_bytes, lambda source: source.size_bytes),
-    "primary_shard_size": (_bytes, lambda source: source.largest_shard_bytes),
+    "size": (bytes_of_text, lambda source: source.size_bytes),
+    "primary_shard_size": (bytes_of_text, lambda source: source.largest_shard_bytes),
     "age": (_milliseconds, lambda source: source.age_ms),
 }
 
