@@ -79,7 +79,7 @@ WRITES = st.builds(
     st.none() | ERRORS,
 )
 COMMANDS: st.SearchStrategy[Command] = st.one_of(
-    st.builds(CreateIndex, TEXTS, TEXTS, BODIES),
+    st.builds(CreateIndex, TEXTS, TEXTS, BODIES, st.just(False), st.booleans()),
     st.builds(DeleteIndices, NAMES),
     st.builds(CloseIndices, NAMES),
     st.builds(OpenIndices, NAMES),

@@ -424,7 +424,9 @@ def _both(
     both = {"primaries": stats_json(indexes), "total": total or stats_json([])}
     groups = parameters.strings("groups")
     return {
-        name: _with_fields(_with_groups(chosen_sections(stats, metrics), indexes, groups), indexes, parameters)
+        name: _with_fields(
+            _with_groups(chosen_sections(stats, metrics), indexes, groups), indexes, parameters
+        )
         for name, stats in both.items()
     }
 

@@ -1,4 +1,4 @@
-"""`_clone`, `_split`, `_shrink`: an index with the documents of another, in as many or another number of shards.
+"""`_clone`, `_split`, `_shrink`: an index with the documents of another, in as many shards, more or fewer.
 
 The documents are copied through the log like those of `_reindex`, with their versions, while writes to the
 source are blocked. Elasticsearch links the files instead; here every node would have to divide its own.
@@ -60,7 +60,13 @@ class _Plan:
 async def _resize(exchange: Exchange) -> dict[str, Any]:
     """Answers when the documents are copied, or after `timeout`; then the copying goes on as a task."""
     kind = exchange.request.url.path.rsplit("/", 2)[1].removeprefix("_")
-    plan = _planned(exchange, kind, await exchange.json() or {})
+    body = await exchange.json() or {}
+    source = exchange.node.catalog.find(exchange["index"])
+    if source is None:
+        raise index_not_found(exchange["index"])
+    if blocks_writes(source) and not source.is_closed:
+        await exchange.node.refresh([source])  # what a search finds is all that there will be
+    plan = _planned(exchange, kind, source, body)
     wait_ms = exchange.parameters.time_ms("timeout", _WAIT_MS)
     await exchange.node.perform(_creation(plan))
     described = f"{kind} from [{plan.source.name}] to [{plan.target}]"
@@ -96,14 +102,10 @@ def _answer(plan: _Plan, *, is_done: bool) -> dict[str, Any]:
     return {"acknowledged": True, "shards_acknowledged": is_done, "index": plan.target}
 
 
-def _planned(exchange: Exchange, kind: str, body: Mapping[str, Any]) -> _Plan:
+def _planned(exchange: Exchange, kind: str, source: Index, body: Mapping[str, Any]) -> _Plan:
     """Raises SearchError for what cannot be."""
     for name in sorted(body.keys() - _MEMBERS):
         raise parsing(f"unknown key [{name[:100]}] for {kind} index")
-    catalog = exchange.node.catalog
-    source = catalog.find(exchange["index"])
-    if source is None:
-        raise index_not_found(exchange["index"])
     if source.is_closed:
         raise index_closed(source.name, source.uuid)
     given = read_settings(body.get("settings") or {})
@@ -114,7 +116,7 @@ def _planned(exchange: Exchange, kind: str, body: Mapping[str, Any]) -> _Plan:
     if not blocks_writes(source):
         raise SearchError(
             "illegal_state_exception",
-            f"index {source.name} must be read-only to resize index. use \"index.blocks.write=true\"",
+            f'index {source.name} must be read-only to resize index. use "index.blocks.write=true"',
         )
     kept = {name: value for name, value in source.settings.items() if name != "number_of_routing_shards"}
     merged = {name: value for name, value in {**kept, **given}.items() if value is not None}
@@ -157,15 +159,19 @@ def _shards(kind: str, source: Index, given: Mapping[str, Any], largest: Any) ->
     few, many = sorted((wanted, there))
     if kind == "clone" and wanted != there:
         raise illegal_argument(
-            f"the number of target shards ({wanted}) must be the same as the number of source shards ({there})"
+            f"the number of target shards ({wanted}) must be the same as the number of source shards "
+            f"({there})"
         )
     if (kind == "split" and wanted < there) or (kind == "shrink" and wanted > there):
         names = ("source", "target") if kind == "split" else ("target", "source")
         raise illegal_argument(
-            f"the number of {names[0]} shards [{many}] must be less that the number of {names[1]} shards [{few}]"
+            f"the number of {names[0]} shards [{many}] must be less than the number of {names[1]} shards "
+            f"[{few}]"
         )
     if few < 1 or many % few:
-        reason = f"the number of source shards [{there}] must be a {'factor' if kind == 'split' else 'multiple'}"
+        reason = (
+            f"the number of source shards [{there}] must be a {'factor' if kind == 'split' else 'multiple'}"
+        )
         raise SearchError("illegal_state_exception", f"{reason} of [{wanted}]")
     routing = number_setting(source.settings, "number_of_routing_shards")
     if kind == "split" and there > 1 and "number_of_routing_shards" in source.settings and routing % wanted:
@@ -181,7 +187,9 @@ def _shards_for(kind: str, source: Index, asked: Any, largest: Any) -> int:
     if kind != "shrink":
         raise parsing(f"unknown key [max_primary_shard_size] for {kind} index")
     if asked is not None:
-        raise illegal_argument("Cannot set both index.number_of_shards and max_primary_shard_size for the target index")
+        raise illegal_argument(
+            "Cannot set both index.number_of_shards and max_primary_shard_size for the target index"
+        )
     most = bytes_of_text("max_primary_shard_size", largest)
     if most < 1:
         raise illegal_argument("max_primary_shard_size must be greater than 0")
@@ -199,7 +207,6 @@ def _creation(plan: _Plan) -> CreateIndex:
 
 async def _copy(exchange: Exchange, task: Task, plan: _Plan) -> None:
     """Raises SearchError for a document that the new index refuses."""
-    await exchange.node.refresh([plan.source])
     found = await found_documents(exchange, [Resolved(plan.source)], {})
 
     def copied(document: Stored) -> DocumentWrite:

@@ -20,7 +20,7 @@ __all__ = ["routes"]
 _FLAGS = ("offsets", "positions", "payloads", "field_statistics", "term_statistics")
 _PARAMETERS = f"{' '.join(_FLAGS)} fields preference realtime routing version version_type"
 _DOCUMENT = {"_index", "_id", "doc", "fields", "filter", "per_field_analyzer", "routing", "_routing"}
-_DOCUMENT |= {"version", "version_type", *_FLAGS}
+_DOCUMENT |= {"realtime", "version", "version_type", *_FLAGS}
 _DOCUMENTS_MAX = 1_000
 _CHOICES = tuple(one.name for one in fields(TermChoice))
 
@@ -81,6 +81,8 @@ def _of_parameters(exchange: Exchange) -> dict[str, Any]:
     found: dict[str, Any] = {name: parameters.boolean(name, True) for name in _FLAGS if name in parameters}
     if "fields" in parameters:
         found["fields"] = parameters.strings("fields")
+    if "realtime" in parameters:
+        found["realtime"] = parameters.boolean("realtime", True)
     if "routing" in parameters:
         found["routing"] = parameters.text("routing")
     return found
@@ -103,7 +105,7 @@ def _vectors(exchange: Exchange, given: Mapping[str, Any]) -> dict[str, Any]:
     index, its_routing = one_document(exchange.node.catalog, name, None if routing is None else str(routing))
     head: dict[str, Any] = {"_index": index.name}
     if document is None:
-        found = index.shards.get(str(doc_id), its_routing)
+        found = index.shards.get(str(doc_id), its_routing, given.get("realtime") is not False)
         head["_id"] = str(doc_id)
         if found is None:
             return {**head, "_version": 0, "found": False, "took": 0}
