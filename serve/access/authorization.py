@@ -142,6 +142,8 @@ GRAPH_PERMISSIONS = _table(
 SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/ /_license /_xpack /_remote/info /_tasks /_resolve/index/{name}"),
     (READ, "GET", "/_ingest/pipeline /_ingest/pipeline/{id} /_data_stream /_data_stream/{name}"),
+    (READ, "GET", "/_data_stream/_stats /_data_stream/{name}/_stats"),
+    (ADMIN, "PUT DELETE", "/_data_stream/{name}"),
     (READ, "GET", "/_ingest/processor/grok"),
     (WRITE, "GET POST", "/_ingest/pipeline/_simulate /_ingest/pipeline/{id}/_simulate"),
     (ADMIN, "PUT DELETE", "/_ingest/pipeline/{id}"),

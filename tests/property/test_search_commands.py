@@ -14,9 +14,11 @@ from graphdb.search.catalog.catalog_commands import (
     AliasAction,
     CloseIndices,
     Command,
+    CreateDataStream,
     CreateIndex,
     CursorMove,
     DeleteComponentTemplates,
+    DeleteDataStreams,
     DeleteIndexTemplates,
     DeleteIndices,
     DeleteLegacyTemplates,
@@ -80,6 +82,8 @@ WRITES = st.builds(
 )
 COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(CreateIndex, TEXTS, TEXTS, BODIES, st.just(False), st.booleans()),
+    st.builds(CreateDataStream, TEXTS, TEXTS),
+    st.builds(DeleteDataStreams, NAMES),
     st.builds(DeleteIndices, NAMES),
     st.builds(CloseIndices, NAMES),
     st.builds(OpenIndices, NAMES),

@@ -10,11 +10,13 @@ from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.analysis.parameters import time_limit
 from graphdb.search.catalog.catalog_commands import (
     Command,
+    CreateDataStream,
     DocumentWrite,
     Outcome,
     WriteDocuments,
     WriteResult,
 )
+from graphdb.search.catalog.data_streams import creates_stream
 from graphdb.search.catalog.document_writes import (
     is_unfinished,
     makes_index,
@@ -84,6 +86,12 @@ class Catalog:
     def legacy_templates(self) -> Mapping[str, Mapping[str, Any]]:
         """Templates of the old kind by name, as they are shown."""
         return self._state.legacy_templates
+
+    @property
+    def data_streams(self) -> Mapping[str, Mapping[str, Any]]:
+        """By name: template, generation, hidden; those of which an index can be seen."""
+        state = self._state
+        return {name: one for name, one in sorted(state.data_streams.items()) if name in state.by_alias}
 
     @property
     def scripts(self) -> Mapping[str, Mapping[str, Any]]:
@@ -176,7 +184,11 @@ class Catalog:
         state, name = self._state, write.index
         if write.require_alias and name not in state.by_alias:
             raise _no_alias(name)
-        if name not in state.by_name and name not in state.by_alias and makes_index(write):
+        is_there = name in state.by_name or name in state.by_alias
+        if not is_there and makes_index(write) and creates_stream(state, name):
+            made = CreateDataStream(name, _uuid(name, log_index))
+            self._commit(planned(state, made, self.check_graph, timestamp_ms))
+        elif not is_there and makes_index(write):
             new = NewIndex(name, _uuid(name, log_index), timestamp_ms, {}, True, in_one_shard)
             self._state = with_new_index(state, new, self.check_graph)
         return write_target(self._state, name)

@@ -16,9 +16,11 @@ __all__ = [
     "AliasAction",
     "CloseIndices",
     "Command",
+    "CreateDataStream",
     "CreateIndex",
     "CursorMove",
     "DeleteComponentTemplates",
+    "DeleteDataStreams",
     "DeleteIndexTemplates",
     "DeleteIndices",
     "DeleteLegacyTemplates",
@@ -58,6 +60,21 @@ class CreateIndex:
     body: Mapping[str, Any] = field(default_factory=dict)
     in_one_shard: bool = False
     from_templates: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDataStream:
+    """With its first index, which gets the uuid. Its outcome: the name of that index."""
+
+    name: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDataStreams:
+    """By name, without wildcards: all of them with their indexes, or none."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +222,8 @@ class UpdateAliases:
 
 @dataclass(frozen=True, slots=True)
 class RollOver:
-    """An index is made, as by CreateIndex, and the alias that wrote to an old one writes to it from here on.
-    Its outcome: the new index's name.
+    """An index is made, as by CreateIndex, and the alias or data stream that wrote to an old one writes to it
+    from here on. Its outcome: the new index's name.
     """
 
     name: str
@@ -304,6 +321,8 @@ class WriteResult:
 
 Command: TypeAlias = (
     CreateIndex
+    | CreateDataStream
+    | DeleteDataStreams
     | DeleteIndices
     | CloseIndices
     | OpenIndices

@@ -20,9 +20,11 @@ from graphdb.search.catalog.catalog_commands import (
     AliasAction,
     CloseIndices,
     Command,
+    CreateDataStream,
     CreateIndex,
     CursorMove,
     DeleteComponentTemplates,
+    DeleteDataStreams,
     DeleteIndexTemplates,
     DeleteIndices,
     DeleteLegacyTemplates,
@@ -55,6 +57,8 @@ _HEADER = struct.Struct("<BI")
 _WHERE = "a search entry of the log"
 _PLAIN: dict[str, type[Any]] = {
     "create_index": CreateIndex,
+    "create_data_stream": CreateDataStream,
+    "delete_data_streams": DeleteDataStreams,
     "delete_indices": DeleteIndices,
     "close_indices": CloseIndices,
     "open_indices": OpenIndices,

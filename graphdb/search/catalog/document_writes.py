@@ -12,7 +12,7 @@ from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
 from graphdb.search.catalog.index_blocks import check_writes
 from graphdb.search.catalog.index_names import write_target
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
-from graphdb.search.errors import SearchError, routing_missing, unexpected
+from graphdb.search.errors import SearchError, illegal_argument, routing_missing, unexpected
 from graphdb.search.mapping import Mapping
 from graphdb.search.segments.document_updates import read_object, updated_source
 from graphdb.search.segments.operations import (
@@ -101,6 +101,9 @@ Target: TypeAlias = Callable[[DocumentWrite], tuple[Index, AliasOptions]]
 logger = logging.getLogger(__name__)
 
 
+_TIMESTAMP = "@timestamp"
+
+
 def makes_index(write: DocumentWrite) -> bool:
     """Whether an index is made for it where there is none: to delete a document it is not."""
     operation = write.operation
@@ -131,7 +134,8 @@ def write_documents(writes: Sequence[DocumentWrite], target: Target) -> tuple[li
             together = waiting.setdefault(index.uuid, _Waiting(index))
             if operation is write.operation:
                 together.add(place, write)
-                last = (write.index, together) if _asks_for_nothing(write) else None
+                is_stream = bool(options.get("data_stream"))
+                last = (write.index, together) if _asks_for_nothing(write) and not is_stream else None
             else:
                 together.add(place, replace(write, operation=operation))
     for one in waiting.values():
@@ -177,12 +181,30 @@ def admitted(index: Index, options: AliasOptions, write: DocumentWrite) -> Opera
         raise write.error
     check_writes(index)
     operation = write.operation
+    if options.get("data_stream"):
+        _check_addition(operation)
     routing = document_routing(write.index, options, operation.routing)
     if routing != operation.routing:
         operation = operation._replace(routing=routing)
     if operation.routing is None and index.mapping.routing_required:
         raise routing_missing(index.name, operation.doc_id)
     return operation
+
+
+def _check_addition(operation: Operation) -> None:
+    """To a data stream. Errors: illegal_argument_exception; document_parsing_exception without a time."""
+    if operation.action is not Action.CREATE:
+        raise illegal_argument("only write ops with an op_type of create are allowed in data streams")
+    source = operation.value if operation.value is not None else read_object(operation.body)
+    given = source.get(_TIMESTAMP)
+    if given is None or given == []:
+        reason = f"data stream timestamp field [{_TIMESTAMP}] is missing"
+    elif isinstance(given, list) and len(given) > 1:
+        reason = f"data stream timestamp field [{_TIMESTAMP}] encountered multiple values"
+    else:
+        return
+    cause = SearchError("illegal_argument_exception", reason)
+    raise SearchError("document_parsing_exception", f"failed to parse: {reason}", 400, None, cause)
 
 
 def _applied_together(index: Index, writes: Sequence[DocumentWrite]) -> list[WriteResult]:

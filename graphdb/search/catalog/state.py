@@ -164,6 +164,7 @@ class CatalogState:
 
     cluster_uuid: None before the first node has introduced itself. nodes: by node id, those that ever have.
     cluster_settings: by `persistent` and `transient`, then by dotted name; what was set.
+    data_streams: by name: template, generation, hidden; each is an alias of its indexes, too.
     """
 
     by_uuid: Mapping[str, Index] = field(default_factory=dict)
@@ -176,6 +177,7 @@ class CatalogState:
     scripts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pipelines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     legacy_templates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    data_streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     by_name: Mapping[str, Index] = field(init=False)
     by_alias: Mapping[str, Mapping[str, AliasOptions]] = field(init=False)  # by alias and uuid
 
@@ -186,6 +188,18 @@ class CatalogState:
                 by_alias.setdefault(alias, {})[uuid] = options
         object.__setattr__(self, "by_name", {index.name: index for index in self.by_uuid.values()})
         object.__setattr__(self, "by_alias", by_alias)
+
+    def aliases_of(self, uuid: str) -> Mapping[str, AliasOptions]:
+        """Of an index, without data streams; the same object until they change."""
+        aliases = self.aliases.get(uuid, {})
+        if not any(options.get("data_stream") for options in aliases.values()):
+            return aliases
+        return {name: options for name, options in aliases.items() if not options.get("data_stream")}
+
+    def stream_of(self, uuid: str) -> str | None:
+        """The data stream that an index is of."""
+        aliases = self.aliases.get(uuid, {})
+        return next((name for name, options in aliases.items() if options.get("data_stream")), None)
 
     def index(self, uuid: str) -> Index:
         """Errors: index_not_found_exception."""

@@ -19,7 +19,15 @@ from serve.search.backend import SearchBackend, ShardPlace, ShardSearch
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity, NodeName
 
-__all__ = ["UNASSIGNED_REASON", "ShardCopy", "copies_of", "routes", "routing_table", "transport_address"]
+__all__ = [
+    "UNASSIGNED_REASON",
+    "ShardCopy",
+    "allocation_id",
+    "copies_of",
+    "routes",
+    "routing_table",
+    "transport_address",
+]
 
 UNASSIGNED_REASON = "INDEX_CREATED"  # a replica without a node has never had one
 

@@ -1,4 +1,4 @@
-"""`_rollover`: an alias goes on with a new index, where the one that it writes to fulfils the conditions."""
+"""`_rollover`: an alias or a data stream goes on with a new index, where the old one fulfils conditions."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,6 +8,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.aggregations.histogram import duration_ms
 from graphdb.search.catalog.catalog_commands import RollOver
+from graphdb.search.catalog.data_streams import next_backing_name
 from graphdb.search.catalog.index_names import with_dates
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
@@ -20,6 +21,7 @@ __all__ = ["bytes_of_text", "routes"]
 
 _PARAMETERS = "dry_run lazy master_timeout timeout wait_for_active_shards"
 _MEMBERS = {"conditions", "settings", "mappings", "aliases"}
+_MADE_MEMBERS = _MEMBERS - {"conditions"}
 _COUNTED = re.compile(r"(.*-)([0-9]{1,18})")
 _BYTES = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(b|kb|mb|gb|tb|pb)", re.IGNORECASE)
 
@@ -91,7 +93,16 @@ async def _roll_over(exchange: Exchange) -> dict[str, Any]:
     alias, now_ms = exchange["index"], exchange.node.now_ms()
     old = _written(exchange, alias)
     given = exchange.get("target")
-    name = _next_name(old.name) if given is None else with_dates(given, now_ms)
+    is_stream = alias in exchange.node.catalog.data_streams
+    if is_stream and (given is not None or _MADE_MEMBERS & body.keys()):
+        raise illegal_argument(
+            "aliases, mappings, and index settings may not be specified when rolling over a data stream, nor "
+            "the name of the new index"
+        )
+    if is_stream:
+        name = next_backing_name(exchange.node.catalog.state, alias, now_ms)
+    else:
+        name = _next_name(old.name) if given is None else with_dates(given, now_ms)
     met = _met(body.get("conditions", {}), _Source.of(old, now_ms))
     rolls = _suffices(met)
     dry = exchange.parameters.boolean("dry_run", False)
