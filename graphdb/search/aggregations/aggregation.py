@@ -57,7 +57,7 @@ class Rows:
         """The same buckets with fewer documents."""
         return Rows(self.docs[which], self.owners[which], self.count)
 
-    def sizes(self, doc_counts: Longs | None) -> Longs:
+    def sizes(self, doc_counts: Longs | None = None) -> Longs:
         """How many documents each bucket has. doc_counts: for how many each stands, None: for one."""
         weights = None if doc_counts is None else doc_counts[self.docs]
         return np.bincount(self.owners, weights, self.count).astype(np.int64)

@@ -79,7 +79,7 @@ def checked_stored(body: Any) -> dict[str, Any]:
     if not isinstance(source, str) or not source:
         raise illegal_request("must specify source for stored script")
     for name in script:
-        if name not in ("lang", "source", "code", "options"):
+        if name not in ("lang", "source", "code", "options", "params"):  # the last says nothing
             raise SearchError("x_content_parse_exception", f"[script] unknown field [{name[:100]}]")
     options = {"options": script["options"]} if script.get("options") else {}
     if lang == "mustache":

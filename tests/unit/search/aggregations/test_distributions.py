@@ -225,7 +225,8 @@ def test_documents_that_stand_for_several() -> None:
     assert [one["doc_count"] for one in found["pages"]["buckets"]] == [11, 5]
     assert [one["doc_count"] for one in found["steps"]["buckets"]] == [15, 1]
     assert found["one"]["doc_count"] == 15
-    for value in (0, -1, 1.5, "2", True, 2**31):
+    wrong: list[Any] = [0, -1, 1.5, "2", True, 2**31]
+    for value in wrong:
         with pytest.raises(SearchError, match="_doc_count"):
             Index({}, [{"_doc_count": value}])
 
