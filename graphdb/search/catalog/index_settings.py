@@ -17,6 +17,7 @@ __all__ = [
     "PREFIXES",
     "PRIVATE",
     "TREES",
+    "VERSION_CREATED_TEXT",
     "Setting",
     "Settings",
     "analyzers_of",
@@ -139,7 +140,7 @@ def known_setting(name: str) -> Setting | None:
 
 Settings: TypeAlias = Mapping[str, Any]
 
-_VERSION_CREATED = "8536000"  # what an index made by 8.19 says
+_VERSION_CREATED, VERSION_CREATED_TEXT = "8536000", "8.19.0"  # what an index made by 8.19 says
 _SETTINGS_MAX = 2000
 _DEPTH_MAX = 50
 _DURATION = re.compile(r"(-?\d{1,15}(?:\.\d{1,6})?)(nanos|micros|ms|s|m|h|d)")

@@ -5,10 +5,17 @@ A state is never changed: a command makes another one.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from graphdb.search.analysis import Analyzers
-from graphdb.search.catalog.index_settings import flag_setting, number_setting, shown_settings, words_setting
+from graphdb.search.catalog.index_settings import (
+    VERSION_CREATED_TEXT,
+    flag_setting,
+    number_setting,
+    shown_settings,
+    words_setting,
+)
 from graphdb.search.errors import index_not_found
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.query import QueryContext, Searcher
@@ -92,10 +99,14 @@ class Index:
         return number_setting(self.settings, setting)
 
     def shown_settings(
-        self, pattern: str = "*", flat: bool = False, include_defaults: bool = False
+        self, pattern: str = "*", flat: bool = False, include_defaults: bool = False, human: bool = False
     ) -> dict[str, Any]:
-        """As `GET /{index}/_settings` has them for this index."""
+        """As `GET /{index}/_settings` has them for this index. human: times and versions as text, too."""
         metadata = {"uuid": self.uuid, "creation_date": str(self.created_ms), "provided_name": self.name}
+        if human:
+            created = datetime.fromtimestamp(self.created_ms / 1000, UTC).isoformat(timespec="milliseconds")
+            metadata["creation_date_string"] = created.replace("+00:00", "Z")
+            metadata["version.created_string"] = VERSION_CREATED_TEXT
         return shown_settings(self.settings, metadata, pattern, flat, include_defaults)
 
     def searcher(self, numbers: frozenset[int] | None = None) -> Searcher:

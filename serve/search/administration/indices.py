@@ -72,11 +72,12 @@ def _settings_routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint
 
 
 def settings_json(parameters: Parameters, index: Index, pattern: str = "*") -> dict[str, Any]:
-    """`settings`, and `defaults` where the request asks for them."""
+    """`settings`, and `defaults` where they are asked for; `human`: times and versions as text, too."""
     return index.shown_settings(
         pattern,
         parameters.boolean("flat_settings", False),
         parameters.boolean("include_defaults", False),
+        parameters.boolean("human", False),
     )
 
 

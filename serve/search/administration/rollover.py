@@ -108,10 +108,9 @@ async def _roll_over(exchange: Exchange) -> dict[str, Any]:
     dry = exchange.parameters.boolean("dry_run", False)
     made = {key: value for key, value in body.items() if key != "conditions"}
     command = RollOver(name, new_uuid(), made, alias, old.uuid)
+    exchange.node.catalog.check(command)  # whether the conditions hold or not
     if rolls and not dry:
         await exchange.node.perform(command)
-    elif dry:
-        exchange.node.catalog.check(command)
     done = rolls and not dry
     return {
         "acknowledged": done,

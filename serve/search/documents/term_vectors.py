@@ -63,15 +63,17 @@ async def _many(exchange: Exchange) -> dict[str, Any]:
     index = exchange.get("index")
     around = {**_of_parameters(exchange), **shared, **({} if index is None else {"_index": index})}
 
-    def item(given: Any) -> dict[str, Any]:
+    for one in (shared, *wanted):
+        if not isinstance(one, Mapping):
+            raise illegal_argument("each of [docs] must be an object")
+        _check_members(one)
+
+    def item(given: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            if not isinstance(given, Mapping):
-                raise illegal_argument("each of [docs] must be an object")
             return _vectors(exchange, {**around, **given})
         except SearchError as error:
-            name = given.get("_index", index) if isinstance(given, Mapping) else index
-            doc_id = given.get("_id") if isinstance(given, Mapping) else None
-            return {"_index": name, "_id": doc_id, "error": error_json(search_error(error))}
+            found = {"_index": given.get("_index", index), "_id": given.get("_id")}
+            return {**found, "error": error_json(search_error(error))}
 
     return {"docs": await exchange.work.run(lambda: [item(one) for one in wanted])}
 
@@ -90,11 +92,7 @@ def _of_parameters(exchange: Exchange) -> dict[str, Any]:
 
 def _vectors(exchange: Exchange, given: Mapping[str, Any]) -> dict[str, Any]:
     """Of one document. Raises SearchError."""
-    for member in given:
-        if member not in _DOCUMENT:
-            raise SearchError(
-                "parse_exception", f"failed to parse term vectors request. unknown field [{member[:100]}]"
-            )
+    _check_members(given)
     name, doc_id, document = given.get("_index"), given.get("_id"), given.get("doc")
     if not isinstance(name, str) or not name:
         raise illegal_argument("index is missing")
@@ -120,6 +118,15 @@ def _vectors(exchange: Exchange, given: Mapping[str, Any]) -> dict[str, Any]:
             raise illegal_argument(f"failed to find analyzer [{analyzer[:100]}]")
     vectors = term_vectors(source, context, index.searcher(), asked)
     return {**head, "found": True, "took": 0, "term_vectors": vectors}
+
+
+def _check_members(given: Mapping[str, Any]) -> None:
+    """Errors: parse_exception."""
+    for member in given:
+        if member not in _DOCUMENT:
+            raise SearchError(
+                "parse_exception", f"failed to parse term vectors request. unknown field [{member[:100]}]"
+            )
 
 
 def _asked(given: Mapping[str, Any]) -> VectorsAsked:
