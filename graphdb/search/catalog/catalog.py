@@ -94,6 +94,11 @@ class Catalog:
         return {name: one for name, one in sorted(state.data_streams.items()) if name in state.by_alias}
 
     @property
+    def lifecycles(self) -> Mapping[str, Mapping[str, Any]]:
+        """Policies of index lifecycles by name: version, modified_ms, policy."""
+        return self._state.lifecycles
+
+    @property
     def scripts(self) -> Mapping[str, Mapping[str, Any]]:
         """Stored scripts by id, as they are shown."""
         return self._state.scripts

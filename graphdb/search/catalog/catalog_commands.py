@@ -24,6 +24,7 @@ __all__ = [
     "DeleteIndexTemplates",
     "DeleteIndices",
     "DeleteLegacyTemplates",
+    "DeleteLifecycles",
     "DeletePipelines",
     "DeleteScript",
     "DocumentWrite",
@@ -35,6 +36,7 @@ __all__ = [
     "PutComponentTemplate",
     "PutIndexTemplate",
     "PutLegacyTemplate",
+    "PutLifecycle",
     "PutMapping",
     "PutPipeline",
     "PutScript",
@@ -202,6 +204,21 @@ class DeletePipelines:
 
 
 @dataclass(frozen=True, slots=True)
+class PutLifecycle:
+    """A policy of index lifecycles. It has been read before."""
+
+    name: str
+    policy: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteLifecycles:
+    """By name, without wildcards: all of them, or none."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AliasAction:
     """One alias of one index. kind: add, remove, remove_index; options of an add: filter, routing,
     is_write_index and so on; of a remove: must_exist.
@@ -337,6 +354,8 @@ Command: TypeAlias = (
     | DeleteLegacyTemplates
     | PutScript
     | DeleteScript
+    | PutLifecycle
+    | DeleteLifecycles
     | PutPipeline
     | DeletePipelines
     | UpdateAliases

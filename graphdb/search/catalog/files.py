@@ -97,11 +97,13 @@ class CatalogFile:
     pipelines: JsonObject[str, Any] = field(default_factory=dict)
     legacy_templates: JsonObject[str, Any] = field(default_factory=dict)
     data_streams: JsonObject[str, Any] = field(default_factory=dict)
+    lifecycles: JsonObject[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         values = asdict(self)
-        if not self.data_streams:
-            del values["data_streams"]  # a version without them can read the others
+        for name in ("data_streams", "lifecycles"):
+            if not values[name]:
+                del values[name]  # a version without them can read the others
         return encode_checked(_MARK, values)
 
     @classmethod
@@ -192,6 +194,7 @@ class CatalogFiles:
             content.pipelines,
             content.legacy_templates,
             content.data_streams,
+            content.lifecycles,
         )
         for index in indexes:
             index.aliases = state.aliases_of(index.uuid)
@@ -230,6 +233,7 @@ class CatalogFiles:
             state.pipelines,
             state.legacy_templates,
             state.data_streams,
+            state.lifecycles,
         )
         return CatalogSave(content, plans)
 

@@ -17,6 +17,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteIndexTemplates,
     DeleteIndices,
     DeleteLegacyTemplates,
+    DeleteLifecycles,
     DeletePipelines,
     DeleteScript,
     ForgetDeletions,
@@ -26,6 +27,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutComponentTemplate,
     PutIndexTemplate,
     PutLegacyTemplate,
+    PutLifecycle,
     PutMapping,
     PutPipeline,
     PutScript,
@@ -72,6 +74,7 @@ from graphdb.search.catalog.index_templates import (
     without_legacy_templates,
     without_templates,
 )
+from graphdb.search.catalog.lifecycles import with_lifecycle, without_lifecycles
 from graphdb.search.catalog.state import CatalogState, Index, KnownNode
 from graphdb.search.catalog.stored_definitions import (
     with_pipeline,
@@ -230,6 +233,8 @@ def planned(state: CatalogState, command: Command, check_graph: GraphCheck, time
             from_templates=command.from_templates,
         )
         return Change(with_new_index(state, new, check_graph), value=command.name)
+    if isinstance(command, PutLifecycle):
+        return Change(with_lifecycle(state, command, timestamp_ms))
     if isinstance(command, CreateDataStream):
         check_new_stream(state, command.name)
         name = backing_name(command.name, 1, timestamp_ms)
@@ -404,6 +409,11 @@ def _(command: PutScript, state: CatalogState) -> Change:
 @_planned.register
 def _(command: DeleteScript, state: CatalogState) -> Change:
     return Change(without_script(state, command))
+
+
+@_planned.register
+def _(command: DeleteLifecycles, state: CatalogState) -> Change:
+    return Change(without_lifecycles(state, command.names))
 
 
 @_planned.register

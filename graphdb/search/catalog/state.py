@@ -175,7 +175,8 @@ class CatalogState:
 
     cluster_uuid: None before the first node has introduced itself. nodes: by node id, those that ever have.
     cluster_settings: by `persistent` and `transient`, then by dotted name; what was set.
-    data_streams: by name: template, generation, hidden; each is an alias of its indexes, too.
+    data_streams: by name: template, generation, hidden; each is an alias of its indexes, too. lifecycles: by
+    name: version, modified_ms, policy.
     """
 
     by_uuid: Mapping[str, Index] = field(default_factory=dict)
@@ -189,6 +190,7 @@ class CatalogState:
     pipelines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     legacy_templates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     data_streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    lifecycles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     by_name: Mapping[str, Index] = field(init=False)
     by_alias: Mapping[str, Mapping[str, AliasOptions]] = field(init=False)  # by alias and uuid
 

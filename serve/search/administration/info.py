@@ -59,7 +59,8 @@ async def _xpack(_exchange: Exchange) -> dict[str, Any]:
         "build": {"hash": VERSION["build_hash"], "date": VERSION["build_date"]},
         "license": {"uid": _LICENCE_ID, "type": "basic", "mode": "basic", "status": "active"},
         "features": {
-            name: {"available": False, "enabled": False} for name in ("ilm", "ml", "security", "transform")
+            "ilm": {"available": True, "enabled": True},
+            **{name: {"available": False, "enabled": False} for name in ("ml", "security", "transform")},
         },
         "tagline": "You know, for X",
     }

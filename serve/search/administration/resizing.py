@@ -19,11 +19,11 @@ from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices, 
 from graphdb.search.catalog.index_blocks import blocks_writes
 from graphdb.search.catalog.index_names import Resolved, with_dates
 from graphdb.search.catalog.index_settings import flag_setting, number_setting, read_settings
+from graphdb.search.catalog.rollover import bytes_of_text
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_closed, index_not_found, parsing
 from graphdb.search.segments.operations import Action, Operation
 from serve.search.administration.indices import new_uuid
-from serve.search.administration.rollover import bytes_of_text
 from serve.search.backend import SearchBackend
 from serve.search.documents.rewriting import Rewriting, Stored, found_documents
 from serve.search.frame.answer import error_json, search_error
