@@ -35,11 +35,8 @@ def logs(http: httpx.Client) -> httpx.Client:
 
 def act(node: MemorySearch) -> list[str]:
     """Do what is due, as the node that leads does; what was done."""
-    numbers = count(1)
-    done = []
-    for command in due_commands(
-        node.catalog.state, node.clock_ms, lambda: f"{node.clock_ms}-{next(numbers)}"
-    ):
+    numbers, now_ms, done = count(1), node.clock_ms, []
+    for command in due_commands(node.catalog.state, now_ms, lambda: f"{now_ms}-{next(numbers)}"):
         node.catalog.check(command)
         node._apply(command)
         done.append(type(command).__name__)
@@ -76,9 +73,8 @@ def test_the_life_of_a_data_stream(logs: httpx.Client, node: MemorySearch) -> No
     assert act(node) == []
     node.clock_ms += 2 * DAY
     assert act(node) == [DeleteIndices.__name__]  # the second is empty as far as a search finds
-    assert [
-        one["index_name"] for one in logs.get("/_data_stream/logs-a").json()["data_streams"][0]["indices"]
-    ] == [second]
+    (stream,) = logs.get("/_data_stream/logs-a").json()["data_streams"]
+    assert [one["index_name"] for one in stream["indices"]] == [second]
 
 
 def test_the_life_of_an_alias(logs: httpx.Client, node: MemorySearch) -> None:
