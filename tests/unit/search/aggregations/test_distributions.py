@@ -232,7 +232,8 @@ def test_documents_that_stand_for_several() -> None:
 
 
 def test_a_histogram_of_neighbours() -> None:
-    index = Index({"n": {"type": "integer"}}, [{"n": value} for value in (-3, -2, 1, 4, 5, [])])
+    numbers: list[Any] = [-3, -2, 1, 4, 5, []]
+    index = Index({"n": {"type": "integer"}}, [{"n": value} for value in numbers])
     found = index.aggregations({"h": {"variable_width_histogram": {"field": "n", "buckets": 3}}})["h"]
     assert found["buckets"] == [
         {"min": -3.0, "key": -2.5, "max": -2.0, "doc_count": 2},

@@ -100,7 +100,7 @@ def test_an_index_that_cannot_be_filled_is_taken_back(books: httpx.Client, node:
     async def failing(*_: Any) -> Any:
         raise RuntimeError("the disk is full")
 
-    node.write = failing  # type: ignore[method-assign]
+    node.write = failing  # type: ignore[assignment, method-assign]
     assert books.put("/books/_clone/more").status_code == 500
     node.write = write  # type: ignore[method-assign]
     assert books.head("/more").status_code == 404
