@@ -268,7 +268,12 @@ class SearchNode:
             await asyncio.sleep(self._config.lifecycles_s)
             if self._open is None or not self._leads() or not self._open.view.catalog.lifecycles:
                 continue
-            for command in await asyncio.to_thread(_due_commands, self._open.view.catalog.state):
+            try:
+                commands = await asyncio.to_thread(_due_commands, self._open.view.catalog.state)
+            except Exception:
+                logger.exception("what lifecycles of indexes ask for cannot be told")
+                continue
+            for command in commands:
                 try:
                     await self.perform(command)
                 except (SearchError, UnavailableError) as error:
