@@ -15,6 +15,7 @@ from graphdb.search.leaf_reader import Bools, Doubles, Floats, Longs
 from graphdb.search.query import Query, QueryContext, Searcher
 
 __all__ = [
+    "BUCKET_STEPS",
     "MAX_BUCKETS",
     "Aggregation",
     "Answer",
@@ -139,6 +140,7 @@ def own_cells(rows: Rows, members: Longs, keys: Longs) -> Cells:
 # What aggregations read while they run: columns, queries, scores, and the count of buckets made so far.
 
 MAX_BUCKETS = 65_536  # `search.max_buckets`
+BUCKET_STEPS = 300  # to show one, see `Aggregation.steps`
 
 Piece = TypeVar("Piece")
 
@@ -309,6 +311,12 @@ class Aggregation(ABC):
     @abstractmethod
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         """One answer for each of rows.count buckets."""
+
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        """How much is walked at the top level for so many documents, in steps of some 10 ns; None: who knows,
+        or something would have to be prepared first.
+        """
+        return None
 
     def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
         """One number for each bucket, to order buckets by. path leads to an aggregation further below."""
