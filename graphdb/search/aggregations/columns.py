@@ -290,8 +290,8 @@ class Columns:
         return spec.path in self._terms or len(self.leaves) <= 1
 
     def bounds(self, spec: FieldSpec) -> tuple[float, float]:
-        """The least and the greatest value of a field of INTS or FLOATS, those of deleted documents too; 0 and
-        0 where there is none.
+        """The least and the greatest value of a field of INTS or FLOATS, those of deleted documents too;
+        (0, 0) where there is none.
         """
         if spec.path not in self._bounds:
             data = self.numbers(spec, np.arange(self.size)).data
