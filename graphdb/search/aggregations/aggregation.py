@@ -418,12 +418,16 @@ def bucket_lists(
 ) -> list[list[Answer]]:
     """For each of count owners its buckets, in the order of the cells. head shows the key of a number."""
     lists: list[list[Answer]] = [[] for _ in range(count)]
-    below = answers_below(scope, common, cells.rows())
     columns = cells.owners.tolist(), cells.keys.tolist(), cells.counts.tolist()
-    for owner, key, size, sub in zip(*columns, below, strict=True):
-        shown = head(key)
-        # An aggregation below may be called `key`: the bucket's own name stays.
-        lists[owner].append({**shown, "doc_count": size, **sub, **shown})
+    if common.children or common.pipelines:
+        below = answers_below(scope, common, cells.rows())
+        for owner, key, size, sub in zip(*columns, below, strict=True):
+            shown = head(key)
+            # An aggregation below may be called `key`: the bucket's own name stays.
+            lists[owner].append({**shown, "doc_count": size, **sub, **shown})
+    else:
+        for owner, key, size in zip(*columns, strict=True):
+            lists[owner].append({**head(key), "doc_count": size})
     for pipeline in common.pipelines:
         lists = [pipeline.among(buckets) for buckets in lists]
         for buckets in lists:
