@@ -103,7 +103,8 @@ class Histogram(Aggregation):
             return None
         ends = np.array([least, greatest])
         first, last = self.intervals.number(ends.astype(np.int64) if self.dates else ends).tolist()
-        return 5 * documents + BUCKET_STEPS * (last - first + 1)
+        buckets: int = last - first + 1
+        return 5 * documents + BUCKET_STEPS * buckets
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, base = self._cells(scope, rows)

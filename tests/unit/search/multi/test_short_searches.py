@@ -33,7 +33,7 @@ def target() -> Target:
     for start in (0, ROWS // 2):
         shard.apply([_written(number, chance) for number in range(start, start + ROWS // 2)])
         shard.refresh()
-    shard.apply([Operation(Action.DELETE, str(number), None) for number in range(0, ROWS, 7)])
+    shard.apply([Operation(Action.DELETE, str(number), b"") for number in range(0, ROWS, 7)])
     shard.refresh()
     context = QueryContext(shard.mapping, ANALYZERS, index_name="i")
     return Target(Searcher(shard.leaves(), shard.mapping, ANALYZERS), context)
