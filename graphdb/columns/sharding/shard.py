@@ -49,6 +49,11 @@ class Piece:
     def rows(self) -> int:
         return len(self.arrays[0])
 
+    @property
+    def nbytes(self) -> int:
+        """Of its values as they move: numbers as they are, texts by their length."""
+        return sum(map(_nbytes, self.arrays))
+
 
 def read_piece(connection: DuckDBPyConnection, sql: str) -> Piece:
     """The rows of a SELECT."""
@@ -181,6 +186,12 @@ def terms_piece(connection: DuckDBPyConnection, sql: str) -> Piece:
     piece = read_piece(connection, f"SELECT * REPLACE (num::VARCHAR AS num) {sql}")
     types = dict(zip(piece.names, piece.types, strict=True)) | {"num": "DOUBLE"}
     return replace(piece, types=tuple(types.values()))
+
+
+def _nbytes(array: Any) -> int:
+    if array.dtype != object:
+        return int(array.nbytes)
+    return sum(len(value) for value in array.tolist() if value is not None)
 
 
 def _texts(values: Sequence[Any]) -> Any:
