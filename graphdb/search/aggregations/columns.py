@@ -201,7 +201,7 @@ class Columns:
         dictionary = self.dictionary(spec)
         rows, data = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for segment, number, part in self.parts(docs):
-            if spec.type == "_index":
+            if self._constant(spec, number) is not None:
                 rows.append(np.arange(part.start, part.stop))
                 data.append(dictionary.of_leaf(number, np.zeros(part.stop - part.start, np.int32)))
                 continue
@@ -238,12 +238,22 @@ class Columns:
 
     def _dictionaries(self, spec: FieldSpec) -> Iterator[TermDictionary | None]:
         for number, leaf in enumerate(self.leaves):
-            if spec.type == "_index":
-                yield ListedTerms((self._indexes[number].index_name,))
+            if (constant := self._constant(spec, number)) is not None:
+                yield ListedTerms((constant,))
                 continue
             path = self._path(spec, number)
             index = None if path is None else _term_index(leaf.segment, path, spec)
             yield None if index is None else index.dictionary
+
+    def _constant(self, spec: FieldSpec, number: int) -> str | None:
+        """The one value that all documents of a leaf have in a field, though no segment holds it."""
+        if spec.type == "_index":
+            return self._indexes[number].index_name
+        own = self._indexes[number].mapping.field(spec.path) if self._indexes else spec
+        if own is None or own.type != "constant_keyword":
+            return None
+        value: str | None = own.options["value"]
+        return value
 
     def _path(self, spec: FieldSpec, number: int) -> str | None:
         """The path of a field in a leaf: in its index the name may be an alias of another field."""

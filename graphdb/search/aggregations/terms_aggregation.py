@@ -85,7 +85,7 @@ def _test(name: str, source: Source, wanted: Any) -> Test:
         spec = source.spec
         values = {value if spec is None else term_of(spec, value) for value in wanted}
         return values.__contains__
-    if source.spec is not None and (not source.textual or source.spec.type == "ip"):
+    if source.spec is not None and (not source.textual or source.spec.type in ("ip", "version")):
         listed = (
             "values for include/exclude clauses"
             if source.textual
