@@ -15,6 +15,7 @@ from serve.search.frame.parameters import Parameters
 from serve.search.searching.search_names import held_of, names_found, targets_of
 from serve.search_app import build_search_app
 from tests.support.http_server import serving
+from tests.support.memory_graph import MemoryGraph
 from tests.support.memory_search import MemorySearch
 from tests.support.shard_hosts import LocalHosts
 from tests.support.timing import HANG_S
@@ -28,6 +29,9 @@ MAPPINGS = {
         "vector": {"type": "dense_vector", "dims": 2, "similarity": "l2_norm"},
     }
 }
+GRAPH = """INSERT DATA {
+    <urn:a> <urn:key> "5" ; <urn:name> "five" . <urn:b> <urn:key> "10" ; <urn:name> "ten" .
+    <urn:c> <urn:word> "red", "blue" }"""
 SEARCHES: list[dict[str, Any]] = [
     {},
     {"query": {"match": {"text": "red old"}}, "size": 7},
@@ -113,7 +117,7 @@ class _Port:
 
 @pytest.fixture
 def port() -> Iterator[_Port]:
-    node, hosts = MemorySearch(), LocalHosts({"a": 2, "b": 2})
+    node, hosts = MemorySearch(MemoryGraph(GRAPH)), LocalHosts({"a": 2, "b": 2})
     shards = ShardCluster(hosts, lambda: node.catalog)
     node.shards = shards
     shards.start()
@@ -373,3 +377,21 @@ def test_what_somebody_sees_of_an_index_is_not_held_for_shards(port: _Port) -> N
     assert len(held_of(port.node, targets, [found])) == 1
     restricted = replace(found, index=VisibleIndex(found.index, frozenset()))
     assert held_of(port.node, targets, [restricted]) == ()
+
+
+EXTENSIONS: list[tuple[dict[str, Any], bool]] = [
+    ({"sparql_enrich": {"query": 'SELECT ?n { ?x <urn:key> "{id}" ; <urn:name> ?n }'}}, True),
+    ({"sparql_expand": {"synonym_query": 'SELECT ?s { ?x <urn:word> "{term}", ?s }', "field": "text"}}, True),
+    ({"sparql_filter": {"ask": 'ASK { ?x <urn:key> "{id}" }'}}, False),
+]
+
+
+def test_what_the_graph_adds_is_added_to_what_shards_find(port: _Port) -> None:
+    for extension, is_apart in EXTENSIONS:
+        body = {"query": {"match": {"text": "red"}}, "size": 50, "_ext": extension}
+        expected = port.by_node("POST", "/books/_search", body)
+        calls = {place: len(host.calls) for place, host in port.hosts.running.items()}
+        assert port.ask("POST", "/books/_search", body) == expected
+        begun = any("begin" in host.calls[calls[place] :] for place, host in port.hosts.running.items())
+        assert "hits" in expected, (extension, expected)
+        assert (begun, expected["hits"]["total"]["value"] > 0) == (is_apart, True)
