@@ -21,8 +21,6 @@ from tests.support.column_tables import column_tables
 pytestmark = pytest.mark.skipif(suite_root() is None, reason="the W3C suites are not at ../shared/suites")
 
 PARTS = 8  # each of some seconds
-# DuckDB fails with more than one shard, which sends it to a reader: see `column_answers`.
-NOT_OF_DUCKDB = {"sparql10/expr-builtin#dawg-langMatches-3"}
 
 
 COUNTS = (1, 2, 4)
@@ -63,6 +61,5 @@ def test_what_compiles_on_one_view_gives_the_same_on_shards(part: int) -> None:
                 elif not agree(*found):
                     differing.append((name, count))
     assert differing == []
-    expected = {(name, count) for name in TO_A_READER for count in COUNTS}
-    expected |= {(name, count) for name in NOT_OF_DUCKDB for count in COUNTS if count > 1}
-    assert refused.keys() == {(name, count) for name, count in expected if name in names}, refused
+    expected = {(name, count) for name in TO_A_READER & set(names) for count in COUNTS}
+    assert refused.keys() == expected, refused
