@@ -123,7 +123,7 @@ def port() -> Iterator[_Port]:
     shards.start()
     with (
         serving(build_search_app(node, Settings())) as url,
-        httpx.Client(base_url=url, timeout=60) as client,
+        httpx.Client(base_url=url, timeout=HANG_S) as client,
     ):
         made = _Port(client, node, hosts)
         settings = {"number_of_shards": 3, "number_of_replicas": 1}
