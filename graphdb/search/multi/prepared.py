@@ -128,11 +128,20 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An index of which no shard could be searched: the rest of the answer holds without it."""
+    """An index, or shards of it, that could not be searched: the rest of the answer holds without it.
+
+    node: where these shards are, None: nowhere. Without is_elsewhere they are on the node that is asked.
+    """
 
     index: str
     error: SearchError
     shards: tuple[int, ...] = (0,)
+    is_elsewhere: bool = False
+    node: str | None = None
+
+    def node_id(self, own: str) -> str | None:
+        """As clients know it. own: that of the node that is asked."""
+        return self.node if self.is_elsewhere else own
 
 
 def union_context(contexts: Sequence[QueryContext]) -> QueryContext:
