@@ -31,6 +31,7 @@ from graphdb.search.segments.sections import (
     hash_id,
     strings,
 )
+from graphdb.search.segments.sources import sources_of
 
 __all__ = ["ArraySegment", "ArrayTerms", "ArrayText"]
 
@@ -123,7 +124,7 @@ class ArraySegment:
             paths = strings(sections, "nested_paths")
             self.nested_paths = [decode(raw) for raw in paths.raws(0, len(paths))]
             self._roots = np.flatnonzero(self.parents < 0).astype(np.int32)
-        self._ids, self._sources = strings(sections, "ids"), strings(sections, "sources")
+        self._ids, self.sources = strings(sections, "ids"), sources_of(sections, f"segment {name}")
         self._storages: dict[str, list[str]] = {}
         for storage, path, _ in sections:
             if path and storage not in self._storages.setdefault(path, []):
@@ -194,7 +195,7 @@ class ArraySegment:
         return [(i, doc) for i, doc in found if doc >= 0]
 
     def source(self, doc: int) -> bytes:
-        return self._sources.raw(self.root_number(doc))
+        return self.sources.raw(self.root_number(doc))
 
     def routing(self, doc: int) -> str | None:
         found = self._metadata(ROUTING, doc)

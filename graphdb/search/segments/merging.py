@@ -23,6 +23,7 @@ from graphdb.search.segments.sections import (
     packed,
     strings,
 )
+from graphdb.search.segments.sources import Sources, merged_sources
 
 __all__ = ["MergedPostings", "Postings", "merge", "merge_postings"]
 
@@ -169,6 +170,7 @@ class _Part:
     """One of the segments: its arrays, which documents stay, and the new number of each (-1: none)."""
 
     sections: Sections
+    sources: Sources
     size: int
     kept: Ints
     kept_roots: Ints  # counted without nested documents
@@ -182,7 +184,7 @@ class _Part:
         new_docs = np.full(segment.size, -1, np.int32)
         new_docs[kept] = np.arange(base, base + len(kept), dtype=np.int32)
         kept_roots = np.flatnonzero(leaf.live[segment.root_docs()]).astype(np.int32)
-        return cls(segment.sections, segment.size, kept, kept_roots, new_docs)
+        return cls(segment.sections, segment.sources, segment.size, kept, kept_roots, new_docs)
 
     def hashes(self) -> Hashes:
         """Those of the roots that stay, in the order of the roots."""
@@ -203,10 +205,13 @@ def _documents(parts: Sequence[_Part]) -> dict[Key, NDArray[Any]]:
         ("", "", part_name): np.concatenate([part.sections["", "", part_name][part.kept] for part in parts])
         for part_name in ("seq_nos", "versions")
     }
-    for part_name in ("ids", "sources"):
-        columns = [strings(part.sections, part_name) for part in parts]
-        sections |= _joined_strings(part_name, columns, [part.kept_roots for part in parts])
-    return sections | id_sections(np.concatenate([part.hashes() for part in parts]))
+    kept = [part.kept_roots for part in parts]
+    sections |= _joined_strings("ids", [strings(part.sections, "ids") for part in parts], kept)
+    return (
+        sections
+        | merged_sources([(part.sources, part.kept_roots) for part in parts])
+        | id_sections(np.concatenate([part.hashes() for part in parts]))
+    )
 
 
 def _joined_strings(

@@ -13,6 +13,7 @@ from graphdb.search.protection import ALLOW_SIDS, without_protection
 from graphdb.search.segments.array_segment import ArraySegment, ArrayTerms, ArrayText
 from graphdb.search.segments.field_builders import any_in
 from graphdb.search.segments.shard_view import array_segment
+from graphdb.search.segments.sources import source_lengths
 
 __all__ = ["VisibleLeaves", "VisibleSegment"]
 
@@ -121,7 +122,8 @@ class VisibleSegment(ArraySegment):
         """About what the documents that are visible would take: their ids and sources."""
         roots = self.root_docs()
         visible = self._live[roots]
-        return sum(int(np.diff(strings.starts)[visible].sum()) for strings in (self._ids, self._sources))
+        lengths = np.diff(self._ids.starts) + source_lengths(self.sources)
+        return int(lengths[visible].sum())
 
     @property
     def root_count(self) -> int:
