@@ -120,7 +120,8 @@ def _lower_bound(blob: Any, starts: Any, key: Any) -> Any:
 #     sources                      the stored JSON of each root, see `sources.py`
 #     seq_nos, versions            by document
 #     parents, nested_path, nested_paths   where there are nested documents
-#     text:                  dictionary, starts docs freqs, position_starts positions, norms, empty
+#     text:                  dictionary, starts docs, norms, empty; freqs high_freqs tokens, position_starts
+#                            positions, see `postings.py`
 #     terms:                 dictionary, starts docs, ordinal_starts ordinals
 #     ints, floats, exact:   values, starts; starts only where not every document has exactly one value
 #     points:                latitudes longitudes starts

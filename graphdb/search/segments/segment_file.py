@@ -5,7 +5,8 @@
         [storage, path, part, dtype, shape, offset, length, CRC-32]
     the sections, each at a multiple of 64 bytes
 
-A file of format 1 has uncompressed sources, and is read as it is; a merge writes the format of now.
+A file of format 1 has uncompressed sources, one of 1 or 2 frequencies and positions of 32 bits; they are
+read as they are, and a merge writes the format of now.
 All numbers are little-endian, those in the arrays too. The table is checked on opening, and that the file has
 its full length; the sections only on demand, for that means to read all of them.
 """
@@ -28,7 +29,7 @@ from graphdb.search.segments.sections import Key, freeze
 __all__ = ["map_file", "read_segment", "segment_pieces", "verify_segment", "write_segment"]
 
 MAGIC = b"GDBSEGM\n"
-VERSION = 2
+VERSION = 3
 _HEADER = struct.Struct("<8sIII")
 _ALIGNMENT = 64
 _PIECE_BYTES = 16 << 20
