@@ -176,7 +176,7 @@ class Display:
 
     def key(self, value: Any) -> Any:
         """The key of a bucket, from a stored value."""
-        if self.spec is not None and self.spec.type == "ip":
+        if self.spec is not None and self.spec.type in ("ip", "version"):
             return shown(self.spec, value, None)
         return value
 
@@ -272,7 +272,7 @@ class Source:
             points = scope.columns.points(self.spec, docs)
             both = points.latitudes * 1000.0 + points.longitudes
             return points.rows, both
-        if self.textual:
+        if self.textual or (self.spec is not None and self.spec.storage is Storage.CODES):
             rows, data, _ = self.own_terms(scope, docs)
             return rows, data
         return self._numbers(scope, docs)
