@@ -103,6 +103,11 @@ class _Port:
     def await_started(self) -> None:
         self.await_copies(lambda copies: all(state == "STARTED" for _, _, state, _ in copies))
 
+    def most_states(self) -> int:
+        """How many moments of the index a copy has, at most."""
+        hosts = [host.host for host in self.hosts.running.values() if not host.is_dead]
+        return max(len(copy.states) for host in hosts for copy in host._copies.values())
+
     def await_health(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         until = time.monotonic() + HANG_S
         while not holds(health := self.ask("GET", "/_cluster/health")):
@@ -395,3 +400,18 @@ def test_what_the_graph_adds_is_added_to_what_shards_find(port: _Port) -> None:
         begun = any("begin" in host.calls[calls[place] :] for place, host in port.hosts.running.items())
         assert "hits" in expected, (extension, expected)
         assert (begun, expected["hits"]["total"]["value"] > 0) == (is_apart, True)
+
+
+def test_copies_forget_a_moment_that_nobody_searches_any_more(port: _Port) -> None:
+    pit = port.ask("POST", "/books/_pit?keep_alive=1m")["id"]
+    scroll = port.ask("POST", "/books/_search?scroll=1m", {"size": 1})["_scroll_id"]
+    for low in (60, 65, 70, 75):
+        port.fill(low, low + 5)
+        assert port.searched_by("/books/_search", {})["shards"] == 3
+    assert port.most_states() > 2
+    port.ask("DELETE", "/_pit", {"id": pit})
+    port.ask("DELETE", "/_search/scroll", {"scroll_id": scroll})
+    until = time.monotonic() + HANG_S
+    while port.most_states() > 2:
+        assert time.monotonic() < until
+        time.sleep(0.05)
