@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from graphdb.search.deadline import limited
 from graphdb.search.errors import SearchError
 from graphdb.search.multi import AllFailed
-from graphdb.search.query import QueryContext, Searcher, ShardSearcher
+from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.query.peers import Question
 from graphdb.search.sharded.search_task import SearchTask
 from graphdb.search.sharded.several_task import SeveralTask
@@ -67,9 +67,10 @@ class SearchShard:
                 known = self._searches[search] = _Search(self._view())
             known.is_idle = False
             job = pickle.loads(work)
-            if isinstance(job, SeveralTask):
-                known.several = job
-            running = known.tasks[task] = _Running(known.view, number, job, known.several)
+            if isinstance(job, SearchTask | SeveralTask):
+                known.whole = job
+            assert known.whole is not None, "a search begins with the whole"
+            running = known.tasks[task] = _Running(known.view, number, job, known.whole)
         return running.next_step(None)
 
     def go_on(self, search: str, task: int, known: bytes) -> Step:
@@ -101,7 +102,7 @@ class SearchShard:
 @dataclass(slots=True)
 class _Search:
     view: View
-    several: SeveralTask | None = None
+    whole: SearchTask | SeveralTask | None = None
     tasks: "dict[int, _Running]" = field(default_factory=dict)
     is_idle: bool = False
 
@@ -118,11 +119,11 @@ class _Running:
         view: View,
         number: int,
         work: "SearchTask | SeveralTask | Question[Any]",
-        several: SeveralTask | None,
+        whole: SearchTask | SeveralTask,
     ) -> None:
-        """several: the search that it belongs to, if that is of several indexes."""
+        """whole: the search that it belongs to."""
         self.number = number
-        self._view, self._work, self._several = view, work, several
+        self._view, self._work, self._whole = view, work, whole
         self._steps: SimpleQueue[Step | BaseException] = SimpleQueue()
         self._replies: SimpleQueue[Any] = SimpleQueue()
         self._owners: list[int] = []
@@ -182,9 +183,9 @@ class _Running:
             self._steps.put(error)
 
     def _result(self) -> Any:
-        if self._several is not None:
-            return self._result_of_several(self._several)
-        searcher = ShardSearcher(self._view.searcher, self)
+        if isinstance(self._whole, SeveralTask):
+            return self._result_of_several(self._whole)
+        searcher = self._whole.searcher(self._view.searcher, self)
         if isinstance(self._work, SearchTask):
             return self._work.run(searcher, self._view.context(self._work.now_ms)), self._owners
         assert not isinstance(self._work, SeveralTask)

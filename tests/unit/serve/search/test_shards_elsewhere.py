@@ -161,7 +161,16 @@ def _compare(port: _Port) -> None:
 
 def test_what_the_node_searches_itself_says_why(port: _Port) -> None:
     port.ask("PUT", "/other/_doc/1?refresh=true", {"text": "red"})
-    assert "reason" in port.searched_by("/books/_search?routing=x", {})
+    assert "reason" in port.searched_by("/_search?preference=_shards:0", {})
+
+
+def test_some_of_the_shards_are_searched_with_the_statistics_of_all(port: _Port) -> None:
+    for limit in ("routing=x", "routing=3,x", "preference=_shards:0,2", "preference=_shards:1", "routing=9"):
+        for body in SEARCHES:
+            path = f"/books/_search?{limit}"
+            assert port.ask("POST", path, body) == port.by_node("POST", path, body), (path, body)
+    assert port.searched_by("/books/_search?preference=_shards:0,2", {})["shards"] == 2
+    _compare_scrolls(port, {"query": {"match": {"text": "red"}}}, "/books/_search?preference=_shards:0,2")
 
 
 def test_what_documents_of_other_indexes_hold_is_looked_up_for_the_shards(port: _Port) -> None:
@@ -356,7 +365,7 @@ def test_several_indexes_are_searched_by_all_their_shards(port: _Port) -> None:
 
 
 def _compare_scrolls(port: _Port, body: dict[str, Any], path: str = "/books/_search") -> None:
-    begin = "POST", f"{path}?scroll=1m", {"size": 13, **body}
+    begin = "POST", f"{path}{'&' if '?' in path else '?'}scroll=1m", {"size": 13, **body}
     ours, theirs = port.ask(*begin), port.by_node(*begin)
     port.fill(50, 70)
     first_of_host = {place: list(host.calls) for place, host in port.hosts.running.items()}
