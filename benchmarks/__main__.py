@@ -15,6 +15,7 @@ from benchmarks import (
     bulk_load,
     columns,
     durable_update,
+    elasticsearch,
     fuzz,
     geo,
     graphql,
@@ -104,6 +105,18 @@ BENCHMARKS = {
     "geo": Benchmark(geo.run, RATIO),
     "graphql": Benchmark(graphql.run, RATIO),
     "text_in_sparql": Benchmark(text_in_sparql.run, (*RATIO, PEER)),
+    "elasticsearch": Benchmark(
+        elasticsearch.run,
+        (
+            Option("rounds", int, 2, "times that each is measured"),
+            SCALE,
+            Option("docs", int, 50_000, "that are searched"),
+            Option("only", str, "", "only the searches whose name has this in it"),
+            Option(
+                "peer", str, "yes", "whether to measure Elasticsearch beside, where a JDK is", ("no", "yes")
+            ),
+        ),
+    ),
     "live": Benchmark(live.run, RATIO),
     "acl": Benchmark(acl.run, RATIO),
     "hostile": Benchmark(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.aggregations.aggregation import (
+    BUCKET_STEPS,
     Aggregation,
     Answer,
     Cells,
@@ -47,6 +48,7 @@ __all__ = [
 
 # `histogram` and `date_histogram`: a bucket for each interval between the least and the greatest value.
 
+_QUICK_MAX = 1_000  # intervals that are shown where others wait
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([+-]?)(\d{1,15})(ms|s|m|h|d)", re.ASCII)
 
@@ -74,7 +76,7 @@ class Histogram(Aggregation):
 
     source: Source
     dates: bool
-    steps: Steps | Rounding
+    intervals: Steps | Rounding
     min_doc_count: int
     order: Order
     keyed: bool
@@ -89,6 +91,21 @@ class Histogram(Aggregation):
     def profiled(self) -> str:
         return "DateHistogramAggregator" if self.dates else "NumericHistogramAggregator"
 
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        spec, common = self.source.spec, self.common
+        if spec is None or common.children or common.pipelines:
+            return None
+        if self.source.missing is not None or self.extended != (None, None):
+            return None
+        least, greatest = scope.columns.bounds(spec)
+        width = greatest - least
+        if isinstance(self.intervals, Steps) and width > _QUICK_MAX * self.intervals.interval:
+            return None
+        ends = np.array([least, greatest])
+        first, last = self.intervals.number(ends.astype(np.int64) if self.dates else ends).tolist()
+        buckets: int = last - first + 1
+        return 5 * documents + BUCKET_STEPS * buckets
+
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, base = self._cells(scope, rows)
         if self.min_doc_count == 0:
@@ -98,17 +115,14 @@ class Histogram(Aggregation):
             scope.count_buckets(len(cells))
         if self.order != (ByKey(False),):
             cells = cells.picked(sorted_cells(scope, self.common, cells, self.order, lambda keys: keys * 1.0))
-
-        def head(number: int) -> Answer:
-            return self._head(number + base)
-
-        lists = bucket_lists(scope, self.common, cells, rows.count, head)
+        heads = self._heads(cells.keys, base)
+        lists = bucket_lists(scope, self.common, cells, rows.count, heads.__getitem__)
         return [{"buckets": self._named(buckets) if self.keyed else buckets} for buckets in lists]
 
     def _cells(self, scope: Scope, rows: Rows) -> tuple[Cells, int]:
         """(cells, base): intervals that have documents; a cell's key is an interval's number less base."""
         members, values = self.source.numbers(scope, rows.docs)
-        numbers = self.steps.number(values.astype(np.int64) if self.dates else values)
+        numbers = self.intervals.number(values.astype(np.int64) if self.dates else values)
         low, high = self.hard
         if low is not None or high is not None:
             kept = np.ones(len(numbers), np.bool_)
@@ -138,8 +152,13 @@ class Histogram(Aggregation):
         before = np.cumsum(numbers) - numbers
         return cells.filled(owners, np.arange(len(owners)) + np.repeat(least - before, numbers))
 
-    def _head(self, number: int) -> Answer:
-        key = self.steps.start(np.array([number], np.int64))[0].item()
+    def _heads(self, numbers: Longs, base: int) -> dict[int, Answer]:
+        """What the buckets of intervals show as their keys, by number; the intervals are at number + base."""
+        distinct = np.unique(numbers)
+        keys = self.intervals.start(distinct + base).tolist()
+        return dict(zip(distinct.tolist(), map(self._head, keys), strict=True))
+
+    def _head(self, key: float) -> Answer:
         text = self.source.display.key_text(key)
         return {"key": key} if text is None else {"key_as_string": text, "key": key}
 

@@ -138,6 +138,7 @@ T = TypeVar("T")
 
 _PEER_S = 5.0  # beyond the time limit of a search
 _FEW = 8  # indexes that are parsed for on the event loop
+_AGGS_BYTES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +417,7 @@ class SearchRunner:
         return await self._within(asked, search)
 
     async def _run(self, targets: Sequence[Target], asked: Asked) -> tuple[Prepared, dict[str, Any]]:
-        if len(targets) > _FEW or "aggs" in asked.body or asked.has_scripts:
+        if len(targets) > _FEW or asked.has_scripts or _is_long_to_parse(asked.body):
             return await self._within(asked, partial(self._whole, targets, asked))
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared) and timeout_ms(asked.body) != 0:
@@ -485,6 +486,16 @@ class SearchRunner:
 def _is_of_this_process(body: Mapping[str, Any]) -> bool:
     """Whether only this process has what the search is about: graphs of vectors, and who has searched."""
     return bool(body.get("profile")) or b'"knn"' in orjson.dumps(body)
+
+
+def _is_long_to_parse(body: Mapping[str, Any]) -> bool:
+    """Whether there may be many aggregations, or one with what takes long the first time: the changes of a
+    time zone, an expression.
+    """
+    if "aggs" not in body:
+        return False
+    text = orjson.dumps(body["aggs"])
+    return len(text) > _AGGS_BYTES_MAX or any(name in text for name in (b'_zone"', b'clude"', b"script"))
 
 
 def _groups(body: Mapping[str, Any]) -> list[str]:
