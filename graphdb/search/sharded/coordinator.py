@@ -125,7 +125,8 @@ class _Leading:
             if len(results) == len(steps):
                 return results
             replies = self._asked(steps) or self._gathered(steps)
-            arguments = {number: (task, pickle.dumps(known)) for number, known in replies.items()}
+            texts = {id(known): pickle.dumps(known) for known in replies.values()}  # mostly the same for all
+            arguments = {number: (task, texts[id(known)]) for number, known in replies.items()}
             steps.update(zip(replies, self._call("go_on", arguments), strict=True))
 
     def end(self) -> None:

@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Protocol, TypeVar
 
+from graphdb.errors import UnavailableError
 from graphdb.search.deadline import limited
 from graphdb.search.errors import SearchError
 from graphdb.search.multi import AllFailed
@@ -61,6 +62,13 @@ class SearchShard:
         self._lock = Lock()
 
     def begin(self, search: str, task: int, number: int, work: bytes) -> Step:
+        return self.begin_later(search, task, number, work)()
+
+    def go_on(self, search: str, task: int, known: bytes) -> Step:
+        return self.go_on_later(search, task, known)()
+
+    def begin_later(self, search: str, task: int, number: int, work: bytes) -> Callable[[], Step]:
+        """`begin`, whose step one can wait for: until then it runs beside others."""
         with self._lock:
             known = self._searches.get(search)
             if known is None:
@@ -71,12 +79,18 @@ class SearchShard:
                 known.whole = job
             assert known.whole is not None, "a search begins with the whole"
             running = known.tasks[task] = _Running(known.view, number, job, known.whole)
-        return running.next_step(None)
+        running.start()
+        return running.next_step
 
-    def go_on(self, search: str, task: int, known: bytes) -> Step:
-        of_task = self._searches[search]
+    def go_on_later(self, search: str, task: int, known: bytes) -> Callable[[], Step]:
+        """See `begin_later`. Raises UnavailableError where the search has ended."""
+        of_task = self._searches.get(search)
+        if of_task is None:
+            raise UnavailableError(_ENDED)
         of_task.is_idle = False
-        return of_task.tasks[task].next_step(pickle.loads(known))
+        running = of_task.tasks[task]
+        running.resume(pickle.loads(known))
+        return running.next_step
 
     def end(self, search: str) -> None:
         with self._lock:
@@ -107,6 +121,9 @@ class _Search:
     is_idle: bool = False
 
 
+_ENDED = "the search has ended"
+
+
 class _Abandoned(BaseException):
     """Ends a task that nobody waits for. (No `except Exception` is to stop it.)"""
 
@@ -132,12 +149,16 @@ class _Running:
 
     # for those who ask
 
-    def next_step(self, known: Any) -> Step:
-        """Let it run until it rests. Raises what is no error of the request."""
-        if self._thread.ident is None:
-            self._thread.start()
-        else:
-            self._replies.put(known)
+    def start(self) -> None:
+        """Let it run until it rests."""
+        self._thread.start()
+
+    def resume(self, known: Any) -> None:
+        """The same with what it has rested for."""
+        self._replies.put(known)
+
+    def next_step(self) -> Step:
+        """Wait until it rests. Raises what is no error of the request, UnavailableError where it is ended."""
         step = self._steps.get()
         if isinstance(step, BaseException):
             raise step
@@ -178,7 +199,7 @@ class _Running:
         except AllFailed as error:  # of the one index
             self._steps.put(Failed(error.failures[0].error))
         except _Abandoned:
-            pass
+            self._steps.put(UnavailableError(_ENDED))  # somebody may wait for the step
         except BaseException as error:  # noqa: BLE001 - raised again where the step is asked for
             self._steps.put(error)
 

@@ -380,7 +380,7 @@ def _compare_scrolls(port: _Port, body: dict[str, Any], path: str = "/books/_sea
         "error" in ours
         or not ours["hits"]["total"]["value"]
         or any(
-            "go_on" in host.calls[len(first_of_host[place]) :] for place, host in port.hosts.running.items()
+            "steps" in host.calls[len(first_of_host[place]) :] for place, host in port.hosts.running.items()
         )
     )
 
@@ -406,7 +406,7 @@ def test_what_the_graph_adds_is_added_to_what_shards_find(port: _Port) -> None:
         expected = port.by_node("POST", "/books/_search", body)
         calls = {place: len(host.calls) for place, host in port.hosts.running.items()}
         assert port.ask("POST", "/books/_search", body) == expected
-        begun = any("begin" in host.calls[calls[place] :] for place, host in port.hosts.running.items())
+        begun = any("steps" in host.calls[calls[place] :] for place, host in port.hosts.running.items())
         assert "hits" in expected, (extension, expected)
         assert (begun, expected["hits"]["total"]["value"] > 0) == (is_apart, True)
 
