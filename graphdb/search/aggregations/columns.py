@@ -233,9 +233,7 @@ class Columns:
             index = None if path is None else segment.terms(path)
             if index is None:
                 continue
-            own = np.zeros(len(index.dictionary), np.int64)
-            starts, terms = index.ordinals.starts, index.ordinals.terms
-            _count_terms(starts, terms, docs[part], self.leaves[number].base, own)
+            own = _term_counts(segment, path or "", index, docs[part] - self.leaves[number].base)
             present = np.flatnonzero(own)
             counts[dictionary.of_leaf(number, present.astype(np.int32))] += own[present]
         return counts
@@ -351,11 +349,24 @@ class Columns:
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_terms(starts: NDArray[Any], terms: NDArray[Any], docs: Longs, base: int, counts: Longs) -> None:
-    """Add 1 to counts for each term of each document; base: the number of the first document there is."""
+def _count_terms(starts: NDArray[Any], terms: NDArray[Any], docs: Longs, counts: Longs) -> None:
+    """Add 1 to counts for each term of each document."""
     for doc in docs:
-        for position in range(starts[doc - base], starts[doc - base + 1]):
+        for position in range(starts[doc], starts[doc + 1]):
             counts[terms[position]] += 1
+
+
+def _term_counts(segment: Segment, path: str, index: TermIndex, docs: Longs) -> Longs:
+    """How many of some documents have each term; those of all documents are kept with the segment."""
+    is_all = len(docs) == segment.size and not segment.live_only and bool((docs[1:] > docs[:-1]).all())
+    known: Longs | None = segment.derived.get(("term counts", path)) if is_all else None
+    if known is not None:
+        return known
+    counts = np.zeros(len(index.dictionary), np.int64)
+    _count_terms(index.ordinals.starts, index.ordinals.terms, docs, counts)
+    if is_all:
+        segment.derived["term counts", path] = counts
+    return counts
 
 
 def _term_index(segment: Segment, path: str, spec: FieldSpec) -> TermIndex | TextIndex | None:

@@ -120,9 +120,12 @@ class Histogram(Aggregation):
         return [{"buckets": self._named(buckets) if self.keyed else buckets} for buckets in lists]
 
     def _cells(self, scope: Scope, rows: Rows) -> tuple[Cells, int]:
-        """(cells, base): intervals that have documents; a cell's key is an interval's number less base."""
+        """(cells, base): intervals that have documents; a cell's key is an interval's number less base.
+
+        Where documents alone are counted, intervals between them that have none may be among the cells.
+        """
         members, values = self.source.numbers(scope, rows.docs)
-        numbers = self.intervals.number(values.astype(np.int64) if self.dates else values)
+        numbers = self.intervals.number(values.astype(np.int64, copy=False) if self.dates else values)
         low, high = self.hard
         if low is not None or high is not None:
             kept = np.ones(len(numbers), np.bool_)
@@ -131,10 +134,22 @@ class Histogram(Aggregation):
             members, numbers = members[kept], numbers[kept]
         least = scope.gathered("least", int(numbers.min()) if len(numbers) else None)
         base = min((number for number in least if number is not None), default=0)
+        if rows.count == 1 and scope.searcher.peers is None and self._is_counted_alone(members):
+            width = int(numbers.max(initial=base)) - base
+            if width <= 4 * len(numbers) + _QUICK_MAX:
+                return _counted(numbers - base), base
         return cells_of(scope, rows, members, numbers - base), base
+
+    def _is_counted_alone(self, members: Longs) -> bool:
+        """Whether no one asks which documents are in a bucket, and each has one value at most."""
+        alone = not self.common.children and not self.common.pipelines
+        return alone and bool((members[1:] > members[:-1]).all())
 
     def _filled(self, scope: Scope, cells: Cells, count: int, base: int) -> Cells:
         """With the empty intervals in between, and those up to the extended bounds."""
+        if count == 1 and self.extended == (None, None) and len(cells) == cells.keys.max(initial=-1) + 1:
+            scope.count_buckets(len(cells))  # all from the first on are there
+            return cells
         least, greatest = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
         np.minimum.at(least, cells.owners, cells.keys)
         np.maximum.at(greatest, cells.owners, cells.keys)
@@ -156,14 +171,21 @@ class Histogram(Aggregation):
         """What the buckets of intervals show as their keys, by number; the intervals are at number + base."""
         distinct = np.unique(numbers)
         keys = self.intervals.start(distinct + base).tolist()
-        return dict(zip(distinct.tolist(), map(self._head, keys), strict=True))
-
-    def _head(self, key: float) -> Answer:
-        text = self.source.display.key_text(key)
-        return {"key": key} if text is None else {"key_as_string": text, "key": key}
+        texts = self.source.display.key_texts(keys)
+        shown = (
+            {"key": key} if text is None else {"key_as_string": text, "key": key}
+            for key, text in zip(keys, texts, strict=True)
+        )
+        return dict(zip(distinct.tolist(), shown, strict=True))
 
     def _named(self, buckets: list[Answer]) -> dict[str, Answer]:
         return {bucket.get("key_as_string", number_text(bucket["key"])): bucket for bucket in buckets}
+
+
+def _counted(numbers: Longs) -> Cells:
+    """Of one owner: all intervals from 0 to the last, without the documents in them."""
+    counts, none = np.bincount(numbers), np.empty(0, np.int64)
+    return Cells(np.zeros(len(counts), np.int64), np.arange(len(counts)), counts, none, none)
 
 
 def parse_histogram(definition: Definition) -> Aggregation:

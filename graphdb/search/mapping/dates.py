@@ -224,7 +224,7 @@ class DateFormat:
 
     def write(self, ms: int, zone: tzinfo = UTC) -> str:
         """The text of an instant, as clocks in zone show it."""
-        return self.write_nanos(ms * MS_NANOS, zone)
+        return self._alternatives[0].write(ms * MS_NANOS, zone)
 
     def write_nanos(self, nanos: int, zone: tzinfo = UTC) -> str:
         """The same of nanoseconds since 1970."""

@@ -358,7 +358,7 @@ def is_short(prepared: Prepared) -> bool:
 
 
 def _is_counted_soon(aggregations: Common, prepared: Prepared) -> bool:
-    """Whether all that the query matches is found, and goes into buckets, within about a millisecond."""
+    """Whether all that the query matches is found, and goes into buckets, within about two milliseconds."""
     documents = documents_max(prepared.request.query, prepared.scope.searcher)
     if documents is None or aggregations.pipelines or len(aggregations.children) > _AGGREGATIONS_MAX:
         return False

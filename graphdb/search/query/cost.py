@@ -13,15 +13,15 @@ from graphdb.search.query.tree import MatchAllQuery, Query, RewrittenQuery, walk
 
 __all__ = ["STEPS_MAX", "documents_max", "is_narrow_query", "is_short_query"]
 
-STEPS_MAX = 100_000  # postings and documents that are walked
+STEPS_MAX = 200_000  # postings and documents that are walked
 _DOCUMENTS_MAX = 2_000
 _NODES_MAX = 32
-_MATCHES_MAX = 10_000  # documents that are sorted
+_MATCHES_MAX = 30_000  # documents that are sorted
 _DENSE_MAX = 200_000  # documents in arrays of all
 
 
 def is_short_query(query: Query, searcher: Searcher) -> bool:
-    """Whether its best documents are found within about a millisecond."""
+    """Whether its best documents are found within about two milliseconds."""
     nodes = list(islice(walk(query), _NODES_MAX + 1))
     if any(node.is_late for node in nodes):
         return False
@@ -34,13 +34,13 @@ def is_short_query(query: Query, searcher: Searcher) -> bool:
 
 
 def is_narrow_query(query: Query, searcher: Searcher) -> bool:
-    """Whether all that it matches is found, and sorted by a column, within about a millisecond."""
+    """Whether all that it matches is found, and sorted by a column, within about two milliseconds."""
     most = documents_max(query, searcher)
     return most is not None and most <= _MATCHES_MAX
 
 
 def documents_max(query: Query, searcher: Searcher) -> int | None:
-    """No more documents match; None where finding all of them takes longer than a millisecond."""
+    """No more documents match; None where finding all of them takes longer than two milliseconds."""
     if searcher.max_doc > _DENSE_MAX or not is_short_query(query, searcher):
         return None
     return _matches_max(query, searcher)

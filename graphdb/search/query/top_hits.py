@@ -269,11 +269,12 @@ def _any_of(
     if not found:
         return NOTHING
     numbers = np.array([number for _, number in found], np.int64)
-    docs, freqs, starts, stops = index.posting_ranges(numbers)
+    docs, freqs, high, starts, stops = index.posting_ranges(numbers)
     best = top_of_few if len(found) <= FEW else top_of_any
     top: tuple[Longs, Floats, int] = best(
         docs,
         freqs,
+        high,
         starts,
         stops,
         np.array([weight for weight, _ in found], np.float32),
