@@ -181,7 +181,7 @@ class ShardCluster:
         self._epoch = 0
         self._numbers, self._turns = count(1), count()
         self._states: dict[str, _IndexState] = {}
-        self._held: WeakSet[HeldState] = WeakSet()
+        self._held: dict[str, WeakSet[HeldState]] = {}  # by the uuid of the index
         self._copies: dict[ShardKey, list[_Copy]] = {}  # the primary first
         self._moving: dict[_Copy, _Copy] = {}  # a copy that is being made, the one whose place it takes
         self._filled: set[ShardKey] = set()  # that have had a copy
@@ -300,7 +300,7 @@ class ShardCluster:
         """As it is now."""
         with self.changed:
             held = HeldState(self._state_of(index))
-            self._held.add(held)
+            self._held.setdefault(index.uuid, WeakSet()).add(held)
         return held
 
     def search(
@@ -393,7 +393,7 @@ class ShardCluster:
     def _wanted_states(self, now: _IndexState) -> list[_IndexState]:
         held = {
             one.state.number: one.state
-            for one in self._held
+            for one in self._held.get(now.index.uuid, ())
             if one.state.index is now.index and one.state.epoch == now.epoch
         }
         return [*(state for number, state in sorted(held.items()) if state is not now), now]
@@ -481,6 +481,7 @@ class ShardCluster:
         indexes = {index.uuid: index for index in catalog.indexes()}
         for uuid in self._states.keys() - indexes.keys():
             del self._states[uuid]
+            self._held.pop(uuid, None)
             self._note_change()
             self._filled = {key for key in self._filled if key[0] != uuid}
         for index in indexes.values():
