@@ -15,6 +15,7 @@ from graphdb.search.leaf_reader import Bools, Doubles, Floats, Longs
 from graphdb.search.query import Query, QueryContext, Searcher
 
 __all__ = [
+    "BUCKET_STEPS",
     "MAX_BUCKETS",
     "Aggregation",
     "Answer",
@@ -57,9 +58,10 @@ class Rows:
         """The same buckets with fewer documents."""
         return Rows(self.docs[which], self.owners[which], self.count)
 
-    def sizes(self) -> Longs:
-        """How many documents each bucket has."""
-        return np.bincount(self.owners, minlength=self.count)
+    def sizes(self, doc_counts: Longs | None = None) -> Longs:
+        """How many documents each bucket has. doc_counts: for how many each stands, None: for one."""
+        weights = None if doc_counts is None else doc_counts[self.docs]
+        return np.bincount(self.owners, weights, self.count).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,11 @@ class Cells:
         return self.picked(np.lexsort((*reversed(keys), self.owners)))
 
 
-def own_cells(rows: Rows, members: Longs, keys: Longs) -> Cells:
+def own_cells(rows: Rows, members: Longs, keys: Longs, doc_counts: Longs | None) -> Cells:
     """Group: the document at place members[i] of the rows has key keys[i], not negative.
 
-    A document counts once for a key, given that equal keys of one document stand together.
-    The cells ascend by (owner, key).
+    A document counts once for a key, given that equal keys of one document stand together; or as often as
+    doc_counts says for it. The cells ascend by (owner, key).
     """
     if len(keys):
         new = np.ones(len(keys), np.bool_)
@@ -131,14 +133,18 @@ def own_cells(rows: Rows, members: Longs, keys: Longs) -> Cells:
         counts = np.bincount(combined, minlength=1)
         present = np.flatnonzero(counts)
         number = np.cumsum(counts > 0) - 1
-        return Cells(present // width, present % width, counts[present], docs, number[combined])
-    present, inverse, counts = np.unique(combined, return_inverse=True, return_counts=True)
+        inverse, counts = number[combined], counts[present]
+    else:
+        present, inverse, counts = np.unique(combined, return_inverse=True, return_counts=True)
+    if doc_counts is not None:
+        counts = np.bincount(inverse, doc_counts[docs], len(present)).astype(np.int64)
     return Cells(present // width, present % width, counts, docs, inverse)
 
 
 # What aggregations read while they run: columns, queries, scores, and the count of buckets made so far.
 
 MAX_BUCKETS = 65_536  # `search.max_buckets`
+BUCKET_STEPS = 300  # to show one, see `Aggregation.steps`
 
 Piece = TypeVar("Piece")
 
@@ -237,7 +243,7 @@ class Scope:
 
 def cells_of(scope: Scope, rows: Rows, members: Longs, keys: Longs) -> Cells:
     """`own_cells`, with the cells of all shards. Keys mean the same in each."""
-    return over_shards(scope, own_cells(rows, members, keys))
+    return over_shards(scope, own_cells(rows, members, keys, scope.columns.doc_counts))
 
 
 def over_shards(scope: Scope, cells: Cells) -> Cells:
@@ -310,6 +316,12 @@ class Aggregation(ABC):
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         """One answer for each of rows.count buckets."""
 
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        """How much is walked at the top level for so many documents, in steps of some 10 ns; None: who knows,
+        or something would have to be prepared first.
+        """
+        return None
+
     def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
         """One number for each bucket, to order buckets by. path leads to an aggregation further below."""
         raise SearchError(
@@ -331,7 +343,7 @@ class SingleBucket(Aggregation):
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         scope.count_buckets(rows.count)
         inner = self.narrowed(scope, rows)
-        sizes = scope.total(inner.sizes()).tolist()
+        sizes = scope.total(inner.sizes(scope.columns.doc_counts)).tolist()
         below = answers_below(scope, self.common, inner)
         return [{"doc_count": size, **sub} for size, sub in zip(sizes, below, strict=True)]
 
@@ -340,7 +352,7 @@ class SingleBucket(Aggregation):
         if not path:
             if metric not in ("", "doc_count", "_count"):
                 return super().measure(scope, rows, path, metric)
-            return scope.total(inner.sizes()).astype(float)
+            return scope.total(inner.sizes(scope.columns.doc_counts)).astype(float)
         return measure_below(scope, self.common, inner, path, metric)
 
 
@@ -410,12 +422,16 @@ def bucket_lists(
 ) -> list[list[Answer]]:
     """For each of count owners its buckets, in the order of the cells. head shows the key of a number."""
     lists: list[list[Answer]] = [[] for _ in range(count)]
-    below = answers_below(scope, common, cells.rows())
     columns = cells.owners.tolist(), cells.keys.tolist(), cells.counts.tolist()
-    for owner, key, size, sub in zip(*columns, below, strict=True):
-        shown = head(key)
-        # An aggregation below may be called `key`: the bucket's own name stays.
-        lists[owner].append({**shown, "doc_count": size, **sub, **shown})
+    if common.children or common.pipelines:
+        below = answers_below(scope, common, cells.rows())
+        for owner, key, size, sub in zip(*columns, below, strict=True):
+            shown = head(key)
+            # An aggregation below may be called `key`: the bucket's own name stays.
+            lists[owner].append({**shown, "doc_count": size, **sub, **shown})
+    else:
+        for owner, key, size in zip(*columns, strict=True):
+            lists[owner].append({**head(key), "doc_count": size})
     for pipeline in common.pipelines:
         lists = [pipeline.among(buckets) for buckets in lists]
         for buckets in lists:

@@ -8,15 +8,13 @@ The look-ups of the other terms stand in each of the loops: as a function, also 
 they cost a quarter to a half of the whole more (2 and 3 terms, measured).
 """
 
-from typing import Any
-
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 from graphdb.search.query.field_table import BLOCK
 from graphdb.search.query.posting_steps import Ceilings, bounds_of, floor_of_one, keep, score_of, sought
+from graphdb.search.segments.postings import Bytes, freq_at
 
 __all__ = ["NEVER", "top_of_few"]
 
@@ -27,11 +25,12 @@ NEVER = 1 << 62
 @numba.njit(cache=True, nogil=True)
 def top_of_few(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     begins: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     allowed: Bools,
     ceilings: Ceilings,
@@ -46,9 +45,9 @@ def top_of_few(
     are still counted that may be among the best: the last terms, which together cannot lift a document above
     the worst of these, are then looked up for the documents of the others alone.
     """
-    bounds = bounds_of(docs, freqs, begins, ends, weights, norms, inverse, ceilings)
+    bounds = bounds_of(docs, freqs, high, begins, ends, weights, norms, inverse, ceilings)
     if k > 0 and counted < NEVER:
-        floor = max(floor, floor_of_one(docs, freqs, begins, ends, weights, norms, inverse, allowed, k))
+        floor = max(floor, floor_of_one(docs, freqs, high, begins, ends, weights, norms, inverse, allowed, k))
     kept, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
     at, heads, beyond = begins.copy(), np.empty(len(weights), np.int64), len(allowed)
     for term in range(len(weights)):
@@ -61,12 +60,24 @@ def top_of_few(
                 first -= 1
             if first == 2:
                 some, first = _best_of_two(
-                    docs, freqs, at, ends, weights, norms, inverse, allowed, bounds, kept, best
+                    docs, freqs, high, at, ends, weights, norms, inverse, allowed, bounds, kept, best
                 )
                 count += some
             if first == 1:
                 count += _best_of_one(
-                    docs, freqs, at, ends, weights, norms, inverse, allowed, ceilings, bounds, kept, best
+                    docs,
+                    freqs,
+                    high,
+                    at,
+                    ends,
+                    weights,
+                    norms,
+                    inverse,
+                    allowed,
+                    ceilings,
+                    bounds,
+                    kept,
+                    best,
                 )
             if first <= 2:
                 break
@@ -79,7 +90,7 @@ def top_of_few(
         for term in range(first):
             if heads[term] == doc:
                 i = at[term]
-                total += score_of(weights[term], freqs[i], inverse[norms[doc]])
+                total += score_of(weights[term], freq_at(freqs, high, i), inverse[norms[doc]])
                 at[term] = i + 1
                 heads[term] = docs[i + 1] if i + 1 < ends[term] else beyond
         if chooses and np.float32(total + bounds[first]) <= best[k - 1]:
@@ -94,7 +105,7 @@ def top_of_few(
                 break
             i = at[term] = sought(docs, at[term], ends[term], doc)
             if i < ends[term] and docs[i] == doc:
-                total += score_of(weights[term], freqs[i], inverse[norms[doc]])
+                total += score_of(weights[term], freq_at(freqs, high, i), inverse[norms[doc]])
         keep(kept, best, doc, np.float32(total))
     some = int(np.sum(kept >= 0))
     return kept[:some], best[:some], count
@@ -103,11 +114,12 @@ def top_of_few(
 @numba.njit(cache=True, nogil=True)
 def _best_of_one(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     at: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     allowed: Bools,
     ceilings: Ceilings,
@@ -136,7 +148,7 @@ def _best_of_one(
             if freqs[place] < least:
                 continue
             doc = docs[place]
-            total = np.float64(score_of(weight, freqs[place], inverse[norms[doc]]))
+            total = np.float64(score_of(weight, freq_at(freqs, high, place), inverse[norms[doc]]))
             if total == 0 or np.float32(total + rest) <= best[worst] or not allowed[doc]:
                 continue
             count += 1
@@ -145,7 +157,7 @@ def _best_of_one(
                     break
                 found = at[term] = sought(docs, at[term], ends[term], doc)
                 if found < ends[term] and docs[found] == doc:
-                    total += score_of(weights[term], freqs[found], inverse[norms[doc]])
+                    total += score_of(weights[term], freq_at(freqs, high, found), inverse[norms[doc]])
             keep(kept, best, doc, np.float32(total))
         i = stop
     return count
@@ -154,11 +166,12 @@ def _best_of_one(
 @numba.njit(cache=True, nogil=True)
 def _best_of_two(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     at: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     allowed: Bools,
     bounds: Doubles,
@@ -176,7 +189,7 @@ def _best_of_two(
         next_doc = docs[first] if first < ends[0] else beyond
         while second < ends[1] and docs[second] < next_doc:
             doc = docs[second]
-            total = np.float64(score_of(weights[1], freqs[second], inverse[norms[doc]]))
+            total = np.float64(score_of(weights[1], freq_at(freqs, high, second), inverse[norms[doc]]))
             second += 1
             if total == 0 or np.float32(total + bounds[2]) <= best[worst] or not allowed[doc]:
                 continue
@@ -186,17 +199,17 @@ def _best_of_two(
                     break
                 found = at[term] = sought(docs, at[term], ends[term], doc)
                 if found < ends[term] and docs[found] == doc:
-                    total += score_of(weights[term], freqs[found], inverse[norms[doc]])
+                    total += score_of(weights[term], freq_at(freqs, high, found), inverse[norms[doc]])
             keep(kept, best, doc, np.float32(total))
         if next_doc == beyond:
             return count, 0
         if np.float32(bounds[1]) <= best[worst]:
             at[0], at[1] = first, second
             return count, 1
-        total = np.float64(score_of(weights[0], freqs[first], inverse[norms[next_doc]]))
+        total = np.float64(score_of(weights[0], freq_at(freqs, high, first), inverse[norms[next_doc]]))
         first += 1
         if second < ends[1] and docs[second] == next_doc:
-            total += score_of(weights[1], freqs[second], inverse[norms[next_doc]])
+            total += score_of(weights[1], freq_at(freqs, high, second), inverse[norms[next_doc]])
             second += 1
         if total == 0 or np.float32(total + bounds[2]) <= best[worst] or not allowed[next_doc]:
             continue
@@ -206,5 +219,5 @@ def _best_of_two(
                 break
             found = at[term] = sought(docs, at[term], ends[term], next_doc)
             if found < ends[term] and docs[found] == next_doc:
-                total += score_of(weights[term], freqs[found], inverse[norms[next_doc]])
+                total += score_of(weights[term], freq_at(freqs, high, found), inverse[norms[next_doc]])
         keep(kept, best, next_doc, np.float32(total))

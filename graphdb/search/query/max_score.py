@@ -4,11 +4,8 @@ Source: Turtle and Flood's MaxScore, with the postings of many terms added up in
 Lucene's MaxScoreBulkScorer; `few_terms` merges those of a few.
 """
 
-from typing import Any
-
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 from graphdb.search.query.few_terms import top_of_few
@@ -18,6 +15,8 @@ from graphdb.search.query.field_table import (
     CEILINGS,
     DOCS,
     FREQS,
+    HIGH,
+    HIGHS,
     NORMS,
     POSTINGS,
     SIZE,
@@ -29,6 +28,7 @@ from graphdb.search.query.field_table import (
     words_at,
 )
 from graphdb.search.query.posting_steps import Ceilings, bounds_of, keep, score_of, sought
+from graphdb.search.segments.postings import Bytes, freq_at
 
 __all__ = ["FEW", "top_of_all", "top_of_any", "top_of_leaves"]
 
@@ -39,11 +39,12 @@ _WINDOW = 4096  # documents; their sums stay in the processor's nearest cache
 @numba.njit(cache=True, nogil=True)
 def top_of_any(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     begins: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     allowed: Bools,
     ceilings: Ceilings,
@@ -52,7 +53,7 @@ def top_of_any(
     counted: int,
 ) -> tuple[Longs, Floats, int]:
     """As `top_of_few`, for many terms."""
-    bounds = bounds_of(docs, freqs, begins, ends, weights, norms, inverse, ceilings)
+    bounds = bounds_of(docs, freqs, high, begins, ends, weights, norms, inverse, ceilings)
     at = begins.copy()
     sums = np.zeros(_WINDOW)
     met = np.zeros(_WINDOW, np.uint8)  # which documents of a window have a sum, eight at a time in `eights`
@@ -66,7 +67,7 @@ def top_of_any(
             if first == 0:
                 break
         end = min(base + _WINDOW, len(allowed))
-        if not _sum_up(docs, freqs, at, ends, weights[:first], norms, inverse, base, end, sums, met):
+        if not _sum_up(docs, freqs, high, at, ends, weights[:first], norms, inverse, base, end, sums, met):
             continue
         for eight in range(len(eights)):
             if eights[eight] == 0:
@@ -87,7 +88,7 @@ def top_of_any(
                         break
                     i = at[term] = sought(docs, at[term], ends[term], doc)
                     if i < ends[term] and docs[i] == doc:
-                        total += score_of(weights[term], freqs[i], inverse[norms[doc]])
+                        total += score_of(weights[term], freq_at(freqs, high, i), inverse[norms[doc]])
                 keep(kept, best, doc, np.float32(total))
     some = int(np.sum(kept >= 0))
     return kept[:some], best[:some], count
@@ -96,16 +97,17 @@ def top_of_any(
 @numba.njit(cache=True, nogil=True)
 def _sum_up(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     at: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     base: int,
     end: int,
     sums: Doubles,
-    met: NDArray[np.uint8],
+    met: Bytes,
 ) -> bool:
     """Add the scores of these terms in [base, end), mark their documents in met, and move the places in their
     postings past it. Returns whether there were any.
@@ -115,7 +117,7 @@ def _sum_up(
         i, stop, weight = at[term], ends[term], weights[term]
         while i < stop and docs[i] < end:
             if docs[i] >= base:
-                sums[docs[i] - base] += score_of(weight, freqs[i], inverse[norms[docs[i]]])
+                sums[docs[i] - base] += score_of(weight, freq_at(freqs, high, i), inverse[norms[docs[i]]])
                 met[docs[i] - base] = 1
             i += 1
         found |= i > at[term]
@@ -153,7 +155,8 @@ def top_of_leaves(
         if terms == 0 or (needs_all and terms < len(weights)):
             continue
         size, postings = table[leaf, SIZE], table[leaf, POSTINGS]
-        docs, freqs = ints_at(table[leaf, DOCS], postings), ints_at(table[leaf, FREQS], postings)
+        docs, freqs = ints_at(table[leaf, DOCS], postings), bytes_at(table[leaf, FREQS], postings)
+        high = longs_at(table[leaf, HIGH], table[leaf, HIGHS])
         starts = longs_at(table[leaf, STARTS], numbers[places[:terms], leaf].max() + 2)
         begins, ends = np.empty(terms, np.int64), np.empty(terms, np.int64)
         for place in range(terms):
@@ -166,18 +169,18 @@ def top_of_leaves(
         few = min(k, size)
         if needs_all:
             found, scores, some = top_of_all(
-                docs, freqs, begins, ends, own, order, norms, inverse, allowed, few, floor
+                docs, freqs, high, begins, ends, own, order, norms, inverse, allowed, few, floor
             )
         else:
             ceilings = words_at(table[leaf, CEILINGS], postings // BLOCK + 1)
             left = counted - count
             if terms <= FEW:
                 found, scores, some = top_of_few(
-                    docs, freqs, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
+                    docs, freqs, high, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
                 )
             else:
                 found, scores, some = top_of_any(
-                    docs, freqs, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
+                    docs, freqs, high, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
                 )
         count += some
         begun = _put(kept, best, begun, found, scores, table[leaf, BASE])
@@ -209,12 +212,13 @@ def _put(kept: Longs, best: Floats, begun: int, docs: Longs, scores: Floats, bas
 @numba.njit(cache=True, nogil=True)
 def top_of_all(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     begins: Longs,
     ends: Longs,
     weights: Floats,
     order: Longs,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     allowed: Bools,
     k: int,
@@ -244,7 +248,7 @@ def top_of_all(
             continue
         total = np.float64(0)
         for term in order:
-            total += score_of(weights[term], freqs[at[term]], inverse[norms[doc]])
+            total += score_of(weights[term], freq_at(freqs, high, at[term]), inverse[norms[doc]])
         if np.float32(total) == 0:
             continue
         count += 1

@@ -1,6 +1,6 @@
 """What the loops over postings share (Numba): scores, what they may come to, look-ups, the best so far."""
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numba
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 from graphdb.search.query.field_table import BLOCK
+from graphdb.search.segments.postings import Bytes, freq_at
 
 __all__ = ["FREQ_MAX", "Ceilings", "bounds_of", "floor_of_one", "keep", "score_of", "sought"]
 
@@ -25,11 +26,12 @@ _NEAR = 8  # postings that are compared at once
 @numba.njit(cache=True, nogil=True)
 def bounds_of(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     begins: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     ceilings: Ceilings,
 ) -> Doubles:
@@ -41,7 +43,7 @@ def bounds_of(
         top = np.float32(0)
         for block in range(begins[term] // BLOCK, (ends[term] + BLOCK - 1) // BLOCK):
             if ceilings[block] == 0:
-                ceilings[block] = _ceiling(docs, freqs, norms, block)
+                ceilings[block] = _ceiling(docs, freqs, high, norms, block)
             freq, norm = ceilings[block] >> 8, ceilings[block] & 255
             top = max(
                 top, weights[term] if freq == FREQ_MAX else score_of(weights[term], freq, inverse[norm])
@@ -51,22 +53,23 @@ def bounds_of(
 
 
 @numba.njit(cache=True, nogil=True)
-def _ceiling(docs: Ints, freqs: NDArray[Any], norms: NDArray[np.uint8], block: int) -> np.uint32:
+def _ceiling(docs: Ints, freqs: Bytes, high: Longs, norms: Bytes, block: int) -> np.uint32:
     """The highest frequency of a block of postings, and the least norm of its documents in the last byte."""
     freq, norm = 1, 255
     for i in range(block * BLOCK, min((block + 1) * BLOCK, len(docs))):
-        freq, norm = max(freq, freqs[i]), min(norm, norms[docs[i]])
+        freq, norm = max(freq, freq_at(freqs, high, i)), min(norm, norms[docs[i]])
     return np.uint32(min(freq, FREQ_MAX) << 8 | norm)
 
 
 @numba.njit(cache=True, nogil=True)
 def floor_of_one(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     begins: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     allowed: Bools,
     k: int,
@@ -76,7 +79,7 @@ def floor_of_one(
         found, least = 0, np.float32(np.inf)
         for i in range(begins[term], min(ends[term], begins[term] + _LOOKED_AT * k)):
             if allowed[docs[i]]:
-                least = min(least, score_of(weights[term], freqs[i], inverse[norms[docs[i]]]))
+                least = min(least, score_of(weights[term], freq_at(freqs, high, i), inverse[norms[docs[i]]]))
                 found += 1
                 if found == k:
                     return float(np.nextafter(least, np.float32(-np.inf)))
