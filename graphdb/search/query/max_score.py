@@ -6,7 +6,7 @@ windows of documents as in Lucene's MaxScoreBulkScorer.
 Frequencies are read in the loops themselves: a call of `freq_at` costs 3 ns, as any that is given arrays.
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numba
 import numpy as np
@@ -285,7 +285,7 @@ def _sum_up(
 
 
 @numba.njit(cache=True, nogil=True)
-def _score(weight: np.float32, freq: int, inverse: np.float32) -> np.float32:
+def _score(weight: np.float32, freq: Any, inverse: np.float32) -> np.float32:
     return np.float32(weight - weight / (np.float32(1) + np.float32(freq) * inverse))
 
 

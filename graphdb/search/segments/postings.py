@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from graphdb.search.leaf_reader import Ints, Longs
 
 __all__ = [
+    "ESCAPE",
     "Bytes",
     "freq_at",
+    "high_freq",
     "narrow_freqs",
     "pack_positions",
     "packed_length",
