@@ -14,7 +14,7 @@ import numpy as np
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 from graphdb.search.query.field_table import BLOCK
 from graphdb.search.query.posting_steps import Ceilings, bounds_of, floor_of_one, keep, score_of, sought
-from graphdb.search.segments.postings import Bytes, freq_at
+from graphdb.search.segments.postings import ESCAPE, Bytes, high_freq
 
 __all__ = ["NEVER", "top_of_few"]
 
@@ -90,7 +90,10 @@ def top_of_few(
         for term in range(first):
             if heads[term] == doc:
                 i = at[term]
-                total += score_of(weights[term], freq_at(freqs, high, i), inverse[norms[doc]])
+                freq = np.int64(freqs[i])
+                if freq == ESCAPE:
+                    freq = high_freq(high, i)
+                total += score_of(weights[term], freq, inverse[norms[doc]])
                 at[term] = i + 1
                 heads[term] = docs[i + 1] if i + 1 < ends[term] else beyond
         if chooses and np.float32(total + bounds[first]) <= best[k - 1]:
@@ -105,7 +108,10 @@ def top_of_few(
                 break
             i = at[term] = sought(docs, at[term], ends[term], doc)
             if i < ends[term] and docs[i] == doc:
-                total += score_of(weights[term], freq_at(freqs, high, i), inverse[norms[doc]])
+                freq = np.int64(freqs[i])
+                if freq == ESCAPE:
+                    freq = high_freq(high, i)
+                total += score_of(weights[term], freq, inverse[norms[doc]])
         keep(kept, best, doc, np.float32(total))
     some = int(np.sum(kept >= 0))
     return kept[:some], best[:some], count
@@ -148,7 +154,10 @@ def _best_of_one(
             if freqs[place] < least:
                 continue
             doc = docs[place]
-            total = np.float64(score_of(weight, freq_at(freqs, high, place), inverse[norms[doc]]))
+            freq = np.int64(freqs[place])
+            if freq == ESCAPE:
+                freq = high_freq(high, place)
+            total = np.float64(score_of(weight, freq, inverse[norms[doc]]))
             if total == 0 or np.float32(total + rest) <= best[worst] or not allowed[doc]:
                 continue
             count += 1
@@ -157,7 +166,10 @@ def _best_of_one(
                     break
                 found = at[term] = sought(docs, at[term], ends[term], doc)
                 if found < ends[term] and docs[found] == doc:
-                    total += score_of(weights[term], freq_at(freqs, high, found), inverse[norms[doc]])
+                    freq = np.int64(freqs[found])
+                    if freq == ESCAPE:
+                        freq = high_freq(high, found)
+                    total += score_of(weights[term], freq, inverse[norms[doc]])
             keep(kept, best, doc, np.float32(total))
         i = stop
     return count
@@ -189,7 +201,10 @@ def _best_of_two(
         next_doc = docs[first] if first < ends[0] else beyond
         while second < ends[1] and docs[second] < next_doc:
             doc = docs[second]
-            total = np.float64(score_of(weights[1], freq_at(freqs, high, second), inverse[norms[doc]]))
+            freq = np.int64(freqs[second])
+            if freq == ESCAPE:
+                freq = high_freq(high, second)
+            total = np.float64(score_of(weights[1], freq, inverse[norms[doc]]))
             second += 1
             if total == 0 or np.float32(total + bounds[2]) <= best[worst] or not allowed[doc]:
                 continue
@@ -199,17 +214,26 @@ def _best_of_two(
                     break
                 found = at[term] = sought(docs, at[term], ends[term], doc)
                 if found < ends[term] and docs[found] == doc:
-                    total += score_of(weights[term], freq_at(freqs, high, found), inverse[norms[doc]])
+                    freq = np.int64(freqs[found])
+                    if freq == ESCAPE:
+                        freq = high_freq(high, found)
+                    total += score_of(weights[term], freq, inverse[norms[doc]])
             keep(kept, best, doc, np.float32(total))
         if next_doc == beyond:
             return count, 0
         if np.float32(bounds[1]) <= best[worst]:
             at[0], at[1] = first, second
             return count, 1
-        total = np.float64(score_of(weights[0], freq_at(freqs, high, first), inverse[norms[next_doc]]))
+        freq = np.int64(freqs[first])
+        if freq == ESCAPE:
+            freq = high_freq(high, first)
+        total = np.float64(score_of(weights[0], freq, inverse[norms[next_doc]]))
         first += 1
         if second < ends[1] and docs[second] == next_doc:
-            total += score_of(weights[1], freq_at(freqs, high, second), inverse[norms[next_doc]])
+            freq = np.int64(freqs[second])
+            if freq == ESCAPE:
+                freq = high_freq(high, second)
+            total += score_of(weights[1], freq, inverse[norms[next_doc]])
             second += 1
         if total == 0 or np.float32(total + bounds[2]) <= best[worst] or not allowed[next_doc]:
             continue
@@ -219,5 +243,8 @@ def _best_of_two(
                 break
             found = at[term] = sought(docs, at[term], ends[term], next_doc)
             if found < ends[term] and docs[found] == next_doc:
-                total += score_of(weights[term], freq_at(freqs, high, found), inverse[norms[next_doc]])
+                freq = np.int64(freqs[found])
+                if freq == ESCAPE:
+                    freq = high_freq(high, found)
+                total += score_of(weights[term], freq, inverse[norms[next_doc]])
         keep(kept, best, next_doc, np.float32(total))

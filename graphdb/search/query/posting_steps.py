@@ -1,6 +1,6 @@
 """What the loops over postings share (Numba): scores, what they may come to, look-ups, the best so far."""
 
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numba
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 from graphdb.search.query.field_table import BLOCK
-from graphdb.search.segments.postings import Bytes, freq_at
+from graphdb.search.segments.postings import ESCAPE, Bytes, freq_at, high_freq
 
 __all__ = ["FREQ_MAX", "Ceilings", "bounds_of", "floor_of_one", "keep", "score_of", "sought"]
 
@@ -79,7 +79,10 @@ def floor_of_one(
         found, least = 0, np.float32(np.inf)
         for i in range(begins[term], min(ends[term], begins[term] + _LOOKED_AT * k)):
             if allowed[docs[i]]:
-                least = min(least, score_of(weights[term], freq_at(freqs, high, i), inverse[norms[docs[i]]]))
+                freq = np.int64(freqs[i])
+                if freq == ESCAPE:
+                    freq = high_freq(high, i)
+                least = min(least, score_of(weights[term], freq, inverse[norms[docs[i]]]))
                 found += 1
                 if found == k:
                     return float(np.nextafter(least, np.float32(-np.inf)))
@@ -87,7 +90,7 @@ def floor_of_one(
 
 
 @numba.njit(cache=True, nogil=True)
-def score_of(weight: np.float32, freq: int, inverse: np.float32) -> np.float32:
+def score_of(weight: np.float32, freq: Any, inverse: np.float32) -> np.float32:
     return np.float32(weight - weight / (np.float32(1) + np.float32(freq) * inverse))
 
 
