@@ -17,6 +17,7 @@ class Storage(Enum):
 
     TEXT = "text"  # postings with frequencies and positions, norms
     TERMS = "terms"  # whole values: postings and ordinals (keyword, ip, boolean is INTS)
+    CODES = "codes"  # as TERMS, but the terms are codes that only the type's own queries read (ranges)
     INTS = "ints"  # a column of 64-bit integers (long to byte, dates in ms since 1970, boolean as 0 and 1)
     FLOATS = "floats"  # a column of doubles
     POINTS = "points"  # a column of (latitude, longitude)

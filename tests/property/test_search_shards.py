@@ -25,6 +25,8 @@ FIELDS = {
     "o": {"type": "boolean"},
     "g": {"type": "geo_point"},
     "v": {"type": "dense_vector", "dims": 3, "similarity": "l2_norm"},
+    "r": {"type": "integer_range"},
+    "w": {"type": "version"},
     "c": {"type": "nested", "properties": {"k": {"type": "keyword"}, "n": {"type": "integer"}}},
 }
 
@@ -39,6 +41,8 @@ def document(random: Random, doc_id: str) -> dict[str, Any]:
         "d": f"20{random.randrange(10, 24)}-0{random.randrange(1, 10)}-11",
         "g": {"lat": random.randrange(-80, 80), "lon": random.randrange(-170, 170)},
         "v": [random.random() for _ in range(3)],
+        "r": {"gte": (low := random.randrange(20)), "lte": low + random.randrange(5)},
+        "w": f"{random.randrange(3)}.{random.randrange(20)}{random.choice(['', '-rc'])}",
         "c": [{"k": random.choice("xyz"), "n": random.randrange(5)} for _ in range(random.randrange(3))],
     }
     return {name: value for name, value in whole.items() if name == "u" or random.random() < 0.9}
@@ -100,6 +104,8 @@ def query(random: Random, depth: int = 0) -> dict[str, Any]:
         {"term": {"k": random.choice("abcd")}},
         {"terms": {"k": ["a", "c"]}},
         {"range": {"n": {"gte": random.randrange(20)}}},
+        {"range": {"r": {"gte": random.randrange(20), "relation": random.choice(["within", "intersects"])}}},
+        {"range": {"w": {"lt": f"1.{random.randrange(20)}"}}},
         {"prefix": {"t": random.choice("rgb")}},
         {"fuzzy": {"t": "reds"}},
         {"exists": {"field": random.choice(["k", "v", "c"])}},

@@ -176,13 +176,20 @@ class Display:
 
     def key(self, value: Any) -> Any:
         """The key of a bucket, from a stored value."""
-        if self.spec is not None and self.spec.type == "ip":
+        if self.spec is not None and self.spec.type in ("ip", "version"):
             return shown(self.spec, value, None)
         return value
 
     def key_text(self, value: Any) -> str | None:
         """`key_as_string`, None where it would only repeat the key."""
         return None if isinstance(value, str) else self.text(value)
+
+    def key_texts(self, values: list[Any]) -> list[str | None]:
+        """`key_text` of each."""
+        if isinstance(self.pattern, DateFormat):
+            write, zone = self.pattern.write, self.zone
+            return [write(int(value), zone) for value in values]
+        return [self.key_text(value) for value in values]
 
     def text(self, value: float) -> str | None:
         """The text beside a number, None where there is none."""
@@ -272,7 +279,7 @@ class Source:
             points = scope.columns.points(self.spec, docs)
             both = points.latitudes * 1000.0 + points.longitudes
             return points.rows, both
-        if self.textual:
+        if self.textual or (self.spec is not None and self.spec.storage is Storage.CODES):
             rows, data, _ = self.own_terms(scope, docs)
             return rows, data
         return self._numbers(scope, docs)

@@ -6,10 +6,12 @@ from typing import Any, Protocol, TypeAlias
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import NO_VALUES, FieldSpec, ParsedDocument, Storage, shingled
+from graphdb.search.mapping.field_readers import reader_of
 from graphdb.search.mapping.instants import MS_NANOS
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, unparsable
-from graphdb.search.mapping.readers import Read, reader_of, text_of
+from graphdb.search.mapping.readers import Read, text_of
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType
+from graphdb.search.mapping.versions import version_term
 from graphdb.search.similarity import Similarity
 
 __all__ = [
@@ -366,6 +368,8 @@ class _Build:
             options["counts"] = self._counts(options)
         if options.get("normalizer"):
             options["normalize"] = self._normalizer(options["normalizer"], path)
+        if kind.name == "version":
+            options["normalize"] = version_term
         if kind.storage is Storage.TEXT or kind.storage is Storage.TERMS:
             options["scores_by"] = self._similarity(options.get("similarity"), path)
         analyzer, search_analyzer = self._analyzer_names(definition, kind)
@@ -444,8 +448,10 @@ def _column(spec: FieldSpec) -> str | None:
     """Where values go that can be searched or sorted by."""
     if spec.type == "binary":
         return "exact" if spec.doc_values or spec.options["store"] else None
-    if spec.storage is Storage.NONE:
+    if spec.storage is Storage.NONE or spec.type == "constant_keyword":
         return None
+    if spec.storage is Storage.CODES:
+        return "terms"
     if spec.storage is Storage.VECTORS or spec.indexed or spec.doc_values:
         return "texts" if spec.storage is Storage.TEXT else str(spec.storage.value)
     return None

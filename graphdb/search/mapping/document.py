@@ -194,6 +194,8 @@ class _Reading:
             out.ignored.append(path)
             return
         stored = node.read(value)
+        if node.spec.type == "constant_keyword":
+            self.has_unknown |= node.spec.options["value"] is None
         if stored is None or node.column is None:
             return
         if node.split is not None:

@@ -11,7 +11,7 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format
 from graphdb.search.mapping.dynamic_templates import template_mapping
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised
-from graphdb.search.mapping.readers import parse_number
+from graphdb.search.mapping.readers import parse_number, text_of
 from graphdb.search.mapping.types import OBJECT_TYPES
 from graphdb.search.mapping.vectors import DIMS_MAX
 from graphdb.search.mapping.wildcards import flat
@@ -96,11 +96,15 @@ class _Walk:
             )
 
     def _field(self, definition: Definition, new: Definition, name: str, value: Any) -> None:
-        """What a field that is known may still need: its dimensions, and the targets of copy_to."""
+        """What a field that is known may still need: its dimensions, its constant, the targets of copy_to."""
         if definition["type"] == "dense_vector" and "dims" not in definition:
             dims = _dimensions(value)
             if dims:
                 new["properties"][name] = definition | {"dims": dims}
+        if definition["type"] == "constant_keyword" and "value" not in definition:
+            first = next((item for item in flat(value) if item is not None), None)
+            if first is not None:
+                new["properties"][name] = definition | {"value": text_of(first)}
         if not self._copying:
             self._copying = True
             self._copies(definition.get("copy_to", ()), value)

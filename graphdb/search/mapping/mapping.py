@@ -102,7 +102,7 @@ def _field(existing: Definition, update: Definition, path: str) -> Definition:
 
 
 def _may_become(name: str, parameter: Parameter, old: Any, new: Any) -> bool:
-    return parameter.updatable or old == new or (name == "dims" and old is None)
+    return parameter.updatable or old == new or (name in ("dims", "value") and old is None)
 
 
 def _shown(name: str, value: Any) -> str:

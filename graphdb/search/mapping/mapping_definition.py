@@ -144,18 +144,9 @@ def _put(properties: dict[str, Definition], parts: list[str], node: Definition, 
 
 
 _NO_MODEL = "no model runs here: store vectors of your own in a [dense_vector]"
-_TWO_FIELDS = "use a field for each end"
 _ABSENT = {
-    "constant_keyword": "use [keyword]",
-    "date_range": _TWO_FIELDS,
-    "double_range": _TWO_FIELDS,
-    "float_range": _TWO_FIELDS,
-    "integer_range": _TWO_FIELDS,
-    "ip_range": _TWO_FIELDS,
-    "long_range": _TWO_FIELDS,
     "semantic_text": _NO_MODEL,
     "sparse_vector": _NO_MODEL,
-    "version": "use [keyword], which orders versions as texts",
 }
 """Types of Elasticsearch that are not there, with what helps instead."""
 

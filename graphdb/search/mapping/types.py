@@ -9,6 +9,7 @@ from graphdb.search.fields import Storage
 from graphdb.search.mapping.completions import contexts_checked
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, DEFAULT_NANOS_FORMAT, date_format
 from graphdb.search.mapping.joins import relations
+from graphdb.search.mapping.range_fields import RANGE_TYPES
 from graphdb.search.mapping.vectors import DIMS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
 
 __all__ = ["FIELD_TYPES", "OBJECT_TYPES", "FieldType", "Parameter", "boolean"]
@@ -207,6 +208,17 @@ _FLATTENED = _COLUMN | _NULL | _LONG_TERMS | _ORDINALS | {
 }  # fmt: skip
 
 
+def _constant(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise illegal_argument(f"must be a number or a string, but got [{str(value)[:100]}]")
+    return str(value)
+
+
+_RANGE = _COLUMN | {"coerce": Parameter(True, boolean, True)}
+_DATE_RANGE = _RANGE | {
+    "format": Parameter(DEFAULT_FORMAT, _format),
+    "locale": Parameter("en", _text, True),
+}
 _AS_YOU_TYPE = _INDEXED | _ANALYZERS | {
     "max_shingle_size": Parameter(3, _integer(2, 4)),
     "norms": Parameter(True, boolean, True),
@@ -236,6 +248,8 @@ def _table() -> dict[str, FieldType]:
         FieldType("text", Storage.TEXT, _TEXT),
         FieldType("match_only_text", Storage.TEXT, _ANALYZERS),
         FieldType("keyword", Storage.TERMS, _KEYWORD),
+        FieldType("constant_keyword", Storage.TERMS, {"value": Parameter(None, _constant)}),
+        FieldType("version", Storage.TERMS, {}),
         FieldType("wildcard", Storage.TERMS, _NULL | _LONG_TERMS),
         *(FieldType(name, Storage.INTS, _NUMBER) for name in ints),
         *(FieldType(name, Storage.FLOATS, _NUMBER) for name in floats),
@@ -262,6 +276,10 @@ def _table() -> dict[str, FieldType]:
         FieldType("search_as_you_type", Storage.TEXT, _AS_YOU_TYPE),
         FieldType("token_count", Storage.INTS, _TOKEN_COUNT, ("analyzer",)),
         FieldType("completion", Storage.TERMS, _COMPLETION),
+        *(
+            FieldType(name, Storage.CODES, _DATE_RANGE if name == "date_range" else _RANGE)
+            for name in RANGE_TYPES
+        ),
         FieldType("binary", Storage.NONE, {"store": _FLAG, "doc_values": _FLAG}),
     ]
     return {

@@ -19,6 +19,7 @@ from graphdb.search.mapping.readers import (
     rounder,
     text_of,
 )
+from graphdb.search.mapping.versions import version_of
 
 __all__ = ["interval_of", "range_of", "shown", "term_of", "whole_range"]
 
@@ -107,6 +108,8 @@ def shown(spec: FieldSpec, stored: Any, format: str | None = None, time_zone: st
         return bool(stored)
     if spec.type == "ip":
         return address_of(stored)
+    if spec.type == "version":
+        return version_of(stored)
     if spec.type in ("float", "half_float"):
         return _shortest(float(stored), spec.type)
     if spec.storage is Storage.POINTS:

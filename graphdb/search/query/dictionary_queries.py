@@ -84,6 +84,10 @@ class PrefixQuery(DictionaryQuery):
     def chosen(self, leaf: Leaf, dictionary: TermDictionary, searcher: Searcher) -> Longs:
         return np.arange(*prefix_range(dictionary, self.prefix), dtype=np.int64)
 
+    def accepts(self, term: str) -> bool:
+        """Whether one term matches."""
+        return term.startswith(self.prefix)
+
     def text(self) -> str:
         return f"{self.path}:{self.prefix}*"
 
@@ -161,6 +165,10 @@ class RegexpQuery(DictionaryQuery):
         start, stop = prefix_range(dictionary, regexp.prefix)
         terms = enumerate(dictionary.terms(start, stop), start)
         return np.array([number for number, term in terms if regexp.matches(term)], dtype=np.int64)
+
+    def accepts(self, term: str) -> bool:
+        """Whether one term matches."""
+        return Regexp(self.pattern, self.case_insensitive, self.all_syntax).matches(term)
 
     def text(self) -> str:
         return f"{self.path}:/{self.pattern}/"

@@ -18,6 +18,7 @@ from graphdb.search.query.clause import (
 )
 from graphdb.search.query.compound import BoolQuery, DisMaxQuery
 from graphdb.search.query.dictionary_queries import FuzzyQuery, PrefixQuery, edits_of
+from graphdb.search.query.field_types import on_texts
 from graphdb.search.query.phrase import PhrasePrefixQuery, PhraseQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_level import exact, index_query, unmapped
@@ -97,7 +98,7 @@ def _match_exact(spec: FieldSpec, value: Any, options: MatchOptions, context: Qu
         if spec.type == "_index" and options.kind.endswith("prefix"):
             return index_query(f"{value}*", context)
         if spec.storage is Storage.TERMS and spec.type != "ip" and options.kind.endswith("prefix"):
-            return PrefixQuery(path=spec.path, prefix=str(value))
+            return on_texts(spec, PrefixQuery(path=spec.path, prefix=str(value)))
         if spec.type == "keyword" and options.fuzziness is not None:
             return _word(spec.path, (str(value),), options, Storage.TERMS)
         return exact(spec.path, value, context)
@@ -298,7 +299,7 @@ def expand_fields(fields: Iterable[str], context: QueryContext) -> tuple[Boosts,
 
 
 def _may_be_asked(spec: FieldSpec) -> bool:
-    return spec.indexed and spec.storage not in (Storage.NONE, Storage.POINTS, Storage.VECTORS)
+    return spec.indexed and spec.storage not in (Storage.NONE, Storage.CODES, Storage.POINTS, Storage.VECTORS)
 
 
 def multi_match(

@@ -170,7 +170,11 @@ def _lookouts(
 
 def _specs(pattern: str, context: QueryContext) -> list[FieldSpec]:
     specs = context.mapping.match(pattern)
-    return [spec for spec in specs if spec.storage in (Storage.TEXT, Storage.TERMS) and spec.type != "ip"]
+    return [
+        spec
+        for spec in specs
+        if spec.storage in (Storage.TEXT, Storage.TERMS) and spec.type not in ("ip", "version")
+    ]
 
 
 def _text(value: Any) -> str:

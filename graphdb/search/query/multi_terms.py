@@ -15,6 +15,7 @@ from graphdb.search.query.dictionary_queries import (
     WildcardQuery,
     edits_of,
 )
+from graphdb.search.query.field_types import on_texts
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.query.term_level import exists_query, index_query, unmapped
 from graphdb.search.query.term_queries import KeywordQuery, TermQuery
@@ -32,8 +33,9 @@ def normalized_pattern(pattern: str, normalize: Callable[[str], str]) -> str:
     return "".join(part if place % 2 else normalize(part) if part else "" for place, part in parts)
 
 
-def _texts_only(spec: FieldSpec, kind: str, context: QueryContext) -> None:
-    is_text = spec.storage in (Storage.TEXT, Storage.TERMS) and spec.type not in ("ip", "_index")
+def _texts_only(spec: FieldSpec, kind: str, context: QueryContext, but: tuple[str, ...] = ()) -> None:
+    """but: types with texts that such a query is not for."""
+    is_text = spec.storage in (Storage.TEXT, Storage.TERMS) and spec.type not in ("ip", "_index", *but)
     if not is_text:
         raise context.failed(
             f"Can only use {kind} queries on keyword, text and wildcard fields - not on [{spec.path}] "
@@ -43,7 +45,8 @@ def _texts_only(spec: FieldSpec, kind: str, context: QueryContext) -> None:
 
 def _normalized(spec: FieldSpec, value: str) -> str:
     """As a keyword's normalizer writes it."""
-    return value if spec.storage is Storage.TEXT else str(term_of(spec, value))
+    is_plain = spec.storage is Storage.TEXT or spec.type in ("constant_keyword", "version")
+    return value if is_plain else str(term_of(spec, value))
 
 
 def prefix_on(path: str, value: str, context: QueryContext, case_insensitive: bool = False) -> Query:
@@ -61,8 +64,8 @@ def prefix_on(path: str, value: str, context: QueryContext, case_insensitive: bo
     path = spec.path
     value = _normalized(spec, value)
     if case_insensitive:
-        return WildcardQuery.literal(path, value, then_any=True)
-    return PrefixQuery(path=path, prefix=value)
+        return on_texts(spec, WildcardQuery.literal(path, value, then_any=True))
+    return on_texts(spec, PrefixQuery(path=path, prefix=value))
 
 
 def wildcard_on(path: str, value: str, context: QueryContext, case_insensitive: bool = False) -> Query:
@@ -77,10 +80,10 @@ def wildcard_on(path: str, value: str, context: QueryContext, case_insensitive: 
     context.check_expensive("[wildcard] queries")
     path = spec.path
     if value and not value.strip("*"):
-        return exists_query((path,))
+        return on_texts(spec, exists_query((path,)))
     if spec.storage is not Storage.TEXT:
         value = normalized_pattern(value, lambda text: _normalized(spec, text))
-    return WildcardQuery.of(path, value, case_insensitive)
+    return on_texts(spec, WildcardQuery.of(path, value, case_insensitive))
 
 
 def check_length(pattern: str, context: QueryContext) -> None:
@@ -105,9 +108,10 @@ def regexp_on(
     context.check_expensive("[regexp] queries")
     value = _normalized(spec, value)
     Regexp(value, case_insensitive, all_syntax)
-    return RegexpQuery(
+    query = RegexpQuery(
         path=spec.path, pattern=value, case_insensitive=case_insensitive, all_syntax=all_syntax
     )
+    return on_texts(spec, query)
 
 
 def _read(kind: str, body: Mapping[str, Any]) -> tuple[str, str, Clause]:
@@ -160,7 +164,7 @@ def _fuzzy(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
     spec = context.mapping.field(path)
     if spec is None:
         return boosted(unmapped(path), clause.boost, clause.name)
-    _texts_only(spec, "fuzzy", context)
+    _texts_only(spec, "fuzzy", context, ("constant_keyword", "version"))
     context.check_expensive("[fuzzy] queries")
     path, value = spec.path, _normalized(spec, value)
     query: Query

@@ -17,6 +17,7 @@ from graphdb.search.query.clause import (
     minimum_should_match,
 )
 from graphdb.search.query.compound import BoolQuery, DisMaxQuery
+from graphdb.search.query.field_types import on_texts
 from graphdb.search.query.full_text import Boosts, MatchOptions, expand_fields, multi_match
 from graphdb.search.query.multi_terms import (
     check_length,
@@ -114,7 +115,8 @@ def text_query(node: Text, settings: Settings) -> Query | None:
         return MatchAllQuery()
     if node.field == "_exists_":
         spec = settings.context.mapping.field(node.text)
-        return exists_query((node.text if spec is None else spec.path,))
+        found = exists_query((node.text if spec is None else spec.path,))
+        return found if spec is None else on_texts(spec, found)
     if node.kind == "pattern":
         return _pattern(node, settings)
     if node.kind == "regexp":
@@ -157,7 +159,7 @@ def _pattern(node: Text, settings: Settings) -> Query | None:
         if text.endswith("*") and stem and not set(stem) & set("*?\\"):
             return prefix_on(path, unescaped(stem), context)
         if spec is not None and node.text == "*":
-            return exists_query((spec.path,))
+            return on_texts(spec, exists_query((spec.path,)))
         return wildcard_on(path, text, context)
 
     return _on_fields(node.field, settings, on)

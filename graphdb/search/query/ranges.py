@@ -6,10 +6,12 @@ from typing import Any
 
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.range_fields import RANGE_TYPES
 from graphdb.search.mapping.readers import address_term, network_terms
 from graphdb.search.mapping.value_formats import range_of, term_of, whole_range
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
 from graphdb.search.query.dictionary_queries import TermRangeQuery
+from graphdb.search.query.field_types import range_field_query
 from graphdb.search.query.term_level import number_range, unmapped
 from graphdb.search.query.tree import MatchNoneQuery, Query, boosted
 
@@ -31,6 +33,7 @@ def range_on(
     context: QueryContext,
     time_zone: str | None = None,
     format: str | None = None,
+    relation: str = "intersects",
 ) -> Query:
     """The query for a range on one field; fails where a bound cannot be one of its values."""
     spec = context.mapping.field(path)
@@ -38,7 +41,20 @@ def range_on(
         return unmapped(path)
     if spec.type == "ip":
         return _addresses(spec, bounds)
-    if spec.storage in (Storage.TEXT, Storage.TERMS) and spec.type != "_index":
+    if spec.type in RANGE_TYPES:
+        return range_field_query(
+            spec,
+            bounds.low,
+            bounds.high,
+            context,
+            bounds.with_low,
+            bounds.with_high,
+            time_zone,
+            format,
+            relation,
+        )
+    is_textual = spec.storage in (Storage.TEXT, Storage.TERMS)
+    if is_textual and spec.type not in ("_index", "constant_keyword"):
         context.check_expensive("[range] queries on [text] or [keyword] fields")
         low, high = (_term(spec, bound) for bound in (bounds.low, bounds.high))
         return TermRangeQuery(
@@ -123,7 +139,7 @@ def _range(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
     if relation.lower() not in ("intersects", "contains", "within"):
         raise malformed(f"{relation} is not a valid relation")
     try:
-        query = range_on(path, bounds, context, time_zone, format)
+        query = range_on(path, bounds, context, time_zone, format, relation.lower())
     except SearchError as error:
         raise (
             error if error.kind in ("parse_exception", "exception") else context.failed(error.reason, error)

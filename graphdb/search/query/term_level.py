@@ -10,12 +10,14 @@ import numpy as np
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Bools, Leaf, Longs
-from graphdb.search.mapping.readers import address_term, network_terms
+from graphdb.search.mapping.range_fields import RANGE_TYPES
+from graphdb.search.mapping.readers import address_term, network_terms, text_of
 from graphdb.search.mapping.value_formats import range_of, term_of, whole_range
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.dictionary_queries import TermRangeQuery, WildcardQuery
+from graphdb.search.query.field_types import among_versions, of_constant, range_field_query
 from graphdb.search.query.scripted import BoundScript
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import (
@@ -109,6 +111,11 @@ def exact(path: str, value: Any, context: QueryContext, case_insensitive: bool =
     if spec is None:
         return unmapped(path)
     _searchable(spec, context)
+    if spec.type == "constant_keyword":
+        text = text_of(value)
+        return of_constant(spec, lambda own: own.lower() == text.lower() if case_insensitive else own == text)
+    if spec.type in RANGE_TYPES:
+        return range_field_query(spec, value, value, context)
     path = spec.path  # another one where it was an alias
     if spec.storage in (Storage.TEXT, Storage.TERMS):
         return _exact_term(spec, value, context, case_insensitive)
@@ -133,7 +140,7 @@ def _exact_term(spec: FieldSpec, value: Any, context: QueryContext, case_insensi
         return _address(spec, value, context)
     term = str(_converted(spec, value, context))
     if case_insensitive:
-        return WildcardQuery.literal(spec.path, term)
+        return among_versions(spec, WildcardQuery.literal(spec.path, str(value)))
     if spec.storage is Storage.TEXT:
         return TermQuery(path=spec.path, term=term)
     return KeywordQuery(path=spec.path, term=term)
@@ -147,6 +154,9 @@ def any_of(path: str, values: Sequence[Any], context: QueryContext) -> Query:
     if spec is None:
         return unmapped(path)
     _searchable(spec, context)
+    if spec.type == "constant_keyword":
+        wanted = {text_of(value) for value in values}
+        return of_constant(spec, lambda own: own in wanted)
     path = spec.path
     networks = spec.type == "ip" and any("/" in str(value) for value in values)
     if spec.storage in (Storage.TEXT, Storage.TERMS) and not networks:
@@ -270,10 +280,11 @@ def _exists(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Que
     if pattern == "_source":
         raise context.failed("The _source field is not searchable")
     spec = context.mapping.field(pattern)
-    paths: tuple[str, ...] = (pattern if spec is None else spec.path,)
-    if "*" in pattern:
-        paths = tuple(spec.path for spec in context.mapping.match(pattern))
+    specs = context.mapping.match(pattern) if "*" in pattern else [] if spec is None else [spec]
+    paths = tuple(spec.path for spec in specs) if specs or "*" in pattern else (pattern,)
     query = exists_query(paths)
+    if any(spec.type == "constant_keyword" and spec.options["value"] is not None for spec in specs):
+        query = MatchAllQuery()
     if isinstance(query, MatchAllQuery):
         return boosted(query, clause.boost, clause.name)
     return ConstantScoreQuery(query=query, boost=clause.boost, name=clause.name)

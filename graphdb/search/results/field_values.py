@@ -11,8 +11,10 @@ from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.value_sources import DATE_TYPES, DecimalPattern
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.mapping.field_readers import reader_of
 from graphdb.search.mapping.lookup import METADATA, FieldLookup
-from graphdb.search.mapping.readers import Read, reader_of
+from graphdb.search.mapping.range_fields import RANGE_TYPES, shown_range
+from graphdb.search.mapping.readers import Read
 from graphdb.search.mapping.value_formats import shown
 from graphdb.search.mapping.wildcards import flat, wildcard_match
 from graphdb.search.query import QueryContext
@@ -112,7 +114,7 @@ def parse_field_patterns(entries: list[Any], key: str, context: QueryContext) ->
 def _check_format(name: str, key: str, context: QueryContext) -> None:
     """Only dates and points have formats; numbers have them where they come from columns."""
     for spec in context.mapping.match(name):
-        shaped = spec.type in ("date", "date_nanos", "geo_point")
+        shaped = spec.type in ("date", "date_nanos", "date_range", "geo_point")
         is_number = spec.storage in (Storage.INTS, Storage.FLOATS) and spec.type != "boolean"
         if not (shaped or (is_number and key == "docvalue_fields")):
             refusal = "does not support custom" if key == "docvalue_fields" else "doesn't support"
@@ -132,6 +134,10 @@ def source_fields(
         for spec in context.mapping.match(pattern.name):
             if spec.type == "_index":
                 found[spec.path] = [context.index_name]
+            if spec.type == "constant_keyword":
+                if spec.options["value"] is not None:
+                    found[spec.path] = [spec.options["value"]]
+                continue
             if spec.type in ("object", "nested") or spec.path in METADATA:
                 continue
             group = _group_below(context.mapping, spec, inside)
@@ -188,6 +194,9 @@ def _read(
             yield value if spec.storage is not Storage.TEXT or isinstance(value, str) else str(value)
             continue
         if _is_malformed(spec, read, value):
+            continue
+        if spec.type in RANGE_TYPES:
+            yield shown_range(spec, value, shape)
             continue
         stored = read(value)
         if stored is not None:

@@ -14,6 +14,7 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.mapping.dates import DateFormat, date_format
+from graphdb.search.mapping.value_formats import shown, term_of
 from graphdb.search.query import Query
 
 __all__ = [
@@ -282,18 +283,24 @@ class ByField(SortKey):
         order, numbers = np.full(size, absent, np.int64), np.full(size, -1, np.int64)
         order[rows], numbers[rows] = data * 2 * sign, data
 
-        def shown(row: int) -> str | None:
+        is_coded = self.spec.type in ("ip", "version")
+
+        def term(row: int) -> str | None:
             return dictionary.term(int(numbers[row])) if numbers[row] >= 0 else given
+
+        def shown_term(row: int) -> str | None:
+            found = term(row)
+            return found if found is None or not is_coded else shown(self.spec, found)
 
         def place(value: Any) -> float:
             if value is None:
                 return absent
             if not isinstance(value, (str, int, float)):
                 raise _unreadable(value, self.path)
-            return _between(dictionary, str(value)) * sign
+            return _between(dictionary, str(term_of(self.spec, value)) if is_coded else str(value)) * sign
 
         last = _GREATEST if self.missing == "_last" else _LEAST
-        return TermColumn(order, shown, place, shown, self.descending, last)
+        return TermColumn(order, shown_term, place, term, self.descending, last)
 
 
 def _between(dictionary: GlobalTerms, term: str) -> int:

@@ -184,7 +184,7 @@ class Documents:
                 "for operations that require per-document field data like aggregations and sorting, so these "
                 "operations are disabled by default. Please use a keyword field instead."
             )
-        if not spec.doc_values or spec.storage is Storage.NONE:
+        if not spec.doc_values or spec.storage in (Storage.NONE, Storage.CODES):
             raise unsupported(
                 f"Can't load fielddata on [{name}] because fielddata is unsupported on fields of type "
                 f"[{spec.type}]. Use doc values instead."
@@ -195,6 +195,9 @@ class Documents:
         segment = self.leaf.segment
         if spec.type == "_index":
             return lambda doc: (self._index_name,)
+        if spec.type == "constant_keyword":
+            constant = spec.options["value"]
+            return lambda doc: () if constant is None else (constant,)
         if spec.storage in (Storage.TERMS, Storage.TEXT):
             return self._terms_reader(spec)
         if spec.storage in (Storage.INTS, Storage.FLOATS):
@@ -217,12 +220,12 @@ class Documents:
         index = segment.text(path) if spec.storage is Storage.TEXT else segment.terms(path)
         if index is None:
             return lambda doc: ()
-        ordinals, dictionary, is_address = index.ordinals, index.dictionary, spec.type == "ip"
+        ordinals, dictionary, is_coded = index.ordinals, index.dictionary, spec.type in ("ip", "version")
 
         def read(doc: int) -> Sequence[Any]:
             numbers = ordinals.terms[ordinals.starts[doc] : ordinals.starts[doc + 1]].tolist()
             terms = [dictionary.term(number) for number in numbers]
-            return [shown(spec, term) for term in terms] if is_address else terms
+            return [shown(spec, term) for term in terms] if is_coded else terms
 
         return read
 

@@ -180,7 +180,7 @@ async def _terms_enum(exchange: Exchange) -> Any:
 def _held(index: Index, field: str) -> list[TermDictionary]:
     """The terms of each segment."""
     spec = index.mapping.field(field)
-    if spec is None or spec.storage is not Storage.TERMS or spec.type in ("ip", "completion"):
+    if spec is None or spec.storage is not Storage.TERMS or spec.type in ("ip", "version", "completion"):
         return []
     return [
         terms.dictionary
