@@ -61,11 +61,14 @@ def shards_of(index: Index) -> list[SearchShard]:
 
 
 def search_apart(
-    shards: Sequence[SearchShard], body: dict[str, Any], options: SearchOptions | None = None
+    shards: Sequence[SearchShard],
+    body: dict[str, Any],
+    options: SearchOptions | None = None,
+    chosen: frozenset[int] | None = None,
 ) -> dict[str, Any]:
-    """The answer of all of them; none of them keeps anything."""
+    """The answer of all of them, or of those that are chosen; none of them keeps anything."""
     copies = {number: [shard] for number, shard in enumerate(shards)}
-    task = SearchTask(body, options=options or SearchOptions())
+    task = SearchTask(body, options=options or SearchOptions(), chosen=chosen)
     answer, failures = search_shards("search", copies, task, Transport())
     assert not failures.lost
     assert not any(map(len, shards))
