@@ -29,7 +29,7 @@ from graphdb.search.aggregations.rounding import (
 )
 from graphdb.search.aggregations.terms_aggregation import ByKey, Order, parse_order, sorted_cells
 from graphdb.search.aggregations.value_sources import DATE_TYPES, NUMERIC, Display, Source
-from graphdb.search.errors import illegal_argument, illegal_request
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
 from graphdb.search.number_text import number_text
@@ -102,7 +102,10 @@ class Histogram(Aggregation):
         if isinstance(self.intervals, Steps) and width > _QUICK_MAX * self.intervals.interval:
             return None
         ends = np.array([least, greatest])
-        first, last = self.intervals.number(ends.astype(np.int64) if self.dates else ends).tolist()
+        try:
+            first, last = self.intervals.number(ends.astype(np.int64) if self.dates else ends).tolist()
+        except SearchError:  # which a search that meets such values raises itself
+            return None
         buckets: int = last - first + 1
         return 5 * documents + BUCKET_STEPS * buckets
 
