@@ -10,7 +10,9 @@ from graphdb.search.mapping.completions import completion_terms
 from graphdb.search.mapping.joins import join_of, parent_path
 from graphdb.search.mapping.mapping_definition import MappingLimits
 from graphdb.search.mapping.readers import points_of, text_of
+from graphdb.search.mapping.shapes import shape_of, shape_term
 from graphdb.search.mapping.vectors import vector_of
+from graphdb.search.mapping.weighted_features import FEATURES_TYPES, feature_tokens, features_of
 from graphdb.search.mapping.wildcards import flat
 from graphdb.search.protection import ALLOW_SIDS, listed_sids
 
@@ -137,6 +139,9 @@ class _Reading:
         for path in [*child.texts, *child.uncut]:
             node = self._mapping.nodes[path]
             assert isinstance(node, FieldNode)
+            if node.spec.type in FEATURES_TYPES:
+                out.column("texts").setdefault(path, child.texts[path])
+                continue
             tokens = _tokens(child, node)
             assert tokens is not None
             first = tokens.positions[0] if tokens.positions else 0
@@ -166,6 +171,10 @@ class _Reading:
             self._flattened(node, value, out)
         elif type_name == "join":
             self._join(node, value, out)
+        elif type_name == "geo_shape":
+            self._shapes(node, value, out)
+        elif type_name in FEATURES_TYPES:
+            self._features(node, value, out)
         elif type_name == "completion":
             self._completion(node, value, out)
         elif type(value) is list:
@@ -263,6 +272,37 @@ class _Reading:
         out.column("terms")[path] = [name]
         if parent is not None:
             out.column("terms")[parent_path(path)] = [parent]
+
+    def _shapes(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        """All shapes of a document are one term."""
+        given = [item for item in flat(value) if item is not None] if isinstance(value, list) else [value]
+        if value is None or not given:
+            return
+        path, ignore_z = node.spec.path, node.spec.options["ignore_z_value"]
+        try:
+            if path in out.terms:
+                raise illegal_argument(f"[geo_shape] field [{path}] takes its shapes as one array")
+            shapes = [shape_of(item, ignore_z) for item in given]
+        except SearchError as error:
+            self._malformed(node, value, error, out)
+        else:
+            if node.column is not None:
+                out.column("terms")[path] = [shape_term(shapes)]
+        for sub in node.fields:
+            if sub.spec.type == "geo_shape":
+                self._field(sub, value, out)
+
+    def _features(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        if value is None:
+            return
+        path, positive = node.spec.path, node.spec.options.get("positive_score_impact", True)
+        try:
+            if path in out.texts:
+                raise illegal_argument(f"[{node.spec.type}] field [{path}] takes one value in a document")
+            if features := features_of(value, node.spec.type, positive):
+                out.column("texts")[path] = feature_tokens(features)
+        except SearchError as error:
+            raise self._field_error(node, value, error) from None
 
     def _completion(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
         if value is None:

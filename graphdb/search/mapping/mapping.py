@@ -265,7 +265,10 @@ class Mapping:
         for end in range(len(parts) - 1, 0, -1):
             spec = self._compiled.specs.get(".".join(parts[:end]))
             if spec is not None:
-                return replace(spec, path=path) if spec.type == "flattened" else None
+                is_keyed = spec.type == "flattened" or (
+                    spec.type == "rank_features" and end == len(parts) - 1
+                )
+                return replace(spec, path=path) if is_keyed else None
         return None
 
 

@@ -143,10 +143,8 @@ def _put(properties: dict[str, Definition], parts: list[str], node: Definition, 
         properties[last] = node
 
 
-_NO_MODEL = "no model runs here: store vectors of your own in a [dense_vector]"
 _ABSENT = {
-    "semantic_text": _NO_MODEL,
-    "sparse_vector": _NO_MODEL,
+    "semantic_text": "no model runs here: store vectors of your own in a [dense_vector] or [sparse_vector]",
 }
 """Types of Elasticsearch that are not there, with what helps instead."""
 

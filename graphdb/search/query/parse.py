@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.near_names import did_you_mean
 from graphdb.search.query.clause import ClauseParser, QueryContext, malformed
+from graphdb.search.query.combined_fields import PARSERS as COMBINED_FIELDS
 from graphdb.search.query.compound import PARSERS as COMPOUND
 from graphdb.search.query.features import PARSERS as FEATURES
 from graphdb.search.query.full_text import PARSERS as FULL_TEXT
@@ -20,13 +21,16 @@ from graphdb.search.query.query_string import PARSERS as QUERY_STRING
 from graphdb.search.query.ranges import PARSERS as RANGES
 from graphdb.search.query.scripted import PARSERS as SCRIPTED
 from graphdb.search.query.several import PerIndexQuery
+from graphdb.search.query.shapes import PARSERS as SHAPES
 from graphdb.search.query.spans import PARSERS as SPANS
+from graphdb.search.query.sparse_vectors import PARSERS as SPARSE_VECTORS
 from graphdb.search.query.term_level import PARSERS as TERM_LEVEL
 from graphdb.search.query.tree import SCORE_MAX, Query, largest_boost, walk
 
 __all__ = ["PARSERS", "parse_query"]
 
 PARSERS: dict[str, ClauseParser] = {
+    **COMBINED_FIELDS,
     **COMPOUND,
     **FEATURES,
     **FULL_TEXT,
@@ -41,23 +45,22 @@ PARSERS: dict[str, ClauseParser] = {
     **QUERY_STRING,
     **RANGES,
     **SCRIPTED,
+    **SHAPES,
     **SPANS,
+    **SPARSE_VECTORS,
     **TERM_LEVEL,
 }
 """By the name of a clause."""
 
 _NO_MODEL = (
-    "no model runs here: make vectors of texts with your own, store them in a [dense_vector], use [knn]"
+    "no model runs here: make vectors of texts with your own, store them in a [dense_vector] or "
+    "[sparse_vector], use [knn] or [sparse_vector]"
 )
 _ABSENT = {
-    "combined_fields": "use [multi_match] of type [cross_fields]",
-    "geo_shape": "use [geo_polygon], [geo_bounding_box] or [geo_distance] on a [geo_point]",
     "percolate": "stored queries are not matched to documents",
     "rule": "there are no query rules: use [pinned]",
     "semantic": _NO_MODEL,
-    "sparse_vector": _NO_MODEL,
     "text_expansion": _NO_MODEL,
-    "weighted_tokens": _NO_MODEL,
 }
 """Queries of Elasticsearch that are not there, with what helps instead."""
 
