@@ -83,8 +83,8 @@ Node: TypeAlias = FieldNode | AliasNode | ObjectNode
 # `document.py` would, or nothing: arrays, objects, null, copies, and what is refused or left out is the
 # walk's.
 
-_WALKED = (
-    frozenset({"completion", "dense_vector", "geo_point", "flattened", "geo_shape", "join"}) | FEATURES_TYPES
+_WALKED = FEATURES_TYPES | frozenset(
+    {"completion", "dense_vector", "geo_point", "flattened", "geo_shape", "join", "percolator"}
 )
 _SIMPLE = frozenset({str, int, float, bool})
 

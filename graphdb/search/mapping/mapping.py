@@ -11,6 +11,7 @@ from graphdb.search.mapping.document import read_document
 from graphdb.search.mapping.dynamic import dynamic_update
 from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised, unparsable
+from graphdb.search.mapping.percolators import read_stored_query
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, Parameter
 from graphdb.search.mapping.vectors import shown_vector
 from graphdb.search.mapping.wildcards import wildcard_match
@@ -190,7 +191,9 @@ class Mapping:
         """
         mapping = self
         for _ in range(_DYNAMIC_ROUNDS_MAX):
-            parsed, has_unknown = read_document(mapping._compiled, source, doc_id, self._limits)
+            parsed, has_unknown = read_document(
+                mapping._compiled, source, doc_id, self._limits, mapping._read_query
+            )
             if not has_unknown:
                 break
             update = dynamic_update(mapping._definition, source, self._limits)
@@ -198,6 +201,9 @@ class Mapping:
                 break
             mapping = mapping._with(update)
         return parsed, mapping
+
+    def _read_query(self, value: Any) -> tuple[str, list[str]]:
+        return read_stored_query(value, self, self._analyzers)
 
     def as_json(self) -> dict[str, Any]:
         """As `GET _mapping` shows it: what was given and is not a default."""

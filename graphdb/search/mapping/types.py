@@ -283,6 +283,7 @@ def _table() -> dict[str, FieldType]:
         FieldType("search_as_you_type", Storage.TEXT, _AS_YOU_TYPE),
         FieldType("token_count", Storage.INTS, _TOKEN_COUNT, ("analyzer",)),
         FieldType("completion", Storage.TERMS, _COMPLETION),
+        FieldType("percolator", Storage.CODES, {"doc_values": _no_columns("percolator")}),
         FieldType(
             "rank_features",
             Storage.CODES,

@@ -17,6 +17,7 @@ from graphdb.search.query.knn import PARSERS as KNN
 from graphdb.search.query.more_like_this import PARSERS as MORE_LIKE_THIS
 from graphdb.search.query.multi_terms import PARSERS as MULTI_TERMS
 from graphdb.search.query.nested import PARSERS as NESTED
+from graphdb.search.query.percolate import PARSERS as PERCOLATE
 from graphdb.search.query.query_string import PARSERS as QUERY_STRING
 from graphdb.search.query.ranges import PARSERS as RANGES
 from graphdb.search.query.scripted import PARSERS as SCRIPTED
@@ -42,6 +43,7 @@ PARSERS: dict[str, ClauseParser] = {
     **MORE_LIKE_THIS,
     **MULTI_TERMS,
     **NESTED,
+    **PERCOLATE,
     **QUERY_STRING,
     **RANGES,
     **SCRIPTED,
@@ -57,7 +59,6 @@ _NO_MODEL = (
     "[sparse_vector], use [knn] or [sparse_vector]"
 )
 _ABSENT = {
-    "percolate": "stored queries are not matched to documents",
     "rule": "there are no query rules: use [pinned]",
     "semantic": _NO_MODEL,
     "text_expansion": _NO_MODEL,

@@ -6,7 +6,7 @@ The bounding boxes of a segment's shapes are kept with it. Only shapes whose box
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ def _shape(wkb: str) -> "BaseGeometry":
 @dataclass(frozen=True, kw_only=True)
 class ShapeQuery(DictionaryQuery):
     """Documents whose shapes together intersect a shape (hexadecimal WKB), are within it, or contain it."""
+
+    is_late: ClassVar[bool] = True  # a comparison takes as long as the shapes are large
 
     wkb: str
     relation: str

@@ -73,7 +73,7 @@ class Unmapped:
 # The values of fields in a hit: `fields`, read from the source, and `docvalue_fields`, read from columns.
 
 PATTERNS_MAX = 1_000
-_AS_GIVEN = FEATURES_TYPES | {"completion"}  # shown as the source has them
+_AS_GIVEN = FEATURES_TYPES | {"completion", "percolator"}  # shown as the source has them
 DEFAULT_FORMAT = "use_field_mapping"  # what older clients write for none
 
 
