@@ -15,6 +15,7 @@ from typing import Any
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.mapping.dates import date_format
 from graphdb.search.mapping.dynamic_templates import checked_templates
+from graphdb.search.mapping.runtime_fields import checked_runtime
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType, boolean
 
 __all__ = [
@@ -339,4 +340,5 @@ _ROOT: dict[str, Any] = {
     "_source": _members("_source", "enabled", "includes", "excludes", "mode"),
     "_routing": _members("_routing", "required"),
     "_meta": _meta,
+    "runtime": checked_runtime,
 }

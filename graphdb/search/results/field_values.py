@@ -1,7 +1,7 @@
 """Values of fields in hits, as `fields`, `docvalue_fields` and `stored_fields` ask for them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = [
     "docvalue_fields",
     "malformed_values",
     "parse_field_patterns",
+    "runtime_values",
     "source_fields",
     "values_at",
 ]
@@ -141,7 +142,7 @@ def source_fields(
                 if spec.options["value"] is not None:
                     found[spec.path] = [spec.options["value"]]
                 continue
-            if spec.type in ("object", "nested") or spec.path in METADATA:
+            if spec.type in ("object", "nested") or spec.path in METADATA or spec.options.get("runtime"):
                 continue
             group = _group_below(context.mapping, spec, inside)
             if group is not None:
@@ -277,6 +278,18 @@ def docvalue_fields(patterns: tuple[FieldPattern, ...], scope: Scope, doc: int) 
             elif spec.doc_values and (values := _stored(scope, spec, docs)):
                 found[spec.path] = [_column_value(spec, value, pattern.format) for value in values]
     return found
+
+
+def runtime_values(patterns: tuple[FieldPattern, ...], scope: Scope, doc: int) -> dict[str, list[Any]]:
+    """By path the values of the runtime fields that are asked for."""
+    mapping = scope.context.mapping
+    own = [
+        replace(pattern, name=spec.path)
+        for pattern in patterns
+        for spec in mapping.match(pattern.name)
+        if spec.options.get("runtime")
+    ]
+    return docvalue_fields(tuple(own), scope, doc)
 
 
 def _stored(scope: Scope, spec: FieldSpec, docs: "np.typing.NDArray[np.int64]") -> list[Any]:

@@ -12,7 +12,13 @@ from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
 from graphdb.search.query.percolate import Percolated, PercolateQuery, percolate_queries
 from graphdb.search.results.fetching import Fetching, keeps_source
-from graphdb.search.results.field_values import docvalue_fields, malformed_values, source_fields, values_at
+from graphdb.search.results.field_values import (
+    docvalue_fields,
+    malformed_values,
+    runtime_values,
+    source_fields,
+    values_at,
+)
 from graphdb.search.results.matching import Hit, Rescored
 from graphdb.search.results.sort_keys import short_float
 
@@ -138,6 +144,8 @@ class Fetcher:
         ignored = out.get("_ignored")
         if ignored and (left_out := malformed_values(fetching.fields, self.scope.context, source, ignored)):
             out["ignored_field_values"] = left_out
+        if asked and self.scope.searcher.has_runtime_fields:
+            fields |= runtime_values(asked, self.scope, hit.doc)
         if fetching.docvalues:
             fields |= docvalue_fields(fetching.docvalues, self.scope, hit.doc)
         if fields:
