@@ -45,6 +45,7 @@ from graphdb.sparql.parser import Query
 from graphdb.sparql.syntax import Update
 from graphdb.store.small_joins import SmallJoin
 from graphdb.store.view import StoreView, Subject, Term
+from graphdb.store.word_searches import WordSearch
 from graphdb.transactions.changes import TransactionCommit
 from graphdb.transactions.read_set import ReadPattern
 
@@ -239,6 +240,11 @@ class GraphReads(Protocol):
 
         None if a search has to wait or may take long. Raises OverBudget if the join is not small, and what
         `start_query` raises of searches.
+        """
+
+    def search_words(self, search: WordSearch, words: str) -> tuple[bytes, int] | None:
+        """The answer to a search for words, and the log index of its state; None where `search` has to be
+        asked. Raises EvaluationFailed, Overloaded.
         """
 
     def is_small_join(self, join: SmallJoin) -> bool:

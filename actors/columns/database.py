@@ -281,15 +281,19 @@ class OpenView:
             cursors.end()
         self._idle.append(cursors)
 
-    def close(self) -> None:
-        """No query runs any more."""
+    def close(self) -> bool:
+        """Whether it is closed, for no query works on it any more; else it may be called again."""
         if self._orders is not None and self._sorting is not None:
             while self._sorting.is_alive():
                 self._orders.interrupt()  # again and again: one that comes before a call does not end it
                 self._sorting.join(_INTERRUPT_S)
         while self._idle:
             self._idle.pop().close()
-        self.connection.close()
+        try:
+            self.connection.close()
+        except duckdb.ResourceInUseException:
+            return False
+        return True
 
     def _aside(self, make: Callable[[], None]) -> None:
         """Run it while queries go on: one such thing at a time."""

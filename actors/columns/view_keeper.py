@@ -47,6 +47,7 @@ _PACE = Pace(
     gather_s=2.0,
     idle_s=1.0,  # then the view is tidied
 )
+_BUSY_S = 0.1  # between two looks whether queries have ended
 _FULL_S = 1.0  # between two looks at a disk that has no room for a new view
 _TRIM_EVERY = 50  # changes, of two seconds each where the log is busy
 _BATCH_BYTES = 16 << 20  # of log entries, applied in one transaction, about
@@ -99,11 +100,11 @@ class _ColumnState:
         if self.opened is not None:
             shards.follow(self.opened.connection)
 
-    def let_go(self, view: OpenView) -> None:
-        """Close a view that was opened."""
+    def let_go(self, view: OpenView) -> bool:
+        """Close a view that was opened; whether it is closed."""
         if self.shards is not None:
             self.shards.leave()
-        view.close()
+        return view.close()
 
     def apply(self, entries: Sequence[LogEntry]) -> None:
         """See `View.apply`. Raises StorageFull, Overloaded (queries have the memory), CorruptionError,
@@ -174,6 +175,7 @@ class ViewKeeper:
         self._is_collecting = False
         self._loaded: asyncio.Future[Load] | None = None
         self._done: asyncio.Future[None] | None = None
+        self._leaving: OpenView | None = None  # to be closed
         self._thread = ThreadPoolExecutor(1, "column-view")
         self._runner = ViewRunner(
             "columns",
@@ -301,9 +303,16 @@ class ViewKeeper:
             self._is_collecting = False
 
     async def _let_go(self) -> None:
-        view, self._state.opened = self.view, None
-        if view is not None:
-            await self._on_thread(self._state.let_go, view)
+        """Close the view, once the queries that run on it have ended: DuckDB closes no database before, and
+        would hand the old one out for the new one's file.
+        """
+        if self.view is not None:
+            self._leaving, self._state.opened = self.view, None
+        while self._leaving is not None:
+            if not self.running and await self._on_thread(self._state.let_go, self._leaving):
+                self._leaving = None
+                return
+            await asyncio.sleep(_BUSY_S)
 
     async def _change(self, view: OpenView, function: Callable[..., T], *, collects_terms: bool = False) -> T:
         """What function makes of the view's connection."""

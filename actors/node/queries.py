@@ -34,6 +34,7 @@ from graphdb.store.join_walk import OverBudget
 from graphdb.store.quad_store import Answer, QuadStore
 from graphdb.store.small_joins import ENTRIES_AT_ONCE, SmallJoin, small_join
 from graphdb.store.view import Subject, Term
+from graphdb.store.word_searches import WordSearch
 
 __all__ = ["GraphReads", "Progress", "Queries", "QueryPaths"]
 
@@ -352,6 +353,17 @@ class GraphReads:
         if store.applied.exact != index:
             return None
         return Evaluated(_held(store, found), index)
+
+    def search_words(self, search: WordSearch, words: str) -> tuple[bytes, int] | None:
+        """See `serve.backend.GraphReads.search_words`."""
+        store = self._store()
+        index = store.applied.exact
+        if index is None or store.quads.unites_graphs:
+            return None
+        found = store.literals.words_at_once(search, words, index)
+        if found is None or store.applied.exact != index:
+            return None
+        return _held(store, found), index
 
     def is_small_join(self, join: SmallJoin) -> bool:
         """See `serve.backend.GraphReads.is_small_join`."""

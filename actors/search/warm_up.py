@@ -1,7 +1,7 @@
 """Going once through what is compiled when it is first used, so that no client has to wait for it.
 
 Numba keeps what it has compiled beside the modules (`__pycache__`). Where that is missing, as in a fresh
-clone, compiling takes some ten seconds of one core; else this takes a moment.
+clone, compiling takes some twenty seconds of one core; else this takes a moment.
 """
 
 import logging
@@ -21,6 +21,7 @@ from graphdb.search.results import search
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.sparql.text_tables import CellFormat
+from graphdb.text import word_rows
 from graphdb.text.hit_cells import NumberedCells, NumberedTable, TermColumn
 from graphdb.text.hit_columns import HeldObjects, ObjectColumn, Subjects
 
@@ -71,6 +72,7 @@ def _join() -> None:
     column.view(number, Subjects())
     columns = [TermColumn(terms, number), TermColumn(terms, number, cells)]
     list(NumberedTable(["x", "y"], columns).written(CellFormat.JSON))
+    word_rows.load()
 
 
 def _states(files: CatalogFiles) -> Iterator[Index]:

@@ -107,12 +107,11 @@ class IndexKeeper(ABC, Generic[K]):
             while index.has_work:
                 if self._applied.exact is not None:
                     index.begin()
-                began = time.perf_counter()
-                await self._on_thread(lambda: _steps(index))
+                worked_s = await self._on_thread(lambda: _steps(index))
                 self._note_steps(index)
                 if not self._is_waited_for:
                     # as long a rest as the work took: the event loop has been waiting for Python meanwhile
-                    await asyncio.sleep(max(_REST_S_MIN, time.perf_counter() - began))
+                    await asyncio.sleep(max(_REST_S_MIN, worked_s))
             await self._wait_for_work(index)
 
     def _has_work(self) -> None:
@@ -124,8 +123,11 @@ class IndexKeeper(ABC, Generic[K]):
         return await self._loop.run_in_executor(self._thread, function)
 
 
-def _steps(index: SteppedIndex) -> None:
-    """Some, for a few milliseconds."""
-    until = time.perf_counter() + _TURN_S
-    while index.step() and time.perf_counter() < until:
+def _steps(index: SteppedIndex) -> float:
+    """Some, for a few milliseconds. Returns how many seconds of the processor it took: while this waits for
+    Python, the event loop has it.
+    """
+    began = time.thread_time()
+    while index.step() and time.thread_time() - began < _TURN_S:
         pass
+    return time.thread_time() - began

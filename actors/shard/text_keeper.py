@@ -19,11 +19,13 @@ from graphdb.sparql.text_tables import TextTable
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.search_tables import Table
 from graphdb.store.small_joins import SearchedStar
+from graphdb.store.word_searches import WordSearch
 
 if TYPE_CHECKING:  # only a node with an index loads what it is made with
     from graphdb.text.hit_joins import HitJoiner
     from graphdb.text.literal_index import LiteralIndex, State
     from graphdb.text.literal_search import LiteralSearcher
+    from graphdb.text.word_answers import WordAnswers
 
 __all__ = ["TextKeeper"]
 
@@ -56,6 +58,7 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
         self._index: LiteralIndex | None = None
         self._searcher: LiteralSearcher | None = None
         self._joiner: HitJoiner | None = None
+        self._word_answers: WordAnswers | None = None
         if begins_at_once and settings.predicates:
             self._begin()
 
@@ -128,6 +131,15 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
         find = self._joining(star, index, most, _ROWS_AT_ONCE)
         return None if find is None else find()
 
+    def words_at_once(self, search: WordSearch, words: str, index: int) -> bytes | None:
+        """The answer to a search for words, of the present state, on the event loop; None where
+        `joined_at_once` is to be asked.
+        """
+        literals, answers = self._index, self._word_answers
+        if literals is None or answers is None or not literals.has_all_before(index):
+            return None
+        return answers.answer(search, words, literals.state(index))
+
     async def joined(self, star: SearchedStar, format: ResultFormat) -> tuple[list[bytes], int] | None:
         """The same on a thread: the answer in a format, in pieces, and its log index; None where it has to
         wait, or is long, or the graph changes meanwhile.
@@ -196,6 +208,7 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
         from graphdb.text.hit_joins import HitJoiner
         from graphdb.text.literal_index import LiteralIndex
         from graphdb.text.literal_search import LiteralSearcher
+        from graphdb.text.word_answers import WordAnswers
 
         settings, quads = self._settings, self._quads
         columns = HitColumns(quads, settings.join_subjects_max, self._has_work)
@@ -209,6 +222,7 @@ class TextKeeper(IndexKeeper["LiteralIndex"]):
         )
         self._joiner = HitJoiner(columns)
         self._searcher = LiteralSearcher(index.analyzers, settings.predicates, settings.max_hits)
+        self._word_answers = WordAnswers(self._searcher, columns)
         return index
 
     def _note_steps(self, _index: "LiteralIndex") -> None:

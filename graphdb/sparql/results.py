@@ -36,6 +36,7 @@ from graphdb.sparql.thrift_table import THRIFT_TABLE_TYPE, write_thrift_table
 
 __all__ = [
     "C14N_PROFILE",
+    "CELL_FORMATS",
     "Answer",
     "ResultFormat",
     "csv_cells",
@@ -170,7 +171,7 @@ def _write_solutions(answer: QuerySolutions, fmt: ResultFormat, pieces: PieceWri
 
 
 def _write_table(answer: TextTable, fmt: ResultFormat, pieces: PieceWriter) -> None:
-    form = _CELLS.get(fmt)
+    form = CELL_FORMATS.get(fmt)
     if form is None:
         _write_solutions(answer.solutions(), fmt, pieces)
     else:
@@ -262,7 +263,7 @@ _NATIVE_RESULTS = {
 }
 _BINARY = {ResultFormat.BINARY_RDF: write_binary_quads, ResultFormat.RDF_THRIFT: write_thrift_quads}
 _OTHER_LINES = frozenset({ResultFormat.CANONICAL_N_TRIPLES, *_BINARY})
-_CELLS = {
+CELL_FORMATS: Mapping[ResultFormat, CellFormat] = {
     ResultFormat.JSON: CellFormat.JSON,
     ResultFormat.PLAIN_JSON: CellFormat.JSON,
     ResultFormat.TSV: CellFormat.TSV,

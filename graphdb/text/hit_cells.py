@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from graphdb.search.leaf_reader import Ints, Longs
 from graphdb.sparql.text_tables import CellFormat, KeptCells, TextTable, cells_of, frame_of, joined_rows
 
-__all__ = ["FloatColumn", "NumberedCells", "NumberedTable", "PackedCells", "TermColumn"]
+__all__ = [
+    "FloatColumn",
+    "NumberedCells",
+    "NumberedTable",
+    "PackedCells",
+    "TermColumn",
+    "frame_of_row",
+]
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
@@ -175,7 +182,7 @@ def _rows_of(names: Sequence[str], columns: Sequence[TermColumn], form: CellForm
     if not len(columns[0]):
         yield begin + end
         return
-    leads, tail = _frame_of_row(tuple(names), form)
+    leads, tail = frame_of_row(tuple(names), form)
     packed = [column.packed(form) for column in columns]
     count, row_bytes = len(columns[0]), sum(map(len, leads)) + len(tail)
     lead = begin
@@ -196,7 +203,7 @@ def _rows_of(names: Sequence[str], columns: Sequence[TermColumn], form: CellForm
 
 
 @lru_cache(maxsize=256)
-def _frame_of_row(names: tuple[str, ...], form: CellFormat) -> tuple[list[Bytes], Bytes]:
+def frame_of_row(names: tuple[str, ...], form: CellFormat) -> tuple[list[Bytes], Bytes]:
     """What is written before each cell, and after the last."""
     if form is CellFormat.TSV:
         leads, tail = [""] + ["\t"] * (len(names) - 1), "\n"

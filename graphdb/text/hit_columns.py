@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from threading import Lock
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numba
 import numpy as np
@@ -36,6 +36,7 @@ __all__ = [
     "HeldObjects",
     "HitColumns",
     "Key",
+    "KnownObjects",
     "Located",
     "ObjectColumn",
     "Rows",
@@ -153,6 +154,14 @@ class Located:
     is_single: bool  # whether each has one object, and is known
 
 
+class KnownObjects(NamedTuple):
+    """Objects of subjects, but for those of the subjects that are marked in one of two arrays, or beyond."""
+
+    objects: HeldObjects
+    marks: Bools
+    taking_in: Bools
+
+
 @numba.njit(cache=True, nogil=True)
 def _located(
     numbers: Longs, starts: Ints, marks: Bools, taking_in: Bools
@@ -215,14 +224,21 @@ class ObjectColumn:
 
     def view(self, numbers: Longs, subjects: Subjects) -> "Located | None":
         """What it holds of these subjects. None if it is lost."""
+        known = self.known(subjects)
+        if known is None:
+            return None
+        held, marks, taking_in = known
+        return Located(held, *_located(numbers, held.starts, marks, taking_in))
+
+    def known(self, subjects: Subjects) -> "KnownObjects | None":
+        """All that it holds. None if it is lost."""
         with self._lock:
             self._mark(subjects)
             held = self.held
             if self.is_lost or held is None:
                 return None
             marks = self._marks if self._marked else _NO_MARKS
-            taking_in = self._taking_in if self._is_taking_in else _NO_MARKS
-            return Located(held, *_located(numbers, held.starts, marks, taking_in))
+            return KnownObjects(held, marks, self._taking_in if self._is_taking_in else _NO_MARKS)
 
     def is_due(self, subjects: Subjects) -> bool:
         """Whether what changed is worth to be taken in."""
@@ -332,6 +348,10 @@ class HitColumns:
             else:
                 found.append(column)
         return (present, found) if len(found) == len(keys) else None
+
+    def is_present(self, generation: Generation) -> bool:
+        """Whether its columns are those that are kept up."""
+        return generation is self._present
 
     def _ask(self, key: Key, column: ObjectColumn | None) -> None:
         if not self._subjects_max or key in self._wanted:

@@ -34,7 +34,7 @@ from graphdb.search.segments.shard_view import array_segment, locate, numbered, 
 from graphdb.store.search_tables import Stale
 from graphdb.text.hit_columns import HitColumns
 
-__all__ = ["ALL", "GRAPH", "LANGUAGE", "Fields", "LiteralIndex", "State"]
+__all__ = ["ALL", "ANALYZER", "GRAPH", "LANGUAGE", "Fields", "LiteralIndex", "State"]
 
 ALL: Final = "*"
 """In the place of the predicates: all of them."""
@@ -45,7 +45,8 @@ GRAPH: Final = "graph"
 """The field of the names of graphs, as in N-Triples; "" for the default graph."""
 
 _XSD_STRING = NamedNode("http://www.w3.org/2001/XMLSchema#string")
-_ANALYZER: Final = "standard"
+ANALYZER: Final = "standard"
+"""Of the literals, and of what is sought."""
 _STEP_QUADS: Final = 500  # about 5 ms
 _SEGMENT_QUADS: Final = 20_000  # of a segment while an index is built
 _PAST_MAX: Final = 16
@@ -156,7 +157,7 @@ class LiteralIndex:
         self._names = 0
         self._policy = TieredMergePolicy()
         self.analyzers = Analyzers.of({})
-        self._analyzer = self.analyzers.analyzer(_ANALYZER)
+        self._analyzer = self.analyzers.analyzer(ANALYZER)
 
     # what the writer of the store calls
 

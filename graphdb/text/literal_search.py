@@ -25,9 +25,17 @@ from graphdb.sparql.printing import literal_of
 from graphdb.sparql.search_requests import Highlight, LiteralSearch, Part
 from graphdb.sparql.terms import Iri, RdfLiteral
 from graphdb.store.search_tables import SearchReport, Table
+from graphdb.store.word_searches import WORDS_MAX
 from graphdb.text.literal_index import ALL, GRAPH, LANGUAGE, Fields, State
 
-__all__ = ["LiteralSearcher", "PlannedSearch", "keys_of_quads", "leaves_of", "score_texts"]
+__all__ = [
+    "LiteralSearcher",
+    "PlannedSearch",
+    "are_plain",
+    "keys_of_quads",
+    "leaves_of",
+    "score_texts",
+]
 
 _WHAT: Final = "text:query"
 _INDEX: Final = "literals of the graph"
@@ -37,8 +45,8 @@ _COLLECTED_MAX: Final = 1_000  # hits that are kept in order while they are look
 _POSTINGS_AT_ONCE: Final = 100_000  # of the terms of a search that takes half a millisecond
 
 # Words that mean nothing but themselves in the syntax of queries.
-_PLAIN_MAX: Final = 256  # characters; it has no more words than a query may have clauses
 _WORDS: Final = MatchOptions()
+_WHOLE: Final = Dataset()
 _PLAIN = re.compile(r"(?:(?!(?:AND|OR|NOT|TO)\b)[A-Za-z0-9_]+(?: +|$))+")
 
 Graphs: TypeAlias = frozenset[str] | None  # names in N-Triples, "" for the default graph; None: any
@@ -120,14 +128,30 @@ class LiteralSearcher:
         if not found:
             return None
         context = QueryContext(state.fields, self._analyzers)
-        is_short = len(found) == 1 and len(request.text) <= _PLAIN_MAX
-        if is_short and _PLAIN.fullmatch(request.text):  # the same, without looking for operators
+        if len(found) == 1 and are_plain(request.text):  # the same, without looking for operators
             return match_field(found[0], request.text, _WORDS, context)
         clause = {"query_string": {"query": request.text, "fields": found}}
         try:
             return parse_query(clause, context)
         except SearchError as error:
             raise InvalidParameter(_WHAT, str(error)) from error
+
+    def for_words(self, search: TextSearch, state: State) -> tuple[Searcher, str] | None:
+        """The searcher and the field of a search for a few best hits in one graph, of any words; None for
+        another search, or one that is refused or finds nothing.
+        """
+        request = search.request
+        if not isinstance(request, LiteralSearch) or request.limit is None or search.fixed:
+            return None
+        graphs = _graphs_of(search, _WHOLE, union_default_graph=False)
+        unites = search.graph is None and (graphs is None or len(graphs) > 1)
+        if unites or not 0 < request.limit <= min(_COLLECTED_MAX, self._hits_max):
+            return None
+        wanted = request.properties or state.fields.numbers
+        if self._predicates is not None and not self._predicates.issuperset(wanted):
+            return None
+        found = [name for name in map(state.fields.of, wanted) if name is not None]
+        return (self._searcher(state, graphs, request.language), found[0]) if len(found) == 1 else None
 
     def table(self, planned: PlannedSearch, log_index: int) -> Table:
         """The hits, best first. Raises LimitExceeded, InvalidParameter."""
@@ -168,6 +192,11 @@ class LiteralSearcher:
                 f"hits of {_WHAT}, which it may cut with a limit (text.max_hits)", len(docs), self._hits_max
             )
         return docs, scores, total
+
+
+def are_plain(text: str) -> bool:
+    """Whether a text is nothing but words: each is a term, and a literal with any of them is a hit."""
+    return len(text) <= WORDS_MAX and _PLAIN.fullmatch(text) is not None
 
 
 def _matching(query: Query, searcher: Searcher) -> tuple[Longs, Floats]:

@@ -28,7 +28,8 @@ from graphdb.sparql.syntax import Query
 from graphdb.sparql.translation import columns_of, searches_of
 from graphdb.store.join_walk import OverBudget
 from graphdb.store.query_plans import PlansByShape, QueryPlan, plan_of
-from graphdb.store.small_joins import SmallJoin
+from graphdb.store.small_joins import SearchedStar, SmallJoin
+from graphdb.store.word_searches import WORDS_MAX, star_of_any
 from serve.access.audit import note_of
 from serve.access.request_scope import principal_of, visibility_of
 from serve.backend import GraphReads
@@ -311,6 +312,20 @@ class QueryReader:
                 return Understood(plan, self._keep)
             return self._renamed(text, base_iri)
         return understood
+
+    def search_of_any(self, read: Callable[[str], str | None], base_iri: str) -> SearchedStar | None:
+        """The search that texts are whatever their words; None if they are none, or are to be read in full.
+        read gives the text with other words.
+        """
+
+        def plan(words: str) -> QueryPlan | None:
+            text = read(words)
+            characters = WORDS_MAX + len(text or "")
+            if text is None or characters > min(SHORT_TEXT_CHARACTERS, self._limits.max_query_bytes // 4):
+                return None
+            return self._plan(text, base_iri)
+
+        return star_of_any(plan)
 
     def _renamed(self, text: str, base_iri: str) -> Understood | None:
         """The same but for names of variables and constants as one that was understood before."""

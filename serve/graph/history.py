@@ -99,7 +99,8 @@ class HistoryEndpoint:
         """
         parameters = Parameters(request.scope["query_string"])
         request_id = read_request_id(request, ())
-        until = await self.moment("to", parameters)
+        await self.reach_present()  # so that an index that is not there now need not be waited for
+        until = await self.moment("to", parameters, wait_s=0)
         if until is None:
             raise InvalidParameter("to", "is missing: a log index, a time or a name")
         asked, visibility = _asked(parameters), visibility_of(request.scope)
@@ -123,8 +124,11 @@ class HistoryEndpoint:
         """Wait for all that was confirmed before. Raises IndexNotReached, UnavailableError."""
         await self._progress.reach(Consistency.LINEARIZABLE, self._timeout_s)
 
-    async def moment(self, name: str, parameters: Parameters) -> Moment | None:
-        """A log index, which is waited for, a time of RFC 3339, or the name of a state.
+    async def moment(
+        self, name: str, parameters: Parameters, *, wait_s: float | None = None
+    ) -> Moment | None:
+        """A log index, which is waited for (wait_s: else as long as a request may), a time of RFC 3339, or
+        the name of a state.
 
         Raises InvalidParameter, UnavailableError.
         """
@@ -132,9 +136,10 @@ class HistoryEndpoint:
         if text is None:
             return None
         moment = read_moment(text, name)
+        wait_s = self._timeout_s if wait_s is None else wait_s
         if moment.log_index is not None:
             try:
-                await self._progress.wait_for_index(moment.log_index, self._timeout_s)
+                await self._progress.wait_for_index(moment.log_index, wait_s)
             except IndexNotReached as error:
                 raise InvalidParameter(name, str(error)) from None
         return moment

@@ -16,7 +16,7 @@ from serve.graph.begun_answers import BegunAnswer
 from serve.graph.caching import EntityTags, ResultCache
 from serve.graph.explanation import Explainer, Explanation, explanation_head
 from serve.graph.metrics import Metrics, Outcome
-from serve.graph.query_accounts import QueryAccounts, outcome_of
+from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.graph.responses import (
     CACHE,
     HERE,
@@ -29,6 +29,7 @@ from serve.graph.responses import (
     answer_head,
     not_modified_head,
 )
+from serve.graph.word_requests import KnownSearch
 from serve.routing import Responding
 
 __all__ = ["QueryAnswers", "answer_here"]
@@ -100,6 +101,19 @@ class QueryAnswers:
             return None
         begun.has_begun(end)
         return begun
+
+    def words_answer(self, known: KnownSearch, words: str, began: float) -> WholeAnswer | None:
+        """The answer to a search for words in the whole graph; None where `quick_answer` is to be asked.
+        began: of perf_counter().
+        """
+        found = self._queries.whole_reads().search_words(known.search, words)
+        if found is None:
+            return None
+        body, index = found
+        account = Account(known.text(words), "SELECT", began, snapshot_index=index, size=len(body))
+        self._accounts.close(account, "ok")
+        tag = self._tags.tag(index, known.format.value, None) if known.has_tag else None
+        return WholeAnswer(answer_head(known.format, index, tag, HERE), body)
 
     def _answer_at_once(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
         """A 304, the answer to HEAD, or the answer to a cheap query; None if a reader is needed."""

@@ -17,13 +17,17 @@ from starlette.requests import Request
 from graphdb.errors import RequestError
 from graphdb.node import Consistency
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS
+from graphdb.sparql.results import CELL_FORMATS
+from graphdb.store.word_searches import PROBES, WordSearch
 from serve.backend import Queries
 from serve.bodies import content_type
-from serve.graph.asked_query import QueryReader
+from serve.graph.asked_query import AskedQuery, QueryReader
 from serve.graph.query_accounts import Account
 from serve.graph.query_answers import QueryAnswers
+from serve.graph.query_parameters import QueryParameters
 from serve.graph.responses import WholeAnswer
 from serve.graph.sparql import FORM_TYPE, QUERY_TYPE
+from serve.graph.word_requests import Cut, KnownSearch, WordRequests, cut_form, cut_text
 from serve.parameters import request_iri
 from serve.port.application import LaterAnswer
 from serve.routing import Responding
@@ -41,7 +45,7 @@ _KNOWN_HEADERS = frozenset(
 _Headers = tuple[tuple[bytes, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Head:
     """What follows from a head without its address's query string and its body's length."""
 
@@ -59,6 +63,7 @@ class QuickAnswers:
         """responding: see `BegunAnswer`."""
         self._queries, self._reader, self._answers = queries, reader, answers
         self._responding = responding
+        self._word_requests = WordRequests()
         self._head = lru_cache(maxsize=256)(lambda *head: read_head(QUERY_PATH, _TYPES, *head))
 
     @staticmethod
@@ -91,18 +96,17 @@ class QuickAnswers:
     def _answer(
         self, head: Head, query_string: bytes, body: bytes, began: float
     ) -> WholeAnswer | LaterAnswer | None:
-        reader = self._reader
-        if head.media_type == QUERY_TYPE:
-            parameters = reader.parameters(query_string)
-            if parameters.query is not None:
-                return None
-            text: str | None = body.decode()
-        else:
-            form = (body,) if head.media_type == FORM_TYPE else ()
-            parameters = reader.parameters(query_string, *form)
-            text = parameters.query
-        if text is None or parameters.min_index or parameters.explain:
+        cut = _cut(head, query_string, body)
+        known = None if cut is None else self._word_requests.find(cut[0])
+        if cut is not None and known is not None:
+            answer = self._answers.words_answer(known, cut[1], began)
+            if answer is not None:
+                return answer
+        found = self._read(head, query_string, body)
+        if found is None:
             return None
+        parameters, text = found
+        reader = self._reader
         understood = reader.known(text, head.base_iri, parameters.entailment)
         if understood is None:
             return None
@@ -110,7 +114,52 @@ class QuickAnswers:
         asked = reader.asked(head.request, parameters, understood, account)
         if asked.consistency is not Consistency.LOCAL or asked.as_of is not None:
             return None
-        return self._answers.quick_answer(asked, self._queries.whole_reads(), self._responding)
+        made = self._answers.quick_answer(asked, self._queries.whole_reads(), self._responding)
+        if cut is not None and isinstance(made, WholeAnswer):
+            self._note_search(cut, head, query_string, asked)
+        return made
+
+    def _read(self, head: Head, query_string: bytes, body: bytes) -> tuple[QueryParameters, str] | None:
+        """The parameters and the text of a query in the present state; None for another."""
+        if head.media_type == QUERY_TYPE:
+            parameters = self._reader.parameters(query_string)
+            text = None if parameters.query is not None else body.decode()
+        else:
+            form = (body,) if head.media_type == FORM_TYPE else ()
+            parameters = self._reader.parameters(query_string, *form)
+            text = parameters.query
+        if text is None or parameters.min_index or parameters.explain:
+            return None
+        return parameters, text
+
+    def _note_search(self, cut: Cut, head: Head, query_string: bytes, asked: AskedQuery) -> None:
+        """For the requests that seek other words, if this seeks some."""
+        join, form = asked.plan.join, CELL_FORMATS.get(asked.format)
+        if asked.dataset or join is None or join.star is None or form is None:
+            return
+        quote = b'"' if head.media_type == QUERY_TYPE else b"%22"
+        (_, _, front, back), _ = cut
+
+        def read(words: str) -> str | None:
+            source = quote.join((front, words.encode(), back))
+            found = self._read(head, *((query_string, source) if head.media_type else (source, b"")))
+            return None if found is None else found[1]
+
+        def search() -> KnownSearch | None:
+            star = self._reader.search_of_any(read, head.base_iri)
+            if star is None:
+                return None
+            before, _, behind = (read(PROBES[0]) or "").partition(PROBES[0])
+            has_tag = asked.request.method == "GET" and asked.is_repeatable
+            return KnownSearch(WordSearch(star, form), asked.format, has_tag, before, behind)
+
+        self._word_requests.note(cut[0], search)
+
+
+def _cut(head: Head, query_string: bytes, body: bytes) -> Cut | None:
+    if head.media_type == QUERY_TYPE:
+        return cut_text(head, query_string, body)
+    return cut_form(head, query_string, body) if head.media_type else cut_form(head, b"", query_string)
 
 
 def read_head(

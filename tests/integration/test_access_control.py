@@ -7,6 +7,7 @@ import pytest
 
 from graphdb.access.api_keys import key_digest
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -69,7 +70,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def asked(service: Service, key: str, path: str, **options: object) -> httpx.Response:
     headers = {"X-API-Key": key, "Accept": "*/*"}
-    with httpx.Client(base_url=service.url, headers=headers, timeout=60, trust_env=False) as client:
+    with httpx.Client(base_url=service.url, headers=headers, timeout=HANG_S, trust_env=False) as client:
         return client.request("GET", path, **options)  # type: ignore[arg-type]
 
 

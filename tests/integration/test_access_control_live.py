@@ -14,6 +14,7 @@ from graphdb.access.api_keys import key_digest
 from graphdb.sparql.search_requests import CONNECTORS
 from tests.support.live_socket import live_client
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -65,7 +66,7 @@ def key(name: str) -> dict[str, str]:
 
 
 def ask(service: Service, who: str, method: str, path: str, **options: object) -> httpx.Response:
-    with httpx.Client(base_url=service.url, headers=key(who), trust_env=False, timeout=60) as http:
+    with httpx.Client(base_url=service.url, headers=key(who), trust_env=False, timeout=HANG_S) as http:
         return http.request(method, path, **options)  # type: ignore[arg-type]
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.support.apart_environment import run_apart, why_not_apart
 from tests.support.jena import run_program, why_no_jena
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.ray
 
@@ -136,7 +137,7 @@ BEGIN = 1_700_000_040_000  # a whole minute
 @pytest.fixture(scope="module")
 def logs(own: Service) -> Iterator[httpx.Client]:
     """Three minutes of two hosts, in an index as Grafana reads it."""
-    with httpx.Client(base_url=own.search_url, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=own.search_url, trust_env=False, timeout=HANG_S) as client:
         mapping = {"@timestamp": {"type": "date"}, "host": {"type": "keyword"}, "value": {"type": "double"}}
         mapping["message"] = {"type": "text"}
         client.put("/logs-1", json={"mappings": {"properties": mapping}}).raise_for_status()

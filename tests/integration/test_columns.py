@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -108,7 +109,7 @@ def test_the_columns_answer_and_explain_says_so(counting: Service) -> None:
 def test_an_answer_without_a_task_is_the_same(counting: Service, query: str) -> None:
     """A header that is not known gives a request a task (`columns.begun_at_once`)."""
     url, form = f"{counting.url}/sparql", {"Content-Type": "application/sparql-query"}
-    with httpx.Client(trust_env=False, timeout=60) as client:
+    with httpx.Client(trust_env=False, timeout=HANG_S) as client:
         answers = [
             client.post(url, content=query.replace("?s", f"?s{number % 2}"), headers=form | other)
             for number, other in enumerate([{}, {}, {}, {"X-Other": "y"} | NOT_CACHED])

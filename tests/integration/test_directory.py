@@ -83,7 +83,7 @@ def audit_file(service: Service) -> Path:
 
 def test_a_user_of_the_directory_on_both_ports(running: Running) -> None:
     service = running.service
-    with httpx.Client(auth=ADA, trust_env=False, timeout=30) as ada:
+    with httpx.Client(auth=ADA, trust_env=False, timeout=HANG_S) as ada:
         text = "INSERT DATA { GRAPH <urn:g> { <urn:a> <urn:b> 1 } }"
         assert ada.post(f"{service.url}/update", data={"update": text}).status_code == 200
         assert ada.put(f"{service.search_url}/books/_doc/1", json={"title": "Emma"}).status_code == 201

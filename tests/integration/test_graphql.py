@@ -217,7 +217,7 @@ PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
 @pytest.fixture(scope="module")
 def crew(running: Service) -> Client:
     """Shapes with SPARQL among them, which readers validate."""
-    with httpx.Client(base_url=running.url, timeout=60, trust_env=False) as http:
+    with httpx.Client(base_url=running.url, timeout=HANG_S, trust_env=False) as http:
         put(http, "http://g.example/crew", CREW.encode(), "text/turtle")
     return Client(
         transport=HTTPXTransport(f"{running.url}/graphql", timeout=60), fetch_schema_from_transport=True
@@ -263,7 +263,7 @@ COUNT = "PREFIX : <urn:counters:> DELETE WHERE {{ :c :count ?n }} ; INSERT DATA 
 
 @pytest.fixture(scope="module")
 def counters(running: Service) -> Service:
-    with httpx.Client(base_url=running.url, trust_env=False, timeout=60) as http:
+    with httpx.Client(base_url=running.url, trust_env=False, timeout=HANG_S) as http:
         put(http, "urn:counters:ontology", COUNTERS.encode(), "text/turtle")
     running.update("PREFIX : <urn:counters:> INSERT DATA { :c a :Counter ; :count 0 }")
     return running

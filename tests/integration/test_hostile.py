@@ -10,7 +10,7 @@ from benchmarks.hostile import BACK_S, GRACE_S, SETTINGS, TIMEOUT_S, attack_once
 from benchmarks.hostile_queries import ATTACKS, POINT_QUERY, Attack, hostile_data
 from benchmarks.process_usage import usage, wait_until_back
 from benchmarks.service import BenchmarkError, RunningService, running_service
-from tests.support.timing import quick_enough
+from tests.support.timing import HANG_S, quick_enough
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -61,7 +61,7 @@ class PointQueries:
         self._thread.join()
 
     def _ask(self) -> None:
-        with httpx.Client(trust_env=False, timeout=30) as http:
+        with httpx.Client(trust_env=False, timeout=HANG_S) as http:
             while not self._over.wait(0.01):
                 answer = http.post(self._url, data={"query": POINT_QUERY})
                 is_right = answer.is_success and "here" in answer.text

@@ -41,7 +41,7 @@ def client(ray_cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) ->
     service = Service(data_dir, search=True, environment=environment)
     try:
         service.start()
-        with httpx.Client(base_url=service.search_url, timeout=60, trust_env=False) as client:
+        with httpx.Client(base_url=service.search_url, timeout=HANG_S, trust_env=False) as client:
             settings = {"number_of_shards": 2, "number_of_replicas": 1}
             client.put("/books", json={"settings": settings}).raise_for_status()
             for number in range(DOCUMENTS):

@@ -12,6 +12,7 @@ from websockets.exceptions import WebSocketException
 from tests.support.client_threads import ClientThreads
 from tests.support.live_socket import live_client
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -27,7 +28,7 @@ class Writer(ClientThreads):
         self.acknowledged: dict[int, int] = {}
 
     def _run(self) -> None:
-        with httpx.Client(base_url=self._service.url, timeout=60, trust_env=False) as client:
+        with httpx.Client(base_url=self._service.url, timeout=HANG_S, trust_env=False) as client:
             for number in itertools.count():
                 if self._ended.is_set():
                     return

@@ -36,7 +36,7 @@ class UpdateStream(ClientThreads):
         self.refused: list[str] = []
 
     def _run(self) -> None:
-        with httpx.Client(base_url=self._service.url, timeout=60, trust_env=False) as client:
+        with httpx.Client(base_url=self._service.url, timeout=HANG_S, trust_env=False) as client:
             while not self._ended.is_set():
                 number = next(self._numbers)
                 try:

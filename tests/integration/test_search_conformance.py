@@ -8,6 +8,7 @@ import pytest
 from tests.conformance.elasticsearch_runner import StepFailed, run_case
 from tests.conformance.test_elasticsearch_clients import CASES, DIFFERENCES, lacks
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [
     pytest.mark.ray,
@@ -36,7 +37,7 @@ def searching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def test_what_passes_over_memory_passes_here(searching: Service) -> None:
     """One after the other on one node, as the suite is meant to run; each cleans up behind itself."""
     failed = {}
-    with httpx.Client(base_url=searching.search_url, timeout=30, trust_env=False) as client:
+    with httpx.Client(base_url=searching.search_url, timeout=HANG_S, trust_env=False) as client:
         client.put("/here-before").raise_for_status()
         for name, case in CASES.items():
             if name in DIFFERENCES or lacks(name):

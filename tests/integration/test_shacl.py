@@ -49,7 +49,7 @@ TURTLE = {"Content-Type": "text/turtle"}
 @pytest.fixture(scope="module")
 def http(service: Service) -> Iterator[httpx.Client]:
     many = "".join(f"v:n{number} v:of {number} .\n" for number in range(300))
-    with httpx.Client(base_url=service.url, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=service.url, trust_env=False, timeout=HANG_S) as client:
         for graph, turtle in ((GRAPH, DATA), (SHAPES_GRAPH, SHAPES), (f"{GRAPH}/many", DATA + many)):
             put = client.put("/data", params={"graph": graph}, content=turtle, headers=TURTLE)
             assert put.status_code == 200, put.text
@@ -171,7 +171,7 @@ def test_shapes_that_every_write_must_satisfy(tmp_path: Path) -> None:
     service = Service(tmp_path / "data", environment={"GRAPHDB_SHACL__ENFORCE_GRAPH": SHAPES_GRAPH})
     try:
         service.start()
-        with httpx.Client(base_url=service.url, trust_env=False, timeout=60) as http:
+        with httpx.Client(base_url=service.url, trust_env=False, timeout=HANG_S) as http:
             _check_enforced(http, service)
     finally:
         service.close()

@@ -6,22 +6,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store, Triple
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Triple
 
-from graphdb.model import ChangeSet
-from graphdb.planning.engine_text import engine_text
+from graphdb.config.limits import GateLimits
 from graphdb.sparql import text_tables
-from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.sparql.text_tables import CellFormat, KeptCells, TextTable, cells_of
-from graphdb.store.quad_store import Answer, QuadStore
+from graphdb.store.quad_store import Answer
+from graphdb.store.query_plans import plan_of
 from graphdb.store.small_joins import SearchedStar, small_join
-from graphdb.text import hit_cells, hit_columns, hit_joins
-from graphdb.text.hit_columns import HitColumns
-from graphdb.text.hit_joins import HitJoiner
-from graphdb.text.literal_index import ALL, LiteralIndex
-from graphdb.text.literal_search import LiteralSearcher
+from graphdb.store.word_searches import WordSearch, star_of_any
+from graphdb.text import hit_cells, hit_columns, hit_joins, word_answers
+from tests.support.indexed_graph import IndexedGraph
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 subjects = st.sampled_from([NamedNode("urn:a"), NamedNode("urn:b#é"), NamedNode("urn:c'd"), BlankNode("d")])
@@ -44,53 +41,6 @@ patterns = st.lists(
 limits = st.sampled_from(["", " 1", " 2"])
 named = st.sampled_from([False, False, True])
 FORMATS = (ResultFormat.JSON, ResultFormat.TSV, ResultFormat.CSV, ResultFormat.XML)
-
-
-class Indexed:
-    """A store with an index and columns."""
-
-    def __init__(self, subjects_max: int = 1_000) -> None:
-        self.quads = QuadStore(Store())
-        self.log_index = 0
-        columns = HitColumns(self.quads, subjects_max, lambda: None)
-        scan, current = self.quads.quads_of, lambda: self.log_index
-        self.index = LiteralIndex(scan, [ALL], current, columns=columns)
-        self.quads.text_index = self.index
-        self.searcher = LiteralSearcher(self.index.analyzers, [ALL], 1_000)
-        self.joiner = HitJoiner(columns)
-        self.take_in()
-
-    def apply(self, added: list[Quad], removed: int) -> None:
-        present = sorted(self.quads.dataset_quads(), key=str)
-        new = tuple(quad for quad in dict.fromkeys(added) if quad not in set(present))
-        self.quads.apply(ChangeSet(removed=tuple(present[:removed]), added=new))
-        self.log_index += 1
-
-    def take_in(self) -> None:
-        while self.index.has_work:
-            self.index.begin()
-            self.index.step()
-
-    def joined(self, star: SearchedStar) -> TextTable | None:
-        columns = self.joiner.columns(star)
-        if columns is None:
-            return None
-        state = self.index.state(self.log_index)
-        planned = self.searcher.planned(star.search, state, Dataset(), union_default_graph=False)
-        docs, scores, _ = self.searcher.hits(planned, counts=False)
-        return self.joiner.joined(star, columns, planned.searcher, docs, scores, self.quads, 10_000)
-
-    def of_engine(self, text: str) -> QuerySolutions:
-        state = self.index.state(self.log_index)
-        tables = {
-            search.name: self.searcher.table(
-                self.searcher.planned(search, state, Dataset(), union_default_graph=False), self.log_index
-            )
-            for search in engine_text(parse_query(text)).searches
-        }
-        answer = self.quads.query(parse_query(text), Dataset(), tables)
-        assert isinstance(answer, QuerySolutions)
-        return answer
 
 
 def star_of(text: str) -> SearchedStar:
@@ -129,7 +79,7 @@ def test_joins_what_the_engine_joins(
     steps: int,
 ) -> None:
     text = query_of(wanted, limit, where, in_graph)
-    star, indexed = star_of(text), Indexed()
+    star, indexed = star_of(text), IndexedGraph()
     for change in before:
         indexed.apply(*change)
     indexed.take_in()
@@ -151,8 +101,130 @@ def test_joins_what_the_engine_joins(
             assert written(found, form) == written(found.solutions(), form)
 
 
-def filled() -> Indexed:
-    indexed = Indexed()
+def words_query(words: str, where: list[str], limit: int, columns: str, length: str) -> str:
+    pattern = " . ".join([f'(?s ?score) text:query (:label "{words}" {limit})', *where])
+    prefixes = "PREFIX text: <http://jena.apache.org/text#> PREFIX : <urn:>"
+    return f"{prefixes} SELECT {columns} {{ {pattern} }} {length}"
+
+
+def word_search(form: CellFormat, *query: Any) -> WordSearch:
+    star = star_of_any(lambda words: plan_of(parse_query(words_query(words, *query)), GateLimits()))
+    assert star is not None
+    return WordSearch(star, form)
+
+
+wanted_words = st.lists(st.sampled_from(["red", "Blue", "green", "none"]), min_size=1, max_size=4)
+columns_and_where = st.tuples(
+    st.sampled_from(["*", "?s", "?score ?s"]),
+    st.lists(
+        st.sampled_from(["?s :p ?x", "?s :q ?y", "?s :label ?z", "?s :q 3", "?s :p <urn:a>"]),
+        max_size=3,
+        unique=True,
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(changes, changes, st.lists(wanted_words, min_size=1, max_size=4), columns_and_where, st.integers(1, 6))
+def test_answers_for_words_are_the_bytes_of_the_join(
+    before: list[tuple[list[Quad], int]],
+    after: list[tuple[list[Quad], int]],
+    wanted: list[list[str]],
+    shape: tuple[str, list[str]],
+    limit: int,
+) -> None:
+    columns, where = shape
+    query = (where, limit, columns, "" if where else "LIMIT 3")
+    searches, indexed = {form: word_search(form, *query) for form in CellFormat}, IndexedGraph()
+    for change in before:
+        indexed.apply(*change)
+    indexed.take_in()
+    for change in [([], 0), *after]:
+        for _ in range(3):  # until the columns are read
+            indexed.answer(searches[CellFormat.JSON], "red")
+            indexed.take_in()
+        indexed.apply(*change)
+        for taken_in in (False, True):
+            if taken_in:
+                indexed.take_in()
+            elif not indexed.index.has_all_before(indexed.log_index):
+                continue
+            for words in map(" ".join, wanted):
+                table = indexed.joined(star_of(words_query(words, *query)))
+                for form, search in searches.items():
+                    found = indexed.answer(search, words)
+                    if found is not None:
+                        assert table is not None
+                        assert found == written(table, ResultFormat[form.name])
+
+
+@pytest.mark.parametrize("form", CellFormat)
+def test_answers_for_words_hold_while_the_graph_changes(
+    form: CellFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_answers, "_ROOM", 512)  # for an answer, at first
+    query, indexed = (["?s :p ?x"], 20, "*", ""), filled()
+    search, format = word_search(form, *query), ResultFormat[form.name]
+    assert indexed.answer(search, "red") is None
+    indexed.take_in()
+    for number in (3, 7):
+        table = indexed.joined(star_of(words_query("red", *query)))
+        assert table is not None
+        assert len(table) >= 20
+        assert indexed.answer(search, "red") == indexed.answer(search, "Red none") == written(table, format)
+        subject = NamedNode(f"urn:{number}")
+        indexed.apply([Quad(subject, NamedNode("urn:p"), Literal("more"), DefaultGraph())], 0)
+        assert indexed.answer(search, "red") is None  # a subject has changed, and is a hit
+        for other in range(100, 300):  # so many that what they have is taken in
+            subject = NamedNode(f"urn:{number}/{other}")
+            indexed.apply([Quad(subject, NamedNode("urn:label"), Literal("other"), DefaultGraph())], 0)
+        indexed.take_in()
+    for words in ("red AND none", "re*", "", "rot\u00e9"):
+        assert indexed.answer(search, words) is None
+    assert indexed.answer(search, "none") == b"".join(
+        part.encode() for part in text_tables.frame_of(("s", "score", "x"), form)[::2]
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '(?s ?score) text:query (:label "{}" 2000)',
+        '(?s ?score) text:query ("{}" 20)',  # of several properties
+    ],
+)
+def test_other_searches_are_left_to_the_join(text: str) -> None:
+    def query(words: str) -> str:
+        prefixes = "PREFIX text: <http://jena.apache.org/text#> PREFIX : <urn:>"
+        return f"{prefixes} SELECT * {{ {text.format(words)} . ?s :p ?x }}"
+
+    star, indexed = star_of_any(lambda words: plan_of(parse_query(query(words)), GateLimits())), filled()
+    assert star is not None
+    for _ in range(3):
+        assert indexed.answer(WordSearch(star, CellFormat.JSON), "red") is None
+        indexed.take_in()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '?s text:query (:label "red" 20) ; :p "{}"',
+        '?s text:query (:label "{}" 20) ; :p "{}"',
+        '?s text:query (:label "{}") ; :p ?x',  # all hits
+        '(?s ?score ?l) text:query (:label "{}" 20) . ?s :p ?x',  # the literal is in the answer
+        '?s :p "{}"',
+    ],
+)
+def test_other_texts_are_no_searches_for_words(text: str) -> None:
+    def query(words: str) -> str:
+        prefixes = "PREFIX text: <http://jena.apache.org/text#> PREFIX : <urn:>"
+        return f"{prefixes} SELECT * {{ {text.replace('{}', words)} }}"
+
+    assert star_of_any(lambda words: plan_of(parse_query(query(words)), GateLimits())) is None
+
+
+def filled() -> IndexedGraph:
+    indexed = IndexedGraph()
     red = Literal("red")
     for number in range(50):
         subject = NamedNode(f"urn:{number}")
@@ -211,14 +283,14 @@ def test_a_column_with_triples_or_with_very_many_objects_is_not_held(
 
 
 def test_it_can_be_switched_off() -> None:
-    star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), Indexed(subjects_max=0)
+    star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), IndexedGraph(subjects_max=0)
     for _ in range(40):
         assert indexed.joined(star) is None
         indexed.take_in()
 
 
 def test_more_subjects_than_allowed_end_it() -> None:
-    star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), Indexed(subjects_max=1)
+    star, indexed = star_of(query_of("red", "", ["?s :p ?x"], False)), IndexedGraph(subjects_max=1)
     for name in ("urn:a", "urn:b"):
         indexed.apply([Quad(NamedNode(name), NamedNode("urn:p"), Literal("red"), DefaultGraph())], 0)
     indexed.take_in()

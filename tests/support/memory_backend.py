@@ -99,6 +99,7 @@ from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SmallJoin
 from graphdb.store.staging import StagedBody, graph_deletion, patch_parts
 from graphdb.store.view import StoreView, Subject, Term
+from graphdb.store.word_searches import WordSearch
 from graphdb.transactions.changes import TransactionCommit
 from graphdb.updates.planner import UpdateContext, plan_update
 from serve.backend import (
@@ -340,6 +341,9 @@ class MemoryBackend:
         return Evaluated(found, index)
 
     def search(self, join: SmallJoin, query: Callable[[], Query]) -> Evaluated | None:
+        return None
+
+    def search_words(self, search: WordSearch, words: str) -> tuple[bytes, int] | None:
         return None
 
     def is_small_join(self, join: SmallJoin) -> bool:

@@ -10,6 +10,11 @@ from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 from tests.support.oidc_provider import provider as provider
+from tests.support.timing import HANG_S
+
+# Clients give up after 5 s unless they are told: too soon beside other tests. It is the object that each of
+# httpx's functions has as its default.
+httpx._config.DEFAULT_TIMEOUT_CONFIG.read = HANG_S
 
 SETTINGS = Settings.model_validate({"server": {"max_body_bytes": 1_000_000, "cors": ["http://app.example"]}})
 
@@ -28,7 +33,7 @@ def base_url(backend: MemoryBackend) -> Iterator[str]:
 @pytest.fixture
 def client(base_url: str) -> Iterator[httpx.Client]:
     """A client of an empty dataset."""
-    with httpx.Client(base_url=base_url, trust_env=False, headers={"Accept": "*/*"}, timeout=30) as http:
+    with httpx.Client(base_url=base_url, trust_env=False, headers={"Accept": "*/*"}, timeout=HANG_S) as http:
         update(http, "DROP ALL")
         yield http
 

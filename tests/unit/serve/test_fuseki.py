@@ -136,7 +136,7 @@ def owner(tmp_path: Path) -> Iterator[httpx.Client]:
     settings = Settings.model_validate({"server": {"data_dir": str(tmp_path)}})
     with (
         serving(build_app(MemoryBackend(), settings)) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as client,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client,
     ):
         yield client
 
@@ -171,7 +171,7 @@ def ended(client: httpx.Client, task_id: str) -> dict[str, Any]:
 def test_rights_are_those_of_the_native_operations(tmp_path: Path) -> None:
     with (
         serving(build_app(MemoryBackend(), settings_of(tmp_path))) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as client,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client,
     ):
 
         def status(role: str, method: str, path: str, body: str = "", kind: str = NQ) -> int:

@@ -10,6 +10,7 @@ from graphdb.geo.spatial_index import SpatialIndex
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 
 PREFIXES = """PREFIX : <urn:> PREFIX geo: <http://www.opengis.net/ont/geosparql#>
 PREFIX geof: <http://www.opengis.net/def/function/geosparql/>
@@ -34,7 +35,7 @@ def backend() -> MemoryBackend:
 def client(backend: MemoryBackend) -> Iterator[httpx.Client]:
     with (
         serving(build_app(backend, Settings())) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as http,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as http,
     ):
         update = {"Content-Type": "application/sparql-update"}
         assert http.post("/update", content=DATA, headers=update).status_code == 200

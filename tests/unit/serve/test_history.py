@@ -7,11 +7,22 @@ import httpx
 import pytest
 from pyoxigraph import Quad, RdfFormat, parse
 
+from graphdb.config import Settings
 from graphdb.rdf.patch import read_patch
 from serve.graph.history import DIFF_TYPE
+from serve.graph_app import build_app
+from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 
 NQ = RdfFormat.N_QUADS
+
+
+@pytest.fixture(scope="module")
+def base_url(backend: MemoryBackend) -> Iterator[str]:
+    """It waits for an index of the future for a few seconds."""
+    settings = Settings.model_validate({"server": {"query_timeout_seconds": 5}})
+    with serving(build_app(backend, settings)) as url:
+        yield url
 
 
 @pytest.fixture

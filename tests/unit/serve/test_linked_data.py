@@ -15,6 +15,7 @@ from serve.graph.linked_data.void import VoidEndpoint
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 from tests.unit.serve.access.accounts import key, settings_of
 from tests.unit.serve.conftest import error_of, update
 
@@ -35,7 +36,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def data(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
+    with httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client:
         update(client, "DROP ALL")
         update(client, DATA)
         yield client

@@ -18,6 +18,7 @@ from serve.graph.local_search import LocalSearch
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 from tests.unit.serve.access.accounts import key, settings_of
 from tests.unit.serve.conftest import SETTINGS, update
 
@@ -184,7 +185,7 @@ def test_words_are_no_part_of_the_query(people: str) -> None:
     ],
 )
 def test_hostile_messages(people: str, body: bytes) -> None:
-    with httpx.Client(base_url=people, trust_env=False, timeout=60) as client:
+    with httpx.Client(base_url=people, trust_env=False, timeout=HANG_S) as client:
         answer = client.post("/mcp", content=body, headers=MESSAGES)
         assert answer.status_code in (200, 202, 400, 413), answer.text
         assert "Traceback" not in answer.text

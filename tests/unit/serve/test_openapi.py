@@ -22,6 +22,7 @@ from tests.support.chromium import browser, why_no_browser
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 from tests.support.stored_pages import check_file, check_page, vendored_files
+from tests.support.timing import HANG_S
 from tests.unit.serve.access.accounts import key, settings_of
 
 SETTINGS = Settings.model_validate(
@@ -38,7 +39,7 @@ HTTP_DOCS = (Path(__file__).parents[3] / "docs/http.md").read_text()
 def http() -> Iterator[httpx.Client]:
     with (
         serving(build_app(MemoryBackend(settings=SETTINGS), SETTINGS)) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as client,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client,
     ):
         yield client
 
@@ -268,7 +269,7 @@ def test_errors_are_as_described(
 def test_credentials_are_described_where_they_are_needed(tmp_path: Path, document: dict[str, Any]) -> None:
     assert "security" not in document
     app = build_app(MemoryBackend(), settings_of(tmp_path))
-    with serving(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
+    with serving(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client:
         for path in ("/openapi.json", "/docs", "/docs/docs.js"):
             assert client.get(path).status_code == 401
             assert client.get(path, headers=key("stranger")).status_code == 403

@@ -97,7 +97,8 @@ def test_only_admins_see_and_cancel_those_of_others(backend: MemoryBackend, tmp_
     with serving(build_app(backend, settings_of(tmp_path))) as url:
         roles = ("admin", "writer", "reader")
         clients = {
-            role: httpx.Client(base_url=url, trust_env=False, headers=key(role), timeout=30) for role in roles
+            role: httpx.Client(base_url=url, trust_env=False, headers=key(role), timeout=HANG_S)
+            for role in roles
         }
         with asking(url, ENDLESS, key("reader")):
             [shown] = running(clients["reader"], 1)

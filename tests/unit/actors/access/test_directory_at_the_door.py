@@ -15,6 +15,7 @@ from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 from tests.support.slapd import BASE, MANAGER, SECRET, Slapd, needs_slapd
+from tests.support.timing import HANG_S
 from tests.unit.serve.access.accounts import settings_of
 
 pytestmark = needs_slapd
@@ -48,7 +49,7 @@ def port(directory: Slapd, tmp_path: Path) -> Iterator[httpx.Client]:
     access = AccessBackend(directory=Directory(settings.authentication.ldap, Roles(settings.authorization)))
     with (
         serving(build_app(MemoryBackend(), settings, access)) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as client,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client,
     ):
         yield client
 

@@ -19,6 +19,7 @@ from graphdb.columns.schema import check
 from graphdb.config.limits import GateLimits
 from graphdb.errors import QueryCancelled, QuerySyntaxError, QueryTimeout
 from graphdb.geo.entailment import Entailment
+from graphdb.history.purging import PurgeScope
 from graphdb.node import OwnNames
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.packing import unpacked
@@ -413,3 +414,28 @@ def test_terms_that_nothing_has_any_more_go_at_a_quiet_moment(tmp_path: Path) ->
         if terms() >= 100:
             asyncio.run(run_on())
     assert terms() < 100
+
+
+def test_it_is_made_anew_behind_a_query_that_runs(tmp_path: Path) -> None:
+    """What was purged is in its files: DuckDB lets go of these when no query works on them any more."""
+    crossed = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?a != ?l) }"
+
+    async def ask(node: ColumnNode) -> None:
+        with pytest.raises(QueryTimeout):
+            await node.query(crossed, timeout_s=5)
+
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            for first in range(0, 300, 30):
+                await fill(node, first)
+            asked = asyncio.create_task(ask(node))  # an error would keep the store
+            while (await node.columns.status()).running == 0:
+                assert not asked.done()
+                await asyncio.sleep(0.02)
+            scope = PurgeScope("resource", "http://example.org/s0")
+            assert (await node.shard.purges.purge(scope, "ann", None, HANG_S)).is_done
+            await asked
+            assert await node.query(COUNTED) == ("columns", counts(100).replace(b"k0,100", b"k0,99"))
+
+    asyncio.run(run())

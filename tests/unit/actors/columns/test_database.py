@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import duckdb
@@ -251,3 +252,27 @@ def test_a_view_without_strings_in_order_has_none() -> None:
         view = OpenView(connection, query_memory_mb=64, arrays_bytes=1 << 20, strings_in_order=False)
         _, catalog = view.begin(cursors_of(view))
         assert catalog.text_order() is None
+
+
+def test_it_is_closed_when_no_query_works_on_it(view: OpenView) -> None:
+    cursors, begun = cursors_of(view), Event()
+
+    def note(number: int) -> int:
+        begun.set()
+        return number
+
+    cursors.rows.create_function("note", note, ["BIGINT"], "BIGINT")
+    endless = "SELECT count(*) FROM range(100_000_000_000) t(n) WHERE n % 7 = note(3)"
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(cursors.rows.execute, endless)
+        assert begun.wait(HANG_S)
+        is_closed = view.close()
+        while not working.done():
+            cursors.interrupt()  # one that comes before the call does not end it
+            time.sleep(0.01)
+        with pytest.raises(duckdb.InterruptException):
+            working.result(HANG_S)
+    assert not is_closed
+    assert view.close()
+    with pytest.raises(duckdb.ConnectionException):
+        view.connection.execute("SELECT 1")

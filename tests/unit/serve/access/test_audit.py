@@ -23,6 +23,7 @@ from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 from tests.support.memory_graph import MemoryGraph
 from tests.support.memory_search import MemorySearch
+from tests.support.timing import HANG_S
 from tests.unit.serve.access.accounts import KEYS, basic, key, settings_of, token
 
 PROXIES = {"trusted_proxies": ["127.0.0.0/8"]}
@@ -56,8 +57,10 @@ def noted(
         with (
             serving(build_app(MemoryBackend(), settings, backends[0])) as graph,
             serving(build_search_app(MemorySearch(graph_of_search), settings, backends[1])) as search,
-            httpx.Client(base_url=graph, trust_env=False, timeout=30, event_hooks=hooks) as graph_client,
-            httpx.Client(base_url=search, trust_env=False, timeout=30, event_hooks=hooks) as search_client,
+            httpx.Client(base_url=graph, trust_env=False, timeout=HANG_S, event_hooks=hooks) as graph_client,
+            httpx.Client(
+                base_url=search, trust_env=False, timeout=HANG_S, event_hooks=hooks
+            ) as search_client,
         ):
             yield Noted(graph_client, search_client)
 

@@ -16,6 +16,7 @@ from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 from tests.support.memory_graph import MemoryGraph
 from tests.support.memory_search import MemorySearch
+from tests.support.timing import HANG_S
 from tests.unit.serve.access.accounts import KEYS, basic, key, settings_of, token
 
 TOLERANT = {"rate_limiting": {"whitelist": ["127.0.0.0/8"]}}
@@ -40,8 +41,8 @@ def ports(
     with (
         serving(build_app(MemoryBackend(), settings)) as graph,
         serving(build_search_app(MemorySearch(graph_of_search), settings)) as search,
-        httpx.Client(base_url=graph, trust_env=False, timeout=30) as graph_client,
-        httpx.Client(base_url=search, trust_env=False, timeout=30) as search_client,
+        httpx.Client(base_url=graph, trust_env=False, timeout=HANG_S) as graph_client,
+        httpx.Client(base_url=search, trust_env=False, timeout=HANG_S) as search_client,
     ):
         yield {"graph": graph_client, "search": search_client}
 
@@ -230,7 +231,7 @@ def graph(tmp_path: Path) -> Iterator[Make]:
     def make(server: dict[str, object] | None = None, **authentication: object) -> httpx.Client:
         settings = settings_of(tmp_path, server, **authentication)
         running = serving(build_app(MemoryBackend(), settings))
-        client = httpx.Client(base_url=running.__enter__(), trust_env=False, timeout=30)
+        client = httpx.Client(base_url=running.__enter__(), trust_env=False, timeout=HANG_S)
         opened.append((client, running))
         return client
 

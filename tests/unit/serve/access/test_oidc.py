@@ -29,7 +29,7 @@ from tests.support.memory_graph import MemoryGraph
 from tests.support.memory_search import MemorySearch
 from tests.support.oidc_provider import AUDIENCE, OidcProvider, oidc_provider
 from tests.support.service import free_port
-from tests.support.timing import quick_enough
+from tests.support.timing import HANG_S, quick_enough
 from tests.unit.serve.access.accounts import settings_of
 from tests.unit.serve.access.accounts import token as own_token
 
@@ -59,7 +59,7 @@ def configured(directory: Path, issuer: str, attempts: int = 1_000, **oidc: Any)
 def port(settings: Settings) -> Iterator[httpx.Client]:
     with (
         serving(build_app(MemoryBackend(), settings)) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as client,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client,
     ):
         yield client
 

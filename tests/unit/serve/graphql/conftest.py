@@ -11,6 +11,7 @@ from graphdb.config import Settings
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 
 PREFIXES = """
 PREFIX : <http://e/>
@@ -68,7 +69,7 @@ def opened() -> Iterator[Callable[..., Port]]:
             server = {"max_body_bytes": 1_000_000}
             made = Settings.model_validate({"server": server, "graphql": graphql or {}, **settings})
             url = stack.enter_context(serving(build_app(backend, made)))
-            http = httpx.Client(base_url=url, trust_env=False, timeout=30)
+            http = httpx.Client(base_url=url, trust_env=False, timeout=HANG_S)
             return Port(stack.enter_context(http), backend)
 
         yield open_port

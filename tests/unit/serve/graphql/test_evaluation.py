@@ -10,6 +10,7 @@ from graphdb.errors import EvaluationFailed, OutcomeUnknown, Overloaded, QueryTi
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream
+from tests.support.timing import HANG_S
 from tests.unit.serve.graphql.conftest import LIBRARY, Port
 
 TITLES = "{ books { edges { node { title } } } }"
@@ -22,7 +23,7 @@ def served() -> Iterator[Port]:
     settings = Settings.model_validate({"readers": {"result_cache_mb": 0}})
     with (
         serving(build_app(backend, settings)) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as http,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as http,
     ):
         port = Port(http, backend)
         port.update(f"INSERT DATA {{ {LIBRARY} }}")

@@ -13,6 +13,7 @@ from graphdb.errors import QueryMemoryExceeded
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream
+from tests.support.timing import HANG_S
 from tests.unit.serve.conftest import dump
 from tests.unit.serve.holonic.conftest import A, B, Holons, confirmed, refused
 
@@ -31,7 +32,7 @@ def service(scripted: ScriptedBackend, limit_s: float) -> Iterator[Holons]:
     settings = Settings.model_validate({"holonic": {"enabled": True}, "server": server})
     with (
         serving(build_app(scripted, settings)) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as http,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as http,
     ):
         holons = Holons(http)
         confirmed(holons.declare(A))

@@ -11,6 +11,7 @@ from graphdb.search.catalog.index_settings import KNOWN
 from serve.search_app import build_search_app
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
+from tests.support.timing import HANG_S
 
 SETTINGS = Settings.model_validate({"server": {"max_body_bytes": 32_000_000}})
 
@@ -42,7 +43,7 @@ def url(node: MemorySearch) -> Iterator[str]:
 
 @pytest.fixture
 def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
+    with httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client:
         yield client
 
 

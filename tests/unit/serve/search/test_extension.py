@@ -12,6 +12,7 @@ from serve.search_app import build_search_app
 from tests.support.http_server import serving
 from tests.support.memory_graph import MemoryGraph
 from tests.support.memory_search import MemorySearch
+from tests.support.timing import HANG_S
 from tests.unit.serve.search.conftest import reason_of
 
 GRAPH = """
@@ -56,7 +57,7 @@ def http(graph: MemoryGraph) -> Iterator[httpx.Client]:
     node = MemorySearch(graph)
     with (
         serving(build_search_app(node, Settings())) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as client,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client,
     ):
         for name in ("docs", "more"):
             client.put(f"/{name}", json={"mappings": MAPPING}).raise_for_status()
@@ -328,7 +329,7 @@ def test_a_point_in_time_and_several_searches(http: httpx.Client) -> None:
 
 def test_without_a_graph_what_needs_none_is_answered() -> None:
     with serving(build_search_app(MemorySearch(), Settings())) as url:
-        http = httpx.Client(base_url=url, trust_env=False, timeout=30)
+        http = httpx.Client(base_url=url, trust_env=False, timeout=HANG_S)
         http.put("/docs/_doc/urn:a?refresh=true", json={"t": "a"}).raise_for_status()
         assert http.post("/docs/_search", json={"_ext": {}}).status_code == 200
         answer = http.post("/docs/_search", json={"_ext": {"sparql_enrich": {"query": BY}}})

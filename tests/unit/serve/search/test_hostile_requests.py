@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from serve.search_app import build_search_app
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
+from tests.support.timing import HANG_S
 from tests.unit.serve.search.conftest import SETTINGS
 
 METHODS = st.sampled_from(["GET", "HEAD", "PUT", "POST", "DELETE", "PATCH"])
@@ -125,7 +126,7 @@ TYPES = st.sampled_from(["application/json", "application/x-ndjson", "text/plain
 def client() -> Iterator[httpx.Client]:
     with (
         serving(build_search_app(MemorySearch(), SETTINGS)) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=20) as http,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as http,
     ):
         http.put("/a/_doc/1", json={"n": 1, "o": {"p": "q"}})
         yield http

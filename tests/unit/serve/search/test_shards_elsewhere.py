@@ -13,6 +13,7 @@ from serve.search_app import build_search_app
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
 from tests.support.shard_hosts import LocalHosts
+from tests.support.timing import HANG_S
 
 WAIT_S = 20.0
 WORDS = ("red", "green", "blue", "old", "new")
@@ -108,7 +109,7 @@ def port() -> Iterator[_Port]:
     shards.start()
     with (
         serving(build_search_app(node, Settings())) as url,
-        httpx.Client(base_url=url, timeout=60) as client,
+        httpx.Client(base_url=url, timeout=HANG_S) as client,
     ):
         made = _Port(client, node, hosts)
         settings = {"number_of_shards": 3, "number_of_replicas": 1}
