@@ -166,6 +166,8 @@ def test_mappings_keep_show_and_remove_them() -> None:
     merged = again.merged({"runtime": {"a": None, "c": {"type": "keyword"}}})
     assert merged.as_json() == {"runtime": {"b": {"type": "date"}, "c": {"type": "keyword"}}}
     assert merged.names("*") == ["b", "c"]
+    _, after = merged.parse({"c": "x", "other": 1})
+    assert set(after.as_json()["properties"]) == {"other"}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from graphdb.search.query.kernels import find_sorted
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
+
+if TYPE_CHECKING:
+    from graphdb.search.query.near_terms import TermsNear
 
 __all__ = [
     "AnyOf",
@@ -58,15 +62,19 @@ class PositionLists:
 
     def of(self, path: str, term: str, row: int) -> list[int]:
         """In the document docs[row], ascending."""
-        key = path, term
-        if key not in self._lists:
-            self._lists[key] = self._read(path, term)
-        found = self._lists[key]
+        found = self.ranges(path, term)
         if found is None:
             return []
         starts, stops, positions = found
         listed: list[int] = positions[starts[row] : stops[row]].tolist()
         return listed
+
+    def ranges(self, path: str, term: str) -> tuple[Longs, Longs, Ints] | None:
+        """(starts, stops, positions): docs[row] has positions[starts[row]:stops[row]]; None: none has any."""
+        key = path, term
+        if key not in self._lists:
+            self._lists[key] = self._read(path, term)
+        return self._lists[key]
 
     def _read(self, path: str, term: str) -> tuple[Longs, Longs, Ints] | None:
         index = self.leaf.segment.text(path)
@@ -92,6 +100,10 @@ class PositionSource(ABC):
     @abstractmethod
     def spans(self, lists: PositionLists, row: int) -> Spans:
         """In the document lists.docs[row]."""
+
+    def near(self) -> "TermsNear | None":
+        """The same, where it is no more than terms near to each other."""
+        return None
 
     @property
     @abstractmethod

@@ -172,7 +172,9 @@ def parse_random_score(clause: Clause, context: QueryContext) -> ScoreFunction:
 
 # The decaying functions of `function_score`: the farther from an origin, the less.
 
-DURATIONS_MS = {"d": 86_400_000, "h": 3_600_000, "ms": 1, "m": 60_000, "s": 1000}
+DURATIONS_MS = {
+    "nanos": 1e-6, "micros": 1e-3, "d": 86_400_000, "h": 3_600_000, "ms": 1, "m": 60_000, "s": 1000,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
