@@ -95,7 +95,7 @@ def test_highlights_names_and_other_documents() -> None:
     index.context = replace(
         index.context, terms_lookup=lambda *key: [{"t": "old fox"}] if key[1] == "1" else []
     )
-    highlight = {"fields": {"t": {}}}
+    highlight: Body = {"fields": {"t": {}}}
     (hit,) = index.hits(query={"percolate": {"field": "q", "document": {"t": "a fox"}}}, highlight=highlight)
     assert hit["highlight"] == {"t": ["a <em>fox</em>"]}
     documents = [{"t": "dog"}, {"t": "fox", "k": "a"}]

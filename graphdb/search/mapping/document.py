@@ -21,7 +21,7 @@ __all__ = ["METADATA_FIELDS", "read_document"]
 
 _METADATA = "_id _index _source _routing _field_names _ignored _seq_no _version _nested_path"
 METADATA_FIELDS = frozenset(_METADATA.split(" "))
-ReadQuery = Callable[[Any], tuple[str, list[str]]]
+_ReadQuery = Callable[[Any], tuple[str, list[str]]]
 _PREVIEW_LENGTH_MAX = 1000
 _PREVIEW_DEPTH_MAX = 20
 
@@ -31,7 +31,7 @@ def read_document(
     source: Mapping[str, Any],
     doc_id: str | None,
     limits: MappingLimits,
-    read_query: ReadQuery,
+    read_query: _ReadQuery,
 ) -> tuple[ParsedDocument, bool]:
     """The document, and whether it has fields that dynamic mapping should see first: then it is incomplete.
     read_query reads what a field of type percolator has, see `read_stored_query`.
@@ -72,7 +72,7 @@ class _Reading:
         doc_id: str | None,
         limits: MappingLimits,
         source: Mapping[str, Any],
-        read_query: ReadQuery,
+        read_query: _ReadQuery,
     ) -> None:
         self.root, self._source, self._read_query = root, source, read_query
         self.has_unknown = False

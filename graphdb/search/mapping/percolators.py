@@ -4,17 +4,20 @@ The query is one term of the field, its JSON. Terms of which a document that it 
 terms of a field below it.
 """
 
+from collections.abc import Callable
 from typing import Any
-
-import orjson
 
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.lookup import FieldLookup
 
-__all__ = ["ANY_DOCUMENT", "read_stored_query", "required_code", "terms_path"]
-
-QUERY_LENGTH_MAX = 100_000
-"""Characters of a stored query."""
+__all__ = [
+    "ANY_DOCUMENT",
+    "ReadQuery",
+    "read_queries_with",
+    "read_stored_query",
+    "required_code",
+    "terms_path",
+]
 
 ANY_DOCUMENT = "\x1f"
 """Stands in the place of the terms where none are required."""
@@ -30,20 +33,22 @@ def required_code(path: str, term: str) -> str:
     return f"{path}\x1f{term}"
 
 
+# The parser of queries knows mappings, so it cannot be imported here: it is handed in where it stands.
+
+ReadQuery = Callable[[Any, FieldLookup, Any], tuple[str, list[str]]]
+_readers: list[ReadQuery] = []
+
+
+def read_queries_with(reader: ReadQuery) -> None:
+    """Let all mappings read stored queries with this one."""
+    _readers[:] = [reader]
+
+
 def read_stored_query(value: Any, mapping: FieldLookup, analyzers: Any) -> tuple[str, list[str]]:
     """(the query as it is kept, what it requires as `required_code`s). analyzers: those of the index.
 
     Errors: those of a query in a search.
     """
-    # The parser of queries knows mappings, so it is not there yet when this module is imported.
-    from graphdb.search.query.parse import parse_query
-    from graphdb.search.query.percolate import required_terms, stored_query
-
-    if not isinstance(value, dict):
-        raise illegal_argument("query malformed, must start with start_object")
-    text = orjson.dumps(value).decode()
-    if len(text) > QUERY_LENGTH_MAX:
-        raise illegal_argument(f"a stored query has at most {QUERY_LENGTH_MAX} characters, got [{len(text)}]")
-    terms = required_terms(stored_query(value, mapping, analyzers, parse_query))
-    codes = [ANY_DOCUMENT] if terms is None else sorted(required_code(path, term) for path, term in terms)
-    return text, codes
+    if not _readers:
+        raise illegal_argument("a field of type [percolator] needs the parser of queries")
+    return _readers[0](value, mapping, analyzers)

@@ -5,12 +5,14 @@ in degrees, as in Elasticsearch. shapely is imported with the first shape.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from graphdb.errors import BadGeometry, LimitExceeded
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.leaf_reader import Doubles
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
@@ -100,11 +102,9 @@ def _from_object(value: dict[str, Any], depth: int) -> "BaseGeometry":
 
     kind = str(value.get("type")).lower()
     if kind == "envelope":
-        corners = value.get("coordinates")
-        is_pair = (
-            isinstance(corners, list) and len(corners) == 2 and all(type(one) is list for one in corners)
-        )
-        numbers = [number for corner in corners for number in corner] if is_pair else []
+        given = value.get("coordinates")
+        corners = [corner for corner in given if isinstance(corner, list)] if isinstance(given, list) else []
+        numbers = [number for corner in corners for number in corner] if len(corners) == 2 else []
         return _envelope(numbers, "an envelope has two corners, top left and bottom right", _of_corners)
     if kind == "geometrycollection":
         return _collection(value.get("geometries"), depth)
@@ -163,8 +163,12 @@ def _within_degrees(shape: "BaseGeometry") -> "BaseGeometry":
     for turn in (-360, 0, 360):
         piece = shapely.intersection(shape, shapely.box(turn - 180, -90, turn + 180, 90))
         if not piece.is_empty:
-            pieces.append(shapely.transform(piece, lambda positions, by=turn: positions - (by, 0)))
+            pieces.append(shapely.transform(piece, partial(_moved, turn)))
     return shapely.union_all(pieces)
+
+
+def _moved(turn: float, positions: Doubles) -> Doubles:
+    return positions - (turn, 0)
 
 
 def _unreadable(reason: str) -> SearchError:

@@ -24,7 +24,7 @@ from graphdb.search.query.dictionary_queries import (
 )
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.full_text import places_of
-from graphdb.search.query.near_terms import TermsNear, terms_near
+from graphdb.search.query.near_terms import TermsNear
 from graphdb.search.query.positions import (
     AnyOf,
     ManyTerms,
@@ -38,6 +38,7 @@ from graphdb.search.query.positions import (
     has_end_after,
     has_inside,
     smallest_windows,
+    terms_near,
     without_containing,
 )
 from graphdb.search.query.regexp import Regexp

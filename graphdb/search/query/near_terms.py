@@ -6,18 +6,27 @@ are made of other things than terms are read so.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numba
 import numpy as np
 
 from graphdb.search.deadline import checkpoint
 from graphdb.search.leaf_reader import Doubles, Ints, Longs
-from graphdb.search.query.positions import PositionLists, PositionSource, Term
 
-__all__ = ["TermsNear", "terms_near"]
+__all__ = ["TermsNear"]
 
 _NO_LIMIT = 2**31 - 1
 _BATCH = 16_384  # documents between two looks at the clock
+
+
+class Lists(Protocol):
+    """The positions of terms in some documents."""
+
+    docs: Ints
+
+    def ranges(self, path: str, term: str, /) -> tuple[Longs, Longs, Ints] | None:
+        """(starts, stops, positions): docs[row] has positions[starts[row]:stops[row]]; None: none has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +37,7 @@ class TermsNear:
     between.
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[tuple[str, str], ...]  # (path, term)
     in_order: bool
     adjacent: bool = False
     between_max: int = _NO_LIMIT
@@ -39,9 +48,9 @@ class TermsNear:
         """With a limit, where there is none yet."""
         return replace(self, between_max=between) if self.between_max == _NO_LIMIT else None
 
-    def frequencies(self, lists: PositionLists, base: int) -> Doubles:
+    def frequencies(self, lists: Lists, base: int) -> Doubles:
         """By row the sum over its spans of 1 / (1 + slack - base)."""
-        found = [lists.ranges(term.path, term.term) for term in self.terms]
+        found = [lists.ranges(path, term) for path, term in self.terms]
         counts = np.zeros(len(lists.docs))
         ranges = [one for one in found if one is not None]
         if len(ranges) < len(found):
@@ -56,12 +65,6 @@ class TermsNear:
             part = slice(start, start + _BATCH)
             _count(every, _stacked(begins, part), _stacked(ends, part), counts[part], *rules)
         return counts
-
-
-def terms_near(parts: Sequence[PositionSource], **rules: bool | int) -> TermsNear | None:
-    """Of parts that are terms; None where one is not."""
-    terms = tuple(part for part in parts if isinstance(part, Term))
-    return TermsNear(terms, **rules) if len(terms) == len(parts) else None  # type: ignore[arg-type]
 
 
 def _stacked(columns: Sequence[Longs], part: slice) -> Longs:

@@ -1,8 +1,10 @@
 """From the JSON of a query to its tree: which parser reads which clause, and the limits on the whole."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from graphdb.search.errors import SearchError, illegal_request
+from graphdb.search.mapping.percolators import read_queries_with
 from graphdb.search.near_names import did_you_mean
 from graphdb.search.query.clause import ClauseParser, QueryContext, malformed
 from graphdb.search.query.combined_fields import PARSERS as COMBINED_FIELDS
@@ -18,6 +20,7 @@ from graphdb.search.query.more_like_this import PARSERS as MORE_LIKE_THIS
 from graphdb.search.query.multi_terms import PARSERS as MULTI_TERMS
 from graphdb.search.query.nested import PARSERS as NESTED
 from graphdb.search.query.percolate import PARSERS as PERCOLATE
+from graphdb.search.query.percolate import read_query
 from graphdb.search.query.query_string import PARSERS as QUERY_STRING
 from graphdb.search.query.ranges import PARSERS as RANGES
 from graphdb.search.query.scripted import PARSERS as SCRIPTED
@@ -98,3 +101,6 @@ def _parse(body: object, context: QueryContext) -> Query:
     if len(body) > 1:
         raise malformed(f"[{kind}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]")
     return parser(inner, context.deeper(), _parse)
+
+
+read_queries_with(partial(read_query, parse_query))

@@ -33,17 +33,19 @@ from graphdb.search.query.term_queries import KeywordQuery, SynonymQuery, TermQu
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, walk
 from graphdb.search.segments.builder import SegmentBuilder
 
-__all__ = ["PARSERS", "PercolateQuery", "percolate_queries", "required_terms"]
+__all__ = ["PARSERS", "PercolateQuery", "Percolated", "percolate_queries", "read_query"]
 
 DOCUMENTS_MAX = 1_000
 """In one query."""
+QUERY_LENGTH_MAX = 100_000
+"""Characters of a stored query."""
 
 Terms = frozenset[tuple[str, str]]
 
 # The terms that a stored query requires.
 
 
-def stored_query(
+def _stored_query(
     body: Any, mapping: FieldLookup, analyzers: Analyzers, parse: Parse, now_ms: int = 0
 ) -> Query:
     """A query as it is stored.
@@ -59,6 +61,18 @@ def stored_query(
             name = node.reason.removeprefix("unmapped field [").removesuffix("]")
             raise illegal_argument(f"No field mapping can be found for the field with name [{name[:200]}]")
     return query
+
+
+def read_query(parse: Parse, value: Any, mapping: FieldLookup, analyzers: Any) -> tuple[str, list[str]]:
+    """See `read_stored_query`."""
+    if not isinstance(value, dict):
+        raise illegal_argument("query malformed, must start with start_object")
+    text = orjson.dumps(value).decode()
+    if len(text) > QUERY_LENGTH_MAX:
+        raise illegal_argument(f"a stored query has at most {QUERY_LENGTH_MAX} characters, got [{len(text)}]")
+    terms = required_terms(_stored_query(value, mapping, analyzers, parse))
+    codes = [ANY_DOCUMENT] if terms is None else sorted(required_code(path, term) for path, term in terms)
+    return text, codes
 
 
 def required_terms(query: Query) -> Terms | None:
@@ -177,7 +191,7 @@ class PercolateQuery(Query):
         for number in np.unique(index.ordinals.terms[np.repeat(candidates, counts)]).tolist():
             checkpoint()
             body = orjson.loads(index.dictionary.term(number))
-            query = stored_query(body, searcher.mapping, searcher.analyzers, self.parse, self.now_ms)
+            query = _stored_query(body, searcher.mapping, searcher.analyzers, self.parse, self.now_ms)
             matches = query.matches(given.leaf, given.searcher)
             roots = np.flatnonzero(given.leaf.roots)
             slots = np.flatnonzero(matches.mask[roots])

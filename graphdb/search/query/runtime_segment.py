@@ -45,7 +45,7 @@ def runtime_leaf(
     """A leaf that has the runtime fields, too. mapping knows them."""
     base = leaf.segment.base if isinstance(leaf.segment, RuntimeSegment) else leaf.segment
     segment = RuntimeSegment(base, fields, mapping, index_name)
-    made = replace(leaf, segment=segment)  # type: ignore[arg-type]
+    made = replace(leaf, segment=segment)
     segment.leaf = made
     return made
 

@@ -16,7 +16,7 @@ from graphdb.search.leaf_reader import Bools, Floats, Leaf
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
 from graphdb.search.query.dictionary_queries import DictionaryQuery, FuzzyQuery
 from graphdb.search.query.explanation import Explanation, explained, no_match
-from graphdb.search.query.near_terms import TermsNear, terms_near
+from graphdb.search.query.near_terms import TermsNear
 from graphdb.search.query.positions import (
     AnyOf,
     ManyTerms,
@@ -31,6 +31,7 @@ from graphdb.search.query.positions import (
     has_end_after,
     has_inside,
     smallest_windows,
+    terms_near,
     terms_of,
 )
 from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained

@@ -170,7 +170,7 @@ class Fetcher:
         given = query.given(self.scope.searcher)
         context = replace(self.scope.context, mapping=given.mapping)
         highlighter = Highlighter.of(fetching.highlight, found.query, context, given)
-        fragments = {}
+        fragments: dict[str, list[str]] = {}
         for slot in found.slots:
             prefix = "" if len(query.documents) == 1 else f"{slot}_"
             prefix = prefix if query.name is None else f"{query.name}_{prefix}"
