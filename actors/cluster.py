@@ -48,6 +48,7 @@ __all__ = [
     "core_count",
     "flush_search",
     "index_shard_places",
+    "namespaces_of_nodes",
     "on_this_node",
     "port_state",
     "readers_endpoint",
@@ -466,6 +467,12 @@ def index_shard_places() -> dict[str, tuple[str, int]]:
         for node in ray.nodes()  # type: ignore[no-untyped-call]
         if node["Alive"] and INDEX_RESOURCE in node["Resources"]
     }
+
+
+def namespaces_of_nodes() -> list[str]:
+    """Of the database nodes that are on this Ray cluster now, this one among them, in order."""
+    named: list[dict[str, str]] = ray.util.list_named_actors(all_namespaces=True)
+    return sorted({each["namespace"] for each in named if each["name"] == _UPDATE_LOG})
 
 
 async def _endpoint(name: str, namespace: str, method: str = "endpoint") -> str:

@@ -15,6 +15,7 @@ from benchmarks import (
     bulk_load,
     columns,
     durable_update,
+    elasticsearch,
     fuzz,
     geo,
     graphql,
@@ -97,12 +98,25 @@ BENCHMARKS = {
             Option("rounds", int, 3, "times that each query is asked of the view and of its shards, in turn"),
             Option("only", str, "", "only the queries whose name has this in it"),
             Option("shards", int, 4, "that the view is divided into"),
+            Option("copies", int, 0, "of each of the four data sets; 0: of `analytical`, 5,000,000 triples"),
         ),
     ),
     "shacl": Benchmark(shacl.run, RATIO),
     "geo": Benchmark(geo.run, RATIO),
     "graphql": Benchmark(graphql.run, RATIO),
     "text_in_sparql": Benchmark(text_in_sparql.run, (*RATIO, PEER)),
+    "elasticsearch": Benchmark(
+        elasticsearch.run,
+        (
+            Option("rounds", int, 2, "times that each is measured"),
+            SCALE,
+            Option("docs", int, 50_000, "that are searched"),
+            Option("only", str, "", "only the searches whose name has this in it"),
+            Option(
+                "peer", str, "yes", "whether to measure Elasticsearch beside, where a JDK is", ("no", "yes")
+            ),
+        ),
+    ),
     "live": Benchmark(live.run, RATIO),
     "acl": Benchmark(acl.run, RATIO),
     "hostile": Benchmark(

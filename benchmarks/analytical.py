@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -45,7 +46,7 @@ from graphdb.sparql.parser import parse_query
 from graphdb.sparql.results import Answer, ResultFormat, write_answer
 from graphdb.sparql.translation import abstract_query
 
-__all__ = ["loaded", "mean", "query_texts", "run", "shown", "written"]
+__all__ = ["DATA", "loaded", "mean", "query_texts", "run", "shown", "written"]
 
 DATA = {"olympics-medals": 5, "openflights": 1, "bsbm375k": 4, "lubm1": 10}  # how many copies of each
 TRIPLES = "all.nt"
@@ -238,9 +239,11 @@ def _service(directory: Path) -> Iterator[httpx.Client]:
             yield client
 
 
-def loaded(directory: Path) -> tuple[Store, DuckDBPyConnection]:
+def loaded(
+    directory: Path, copies: Mapping[str, int] = MappingProxyType(DATA)
+) -> tuple[Store, DuckDBPyConnection]:
     triples = directory / TRIPLES
-    write_copies(triples, DATA)
+    write_copies(triples, copies)
     store = Store()
     store.bulk_load(path=str(triples), format=RdfFormat.N_TRIPLES)
     connection = duckdb.connect(str(directory / "columns.duckdb"))

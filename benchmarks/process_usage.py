@@ -11,7 +11,7 @@ import psutil  # type: ignore[import-untyped]
 from actors.processes import marked_processes
 from actors.service_files import ServiceFiles
 
-__all__ = ["Usage", "peak_memory_mb", "usage", "wait_until_back"]
+__all__ = ["Usage", "peak_memory_mb", "processor_seconds", "usage", "wait_until_back"]
 
 # What counts as back: the allocators and Python keep a little, and an idle service does a little.
 SLACK_MB, SLACK_CORES = 100.0, 0.25
@@ -28,9 +28,9 @@ class Usage:
 
 def usage(data_dir: Path, window_s: float = WINDOW_S) -> Usage:
     """Look at the processes of the service on a data directory for so long."""
-    before, began = _processor_seconds(data_dir), time.monotonic()
+    before, began = processor_seconds(data_dir), time.monotonic()
     time.sleep(window_s)
-    after, seconds = _processor_seconds(data_dir), time.monotonic() - began
+    after, seconds = processor_seconds(data_dir), time.monotonic() - began
     spent = sum(after[pid] - before.get(pid, 0.0) for pid in after)
     return Usage(sum(map(_own_memory, after)) / 1e6, spent / seconds)
 
@@ -60,7 +60,8 @@ def wait_until_back(data_dir: Path, before: Usage, within_s: float) -> tuple[flo
             return (elapsed if is_back and elapsed <= within_s + WINDOW_S else None), now
 
 
-def _processor_seconds(data_dir: Path) -> dict[int, float]:
+def processor_seconds(data_dir: Path) -> dict[int, float]:
+    """What each process of the service on a data directory has used since it began."""
     found = {}
     for pid in marked_processes(ServiceFiles(data_dir).name):
         with contextlib.suppress(psutil.Error):

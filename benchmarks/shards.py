@@ -2,6 +2,9 @@
 
 The same data, once in one DuckDB, once divided among several, all in this process and with one thread each,
 so what is compared is the work. Both compile a query each time. Of each query the best of its rounds counts.
+
+docs/scaling.md computes with what this measures: the work of the shards and of the coordinator, steps and
+bytes, and what shards and view take on the disk.
 """
 
 import json
@@ -17,14 +20,14 @@ from typing import Any
 import duckdb
 from duckdb import DuckDBPyConnection
 
-from benchmarks.analytical import loaded, mean, query_texts, written
+from benchmarks.analytical import DATA, loaded, mean, query_texts, written
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import CompiledQuery, compile_query
 from graphdb.columns.results import TermTexts, answer_of
 from graphdb.columns.schema import configure
 from graphdb.columns.sharding.cutting import CutLimits, cut
 from graphdb.columns.sharding.local import LocalShards
-from graphdb.columns.sharding.moves import carried_out
+from graphdb.columns.sharding.moves import Move, Run, carried_out
 from graphdb.columns.values import NotExact
 from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.dataset import Dataset
@@ -38,14 +41,18 @@ TARGET = 1.5  # times the processor time of one view
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One query, or the sum of all (moved_rows as well): milliseconds of processor time. refused is why it
-    cannot be cut.
+    """One query, or the sum of all (what moved as well): milliseconds of processor time, at_shards_ms of all
+    shards together without the coordinator. refused is why it cannot be cut.
     """
 
     name: str
     view_ms: float
     shards_ms: float
+    at_shards_ms: float
+    steps: int
     moved_rows: int
+    moved_bytes: int
+    gathered_bytes: int  # of those, to the coordinator
     refused: str = ""
     is_same: bool = True
     bound: float | None = None
@@ -66,8 +73,11 @@ class Measured:
             "query": self.name,
             "view ms": f"{self.view_ms:.1f}",
             "shards ms": f"{self.shards_ms:.1f}",
+            "of these the shards'": f"{self.at_shards_ms:.1f}",
             "ratio": f"{self.ratio:.2f}",
+            "steps": str(self.steps),
             "moved rows": f"{self.moved_rows:,}",
+            "moved kB": f"{self.moved_bytes / 1000:,.0f}",
             "": self.refused or ("DIFFERS" if not self.is_same else "" if self.passes else "MISSED"),
         }
 
@@ -75,45 +85,125 @@ class Measured:
         return ()
 
 
-def run(rounds: int, only: str, shards: int) -> list[Measured]:
-    """Each query whose name has `only` in it, and all together."""
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What there is of the data: bytes on the disk, terms, and processor seconds to fill."""
+
+    quads: int
+    terms: int
+    view_bytes: int
+    shards_bytes: int
+    shards_terms: int  # of all, one that is on several counted each time
+    fill_s: float
+
+    @property
+    def passes(self) -> bool:
+        return True
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def cells(self) -> Mapping[str, str]:
+        return dict.fromkeys(Measured("", 1, 1, 0, 0, 0, 0, 0).cells(), "") | {
+            "query": f"{self.quads:,} quads"
+        }
+
+    def notes(self) -> Sequence[str]:
+        return (
+            f"a quad: {self.view_bytes / self.quads:.1f} bytes of the view, "
+            f"{self.shards_bytes / self.quads:.1f} of the shards, "
+            f"{self.fill_s / self.quads * 1e6:.2f} µs to fill them",
+            f"{self.terms:,} terms, {self.shards_terms:,} on the shards",
+        )
+
+
+def run(rounds: int, only: str, shards: int, copies: int) -> list[Measured | Stored]:
+    """Each query whose name has `only` in it, and all together. copies: of each of the data sets; 0: those of
+    `analytical`.
+    """
     texts = query_texts(only)
     with tempfile.TemporaryDirectory() as name:
-        store, connection = loaded(Path(name))
+        store, connection = loaded(Path(name), dict.fromkeys(DATA, copies) if copies else DATA)
         del store
         connection.execute("SET threads = 1")
-        with _divided(connection, shards) as divided:
+        with _divided(connection, shards, Path(name)) as (divided, stored):
             contenders = _Contenders(connection, divided)
             found = [_measured(query, text, rounds, contenders) for query, text in texts.items()]
         connection.close()
     ratios = mean([each.ratio for each in found])
-    of_view, of_shards = sum(each.view_ms for each in found), sum(each.shards_ms for each in found)
-    moved = sum(each.moved_rows for each in found)
     return [
         *found,
-        Measured("all together", of_view, of_shards, moved, bound=TARGET),
-        Measured("geometric mean of the ratios", 1.0, ratios, moved, bound=TARGET),
+        _together(found),
+        Measured("geometric mean of the ratios", 1.0, ratios, 0.0, 0, 0, 0, 0, bound=TARGET),
+        stored,
     ]
 
 
+def _together(found: Sequence[Measured]) -> Measured:
+    return Measured(
+        "all together",
+        sum(each.view_ms for each in found),
+        sum(each.shards_ms for each in found),
+        sum(each.at_shards_ms for each in found),
+        sum(each.steps for each in found),
+        sum(each.moved_rows for each in found),
+        sum(each.moved_bytes for each in found),
+        sum(each.gathered_bytes for each in found),
+        bound=TARGET,
+    )
+
+
 @contextmanager
-def _divided(view: DuckDBPyConnection, shards: int) -> Iterator[LocalShards]:
-    made = [duckdb.connect(":memory:", config={"threads": 1}) for _ in range(shards + 1)]
+def _divided(view: DuckDBPyConnection, shards: int, directory: Path) -> Iterator[tuple["_Metered", Stored]]:
+    paths = [directory / f"shard{number}.duckdb" for number in range(shards)]
+    made = [duckdb.connect(str(path), config={"threads": 1}) for path in (*paths, ":memory:")]
     try:
         for each in made:
             configure(each)
-        divided = LocalShards(made[-1], made[:-1])
+        divided = _Metered(made[-1], made[:-1])
+        begun = process_time()
         divided.fill(view)
-        yield divided
+        fill_s = process_time() - begun
+        for each in (view, *divided.shards):
+            each.execute("CHECKPOINT")
+        ((quads,),) = view.execute("SELECT sum(quads)::BIGINT FROM predicates").fetchall()
+        ((terms,),) = view.execute("SELECT count(*) FROM terms").fetchall()
+        on_shards = sum(row[0] for row in divided.ask("SELECT count(*) FROM terms"))
+        of_view = (directory / "columns.duckdb").stat().st_size
+        yield (
+            divided,
+            Stored(quads, terms, of_view, sum(path.stat().st_size for path in paths), on_shards, fill_s),
+        )
     finally:
         for each in made:
             each.close()
 
 
+class _Metered(LocalShards):
+    """Notes the steps, and the processor time of those that shards make."""
+
+    def __init__(self, coordinator: DuckDBPyConnection, shards: Sequence[DuckDBPyConnection]) -> None:
+        super().__init__(coordinator, shards)
+        self.steps = 0
+        self.at_shards_s = 0.0
+
+    def perform(self, move: Move) -> int:
+        self.steps += 1
+        begun = process_time()
+        rows = super().perform(move)
+        if not isinstance(move, Run):
+            self.at_shards_s += process_time() - begun
+        return rows
+
+    def counters(self) -> tuple[int, int, int, int]:
+        """Of all queries so far: steps, rows and bytes that moved, bytes that were gathered."""
+        return self.steps, self.moved_rows, self.moved_bytes, self.gathered_bytes
+
+
 class _Contenders:
     """The view and its shards, which are asked in turn."""
 
-    def __init__(self, view: DuckDBPyConnection, shards: LocalShards) -> None:
+    def __init__(self, view: DuckDBPyConnection, shards: _Metered) -> None:
         self.shards = shards
         self._view, self._catalog, self._shards_catalog = view, Catalog(view), shards.catalog()
         self._view_texts, self._shards_texts = TermTexts(view), TermTexts(shards.coordinator)
@@ -135,13 +225,16 @@ class _Contenders:
 def _measured(name: str, text: str, rounds: int, among: _Contenders) -> Measured:
     query = abstract_query(parse_query(text))
     view_ms, expected = _best(lambda: among.of_view(query), rounds)
-    before = among.shards.moved_rows
+    before = among.shards.at_shards_s * 1000, *among.shards.counters()
     try:
         shards_ms, ours = _best(lambda: among.of_shards(query), rounds)
     except NotExact as reason:
-        return Measured(name, view_ms, view_ms, 0, str(reason))
-    moved = (among.shards.moved_rows - before) // rounds
-    return Measured(name, view_ms, shards_ms, moved, is_same=_bindings(ours) == _bindings(expected))
+        return Measured(name, view_ms, view_ms, 0.0, 0, 0, 0, 0, str(reason))
+    at_shards_ms = (among.shards.at_shards_s * 1000 - before[0]) / rounds
+    counts = [now - then for now, then in zip(among.shards.counters(), before[1:], strict=True)]
+    steps, rows, moved, gathered = (count // rounds for count in counts)
+    is_same = _bindings(ours) == _bindings(expected)
+    return Measured(name, view_ms, shards_ms, at_shards_ms, steps, rows, moved, gathered, "", is_same)
 
 
 def _best(answer: Callable[[], bytes], rounds: int) -> tuple[float, bytes]:

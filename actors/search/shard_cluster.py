@@ -10,14 +10,17 @@ nothing but a copy.
 """
 
 import logging
+import pickle
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from threading import Condition, Thread
 from typing import Any, Protocol, TypeAlias
+from weakref import WeakSet
 
 from actors.columns.shard_calls import Result, ShardLost, ShardProcess
 from actors.search.shard_host import LeafState, ShardState
@@ -29,8 +32,9 @@ from graphdb.search.deadline import checkpoint
 from graphdb.search.segments.index_shards import ShardLeaves
 from graphdb.search.segments.segment_file import segment_pieces
 from graphdb.search.segments.shard_view import array_segment
-from graphdb.search.sharded import Call, Lost, SearchTask, ShardFailures, search_shards
+from graphdb.search.sharded import Call, Lost, SearchTask, SeveralTask, ShardFailures, search_shards
 from graphdb.search.sharded.allocation import allocate, next_move
+from graphdb.search.sharded.rerouting import CopyAt, NotAllowed, Reroute, Rerouted, rerouted
 
 __all__ = ["HostNode", "HostProcesses", "PlacedCopy", "ShardCluster"]
 
@@ -44,6 +48,7 @@ _SILENT_S = 10.0  # without an answer, until a process counts as lost
 _TELL_S = 30.0  # without a place, until it is said
 _FRESH_S = 2.0  # for which a search waits until the copies have what was refreshed
 _GATHER_S = 5.0  # from the first process that is there, until shards are placed without the others
+_SHAPES_BYTES_MAX = 64 << 20  # of mappings and settings that a search of several indexes sends
 _AGAIN_S, _AGAIN_S_MAX = 0.2, 10.0  # between two attempts
 
 ShardKey: TypeAlias = tuple[str, int]  # the uuid of the index, the number of the shard
@@ -107,6 +112,11 @@ class _IndexState:
             and self.aliases is index.aliases
         )
 
+    @property
+    def shape(self) -> bytes:
+        """See `IndexPart.shape`; `ShardHost` reads it."""
+        return pickle.dumps((self.index.name, self.settings, self.mapping.as_json(), dict(self.aliases)))
+
     def of_shard(self, number: int) -> ShardState:
         leaves = tuple(map(LeafState.of, self.view.parts[number]))
         mapping = self.mapping.as_json()
@@ -117,12 +127,23 @@ class _IndexState:
 class _Copy:
     shard: ShardKey
     place: str
-    states: tuple[int, ...] = ()  # that it has, the last one last
-    sent: _IndexState | None = None
+    states: tuple[int, ...] = ()  # of the epoch, as they have come
+    epoch: int = 0
 
     def name(self, epoch: int) -> str:
         """To its process."""
         return f"{self.shard[0]}.{self.shard[1]}.{epoch}"
+
+
+class HeldState:
+    """An index as of one moment, for searches that may come later: copies have it as long as this lives."""
+
+    def __init__(self, state: _IndexState) -> None:
+        self.state = state
+
+    def is_of(self, index: Index) -> bool:
+        """Whether it is the same index still."""
+        return self.state.index is index
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +152,7 @@ class _Steps:
 
     process: ShardProcess
     follower: "HostFollower"
+    node: str
     copy: str
     state: int
 
@@ -163,6 +185,7 @@ class ShardCluster:
         self._epoch = 0
         self._numbers, self._turns = count(1), count()
         self._states: dict[str, _IndexState] = {}
+        self._held: WeakSet[HeldState] = WeakSet()
         self._copies: dict[ShardKey, list[_Copy]] = {}  # the primary first
         self._moving: dict[_Copy, _Copy] = {}  # a copy that is being made, the one whose place it takes
         self._filled: set[ShardKey] = set()  # that have had a copy
@@ -216,31 +239,130 @@ class ShardCluster:
         with self.changed:
             return sorted({*self._places.values()}, key=lambda node: (node.host, node.id))
 
+    # what is moved by hand
+
+    def reroute(
+        self, commands: Sequence[Reroute], *, is_trial: bool, goes_on: bool
+    ) -> list[NotAllowed | None]:
+        """What came of each command, one after the other: None where it is carried out. is_trial: nothing is.
+        Without goes_on all are carried out or none.
+        """
+        with self.changed:
+            uuids = {index.name: index.uuid for index in self._catalog().indexes()}
+            nodes = self._ready_places()
+            copies = {
+                key: [CopyAt(one.place, bool(one.states), one in self._moving) for one in these]
+                for key, these in self._copies.items()
+            }
+            done: list[NotAllowed | None] = []
+            changes: list[tuple[ShardKey, Rerouted]] = []
+            for command in commands:
+                key = uuids.get(command.index, ""), command.shard
+                try:
+                    change = self._rerouted(command, key, copies, nodes)
+                    changes.append((key, change))
+                    done.append(None)
+                except NotAllowed as error:
+                    done.append(error)
+            if not is_trial and (goes_on or not any(done)):
+                for key, change in changes:
+                    self._reroute(key, change)
+                self._note_change()
+        return done
+
+    def _rerouted(
+        self, command: Reroute, key: ShardKey, copies: dict[ShardKey, list[CopyAt]], nodes: Mapping[str, str]
+    ) -> Rerouted:
+        """Copies are afterwards as they will be. Raises NotAllowed."""
+        state = self._states.get(key[0])
+        if state is None or not 0 <= key[1] < len(state.view.parts):
+            raise NotAllowed(f"there is no shard {command.name}")
+        wanted = 1 + state.index.number("number_of_replicas")
+        loads = Counter(copy.place for these in copies.values() for copy in these)
+        these = copies.setdefault(key, [])
+        change = rerouted(command, these, wanted, nodes, loads)
+        if change.target is None:
+            copies[key] = [copy for copy in these if copy.place != change.source]
+        else:
+            these.append(CopyAt(change.target, False, change.source is not None))
+        return change
+
+    def _reroute(self, key: ShardKey, change: Rerouted) -> None:
+        these = self._copies.setdefault(key, [])
+        source = next((copy for copy in these if copy.place == change.source), None)
+        if change.target is None:
+            self._copies[key] = [copy for copy in these if copy is not source]
+            return
+        made = _Copy(key, change.target)
+        these.append(made)
+        if source is not None:
+            self._moving[made] = source
+
     # searches
 
-    def search(self, index: Index, task: SearchTask, partial: bool) -> tuple[dict[str, Any], ShardFailures]:
-        """See `search_shards`: over all shards of an index, as it is now. Shards that have lost all their
-        copies are missing in the answer.
+    def hold(self, index: Index) -> HeldState:
+        """As it is now."""
+        with self.changed:
+            held = HeldState(self._state_of(index))
+            self._held.add(held)
+        return held
+
+    def search(
+        self, index: Index, task: SearchTask, partial: bool, held: HeldState | None = None
+    ) -> tuple[dict[str, Any], ShardFailures]:
+        """See `search_shards`: over all shards of an index, as it is now or was when it was held. Shards that
+        have lost all their copies are missing in the answer.
 
         Raises SearchError, NoShard; UnavailableError where the shards cannot be asked yet.
         """
+        _, (copies,) = self._when_ready([index], [held])
+        return search_shards(secrets.token_hex(8), copies, task, _called, partial)
+
+    def search_several(
+        self, indexes: Sequence[Index], task: SeveralTask, partial: bool, held: Sequence[HeldState] = ()
+    ) -> tuple[dict[str, Any], ShardFailures]:
+        """The same over all shards of several indexes, which failures number index by index. task: its parts
+        are in the order of the indexes, and get their shapes here. held: of each, where they are not of now.
+        """
+        states, ready = self._when_ready(indexes, held or [None] * len(indexes))
+        parts = [
+            replace(part, shape=state.shape, shards=len(state.view.parts))
+            for part, state in zip(task.parts, states, strict=True)
+        ]
+        shards = sum(part.shards for part in parts)
+        if shards * sum(len(part.shape) for part in parts) > _SHAPES_BYTES_MAX:
+            raise UnavailableError(
+                "the mappings of so many indexes are too large to be sent to all their shards"
+            )
+        of_all = [copies for of_index in ready for _, copies in sorted(of_index.items())]
+        task = replace(task, parts=tuple(parts))
+        return search_shards(secrets.token_hex(8), dict(enumerate(of_all)), task, _called, partial)
+
+    def _when_ready(
+        self, indexes: Sequence[Index], held: Sequence[HeldState | None]
+    ) -> tuple[list[_IndexState], list[dict[int, list[_Steps]]]]:
+        """(state, copies that have it by shard) of each, when all have theirs. Raises UnavailableError."""
         until = time.monotonic() + _FRESH_S
         with self.changed:
-            while (copies := self._ready(index)) is None:
+            while True:
+                states = [
+                    one.state if one else self._state_of(index)
+                    for index, one in zip(indexes, held, strict=True)
+                ]
+                found = [copies for copies in map(self._ready, states) if copies is not None]
+                if len(found) == len(states):
+                    return states, found
                 checkpoint()
                 left_s = until - time.monotonic()
                 if left_s <= 0 or not self._followers:
                     raise UnavailableError("the processes of its shards do not have the index of now yet")
                 self.changed.wait(min(left_s, _STEP_S))
-        name = secrets.token_hex(8)
-        return search_shards(name, copies, task, _called, partial)
 
-    def _ready(self, index: Index) -> dict[int, list[_Steps]] | None:
-        """The copies that have the state of now, by shard; None where there will be one if one waits."""
-        state = self._state_of(index)
+    def _ready(self, state: _IndexState) -> dict[int, list[_Steps]] | None:
+        """The copies that have a state, by shard; None where there will be one if one waits."""
         found: dict[int, list[_Steps]] = {}
         for number in range(len(state.view.parts)):
-            key = (index.uuid, number)
+            key = (state.index.uuid, number)
             copies = self._copies.get(key, [])
             steps = [self._steps(copy, state) for copy in copies if state.number in copy.states]
             these = [one for one in steps if one is not None]
@@ -254,7 +376,8 @@ class ShardCluster:
         follower = self._followers.get(copy.place)
         if follower is None or follower.process is None:
             return None
-        return _Steps(follower.process, follower, copy.name(state.epoch), state.number)
+        node = self._places[copy.place].id
+        return _Steps(follower.process, follower, node, copy.name(state.epoch), state.number)
 
     # for followers, who hold `changed`
 
@@ -262,14 +385,22 @@ class ShardCluster:
         """Whether its place is still there."""
         return not self.is_closed and self._followers.get(follower.place) is follower
 
-    def copies_at(self, place: str) -> list[tuple[_Copy, _IndexState]]:
-        """What it is to have, and the state of each."""
+    def copies_at(self, place: str) -> list[tuple[_Copy, list[_IndexState]]]:
+        """What it is to have, and the states of each, the one of now last."""
         return [
-            (copy, state)
+            (copy, self._wanted_states(state))
             for key, copies in self._copies.items()
             for copy in copies
             if copy.place == place and (state := self._states.get(key[0])) is not None
         ]
+
+    def _wanted_states(self, now: _IndexState) -> list[_IndexState]:
+        held = {
+            one.state.number: one.state
+            for one in self._held
+            if one.state.index is now.index and one.state.epoch == now.epoch
+        }
+        return [*(state for number, state in sorted(held.items()) if state is not now), now]
 
     def note_ready(self) -> None:
         """A process is there."""
@@ -279,15 +410,32 @@ class ShardCluster:
 
     def note_filled(self, copy: _Copy, state: _IndexState) -> None:
         """A copy has a state."""
-        same = copy.sent is not None and copy.sent.epoch == state.epoch
-        copy.states = (*copy.states[-1:], state.number) if same else (state.number,)
-        copy.sent = state
+        copy.states = (*self.kept_states(copy, state), state.number)
+        copy.epoch = state.epoch
         self._filled.add(copy.shard)
         source = self._moving.pop(copy, None)
         if source is not None and (copies := self._copies.get(copy.shard)) and source in copies:
             copies.remove(copy)
             copies[copies.index(source)] = copy
         self._note_change()
+
+    def kept_states(self, copy: _Copy, other: _IndexState) -> tuple[int, ...]:
+        """Those that a copy keeps beside one: that are held, and the newest, which searches begin with."""
+        return self._kept(copy, other, 1) if copy.epoch == other.epoch else ()
+
+    def kept_at(self, place: str) -> dict[str, frozenset[int]]:
+        """What its copies keep, by their names: the two newest states and those that are held."""
+        found = {}
+        for copy, states in self.copies_at(place):
+            if copy.epoch == states[-1].epoch:
+                copy.states = self._kept(copy, states[-1], 2)
+            found[copy.name(copy.epoch)] = frozenset(copy.states)
+        return found
+
+    def _kept(self, copy: _Copy, other: _IndexState, newest: int) -> tuple[int, ...]:
+        held = {state.number for state in self._wanted_states(other)[:-1]}
+        wanted = held | set(sorted(copy.states)[-newest:])
+        return tuple(number for number in copy.states if number in wanted)
 
     def note_lost(self, follower: "HostFollower") -> None:
         """A process is gone, with its copies."""
@@ -359,11 +507,7 @@ class ShardCluster:
 
     def _place_copies(self) -> None:
         """See `allocate`. As long as processes start that are known, the others wait a while for them."""
-        nodes = {
-            place: self._places[place].id
-            for place, follower in self._followers.items()
-            if follower.process is not None
-        }
+        nodes = self._ready_places()
         self._keep_copies_at(nodes.keys())
         since = self._first_ready_at
         if since is None or (len(nodes) < len(self._places) and time.monotonic() - since < _GATHER_S):
@@ -385,6 +529,14 @@ class ShardCluster:
             moving = [copy for copy in self._copies.get(key, ()) if copy in self._moving]
             self._copies[key] = [known.get(place) or _Copy(key, place) for place in target] + moving
         self._move_one(nodes)
+
+    def _ready_places(self) -> dict[str, str]:
+        """Those whose process is there, with their nodes."""
+        return {
+            place: self._places[place].id
+            for place, follower in self._followers.items()
+            if follower.process is not None
+        }
 
     def _move_one(self, nodes: Mapping[str, str]) -> None:
         """Begin to move a copy, if all others have come to rest."""
@@ -456,7 +608,7 @@ class HostFollower:
 
     def _started(self) -> ShardProcess:
         process = self._starting = self._processes.start(self.place)
-        result, began, is_told = process.call("look", ())[0], time.monotonic(), False
+        result, began, is_told = process.call("look", {})[0], time.monotonic(), False
         while True:
             with suppress(TimeoutError):
                 result.value(_STEP_S)
@@ -481,14 +633,21 @@ class HostFollower:
                 if self.process is not process:
                     raise ShardLost("it is gone")
                 copies = self._cluster.copies_at(self.place)
-                behind = [(copy, state) for copy, state in copies if copy.sent is not state]
+                behind = [
+                    (copy, state)
+                    for copy, states in copies
+                    for state in states
+                    if copy.epoch != state.epoch or state.number not in copy.states
+                ]
                 if not behind:
                     self._cluster.changed.wait(_LOOK_S)
             for copy, state in behind:
                 self._send(process, copy, state)
             if time.monotonic() - looked_at >= _LOOK_S:
                 looked_at = time.monotonic()
-                self._value(process.call("look", tuple(copy.name(state.epoch) for copy, state in copies)))
+                with self._cluster.changed:
+                    kept = self._cluster.kept_at(self.place)
+                self._value(process.call("look", kept))
 
     def _send(self, process: ShardProcess, copy: _Copy, state: _IndexState) -> None:
         name, number = copy.name(state.epoch), copy.shard[1]
@@ -504,7 +663,9 @@ class HostFollower:
                 sent = process.call("take", name, segment, offset, piece)
         if sent is not None:
             self._value(sent)
-        self._value(process.call("adopt", name, state.of_shard(number)))
+        with self._cluster.changed:
+            kept = frozenset(self._cluster.kept_states(copy, state))
+        self._value(process.call("adopt", name, state.of_shard(number), kept))
         with self._cluster.changed:
             self._cluster.note_filled(copy, state)
 
@@ -538,7 +699,7 @@ def _finished(steps: _Steps, result: Result) -> Any:
         except TimeoutError:
             checkpoint()
             if steps.follower.process is not steps.process:
-                return Lost("its process is lost")
+                return Lost("its process is lost", steps.node)
         except ShardLost as lost:
             steps.follower.note_lost(steps.process)
-            return Lost(str(lost))
+            return Lost(str(lost), steps.node)

@@ -6,12 +6,12 @@ files without a name, mapped into memory: they end with the process.
 
 import mmap
 import os
+import pickle
 import tempfile
 import time
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from threading import Lock
 from typing import IO, Any
 
@@ -32,7 +32,7 @@ from graphdb.search.sharded.steps import Step
 
 __all__ = ["LeafState", "ShardHost", "ShardState"]
 
-_STATES = 2  # of a copy that searches may begin with: the last one, and the one before
+_OTHERS = 64  # indexes that are searched beside, whose mappings are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,16 @@ class ShardState:
 class _Copy:
     segments: dict[str, ArraySegment] = field(default_factory=dict)
     coming: dict[str, IO[bytes]] = field(default_factory=dict)
-    states: "OrderedDict[int, SearchShard]" = field(default_factory=OrderedDict)
+    states: "dict[int, tuple[SearchShard, frozenset[str]]]" = field(default_factory=dict)  # with its segments
     compiled: tuple[Any, Any, Analyzers, FieldMapping] | None = None  # of settings and mapping
+
+    def keep(self, states: Set[int]) -> None:
+        """Those, and others that are being searched; what these have of segments they hold themselves."""
+        for number in self.states.keys() - states:
+            if not len(self.states[number][0]):
+                del self.states[number]
+        wanted = frozenset[str]().union(*(names for _, names in self.states.values()))
+        self.segments = {name: one for name, one in self.segments.items() if name in wanted}
 
     def give_up(self) -> None:
         """What has come only in part."""
@@ -94,15 +102,19 @@ class ShardHost:
 
     # filling and following
 
-    def look(self, copies: Sequence[str]) -> int:
-        """Forget all copies but these, and searches that nobody leads any more; the id of the process."""
+    def look(self, copies: Mapping[str, Set[int]]) -> int:
+        """Forget all copies but these, all states but these of each, and searches that nobody leads any more;
+        the id of the process.
+        """
         with self._lock:
-            for name in self._copies.keys() - set(copies):
+            for name in self._copies.keys() - copies.keys():
                 self._copies.pop(name).give_up()
+            for name, copy in self._copies.items():
+                copy.keep(copies[name])
         if time.monotonic() - self._swept_at > self._idle_s:
             self._swept_at = time.monotonic()
             for copy in list(self._copies.values()):
-                for shard in list(copy.states.values()):
+                for shard, _ in list(copy.states.values()):
                     shard.end_idle()
         return os.getpid()
 
@@ -123,8 +135,10 @@ class ShardHost:
             written = os.pwrite(coming[segment].fileno(), view, offset)
             view, offset = view[written:], offset + written
 
-    def adopt(self, copy: str, state: ShardState) -> None:
-        """All has come: searches that begin with this state see it. Raises CorruptionError."""
+    def adopt(self, copy: str, state: ShardState, kept: Set[int]) -> None:
+        """All has come: searches that begin with this state see it. kept: the states that searches may begin
+        with besides. Raises CorruptionError.
+        """
         known = self._copies[copy]
         for name, file in known.coming.items():
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -133,13 +147,8 @@ class ShardHost:
         known.coming.clear()
         shard = SearchShard(partial(_view, self._searcher(known, state), state))
         with self._lock:
-            known.states[state.number] = shard
-            for number in list(known.states)[:-_STATES]:
-                if not len(known.states[number]):
-                    del known.states[number]
-        # what searches of earlier states have of segments they hold themselves
-        names = {leaf.segment for leaf in state.leaves}
-        known.segments = {name: one for name, one in known.segments.items() if name in names}
+            known.states[state.number] = shard, frozenset(leaf.segment for leaf in state.leaves)
+            known.keep(kept | {state.number})
 
     def _searcher(self, copy: _Copy, state: ShardState) -> Searcher:
         known = copy.compiled
@@ -168,17 +177,17 @@ class ShardHost:
         """See `Steps`."""
         with self._lock:
             known = self._copies.get(copy)
-            shard = None if known is None else known.states.get(state)
-        if shard is not None:
-            shard.end(search)
+            found = None if known is None else known.states.get(state)
+        if found is not None:
+            found[0].end(search)
 
     def _shard(self, copy: str, state: int) -> SearchShard:
         with self._lock:
             known = self._copies.get(copy)
-            shard = None if known is None else known.states.get(state)
-        if shard is None:
+            found = None if known is None else known.states.get(state)
+        if found is None:
             raise UnavailableError("the copy of the shard is of another moment")
-        return shard
+        return found[0]
 
 
 def _view(searcher: Searcher, state: ShardState) -> View:
@@ -186,4 +195,17 @@ def _view(searcher: Searcher, state: ShardState) -> View:
         mapping, analyzers = searcher.mapping, searcher.analyzers
         return query_context(state.index, mapping, analyzers, state.settings, state.aliases, now_ms)
 
-    return View(searcher, context)
+    return View(searcher, context, _other)
+
+
+@lru_cache(maxsize=_OTHERS)
+def _other(shape: bytes) -> View:
+    """An index of which there is nothing here, by what `ShardCluster` says of it."""
+    name, settings, mapping, aliases = pickle.loads(shape)
+    analyzers = analyzers_of(settings)
+    fields = FieldMapping.of(mapping, analyzers, limits_of(settings))
+
+    def context(now_ms: int) -> Any:
+        return query_context(name, fields, analyzers, settings, aliases, now_ms)
+
+    return View(Searcher([], fields, analyzers, index_name=name), context)

@@ -211,10 +211,15 @@ def _constant_text(block: Block, value: Value, refused: str) -> str:
     return block.names.lexical_of(value.constant)
 
 
+def _tag_of(lang: str) -> str:
+    """A language without its direction. DuckDB 2.0 fails at split_part where it knows that all are NULL."""
+    return f"string_split({lang}, '--')[1]"
+
+
 def _language(block: Block, arguments: Sequence[Value]) -> Value:
     value = arguments[0]
     if value.rep is not Rep.ID:
-        own = "''" if value.lang is None else f"coalesce(split_part({value.lang}, '--', 1), '')"
+        own = "''" if value.lang is None else f"coalesce({_tag_of(value.lang)}, '')"
         sql = f"CASE WHEN {value.sql} IS NOT NULL THEN {own} END"
         return Value(sql, Rep.STRING, _STRING, value.nullable)
     if not value.tags & {Tag.LANGUAGE_STRING}:
@@ -222,7 +227,7 @@ def _language(block: Block, arguments: Sequence[Value]) -> Value:
         if value.nullable and not value.tags & _RESOURCES:
             sql = f"CASE WHEN {value.sql} IS NOT NULL THEN '' END"
         return Value(sql, Rep.STRING, _STRING)
-    lang = f"split_part({block.lookup(value)['lang']}, '--', 1)"
+    lang = _tag_of(block.lookup(value)["lang"])
     literals = value.tags - _RESOURCES
     whens = f"WHEN {has_tag(value, (Tag.LANGUAGE_STRING,))} THEN {lang}"
     if literals != {Tag.LANGUAGE_STRING}:

@@ -73,8 +73,9 @@ class TextIndex(Protocol):
     def postings(self, number: int) -> tuple[Ints, Ints]:
         """Documents, ascending, and how often the term is in each."""
 
-    def posting_ranges(self, numbers: Longs) -> tuple[Ints, Ints, Longs, Longs]:
-        """(docs, freqs, starts, stops): the postings of term numbers[i] are docs[starts[i]:stops[i]].
+    def posting_ranges(self, numbers: Longs) -> tuple[Ints, NDArray[np.uint8], Longs, Longs, Longs]:
+        """(docs, freqs, high, starts, stops): the postings of term numbers[i] are docs[starts[i]:stops[i]];
+        of freqs and high see `TextArrays`.
 
         Other than `postings` they may have documents that are hidden.
         """
@@ -88,13 +89,18 @@ class TextIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TextArrays:
-    """Term t is blob[term_starts[t]:term_starts[t + 1]], its postings are docs[starts[t]:starts[t + 1]]."""
+    """Term t is blob[term_starts[t]:term_starts[t + 1]], its postings are docs[starts[t]:starts[t + 1]].
+
+    freqs has how often it is there; of those of 255 and more, whose byte is 255, high has place << 32 |
+    frequency, ascending.
+    """
 
     blob: NDArray[np.uint8]
     term_starts: Longs
     starts: Longs
     docs: Ints
-    freqs: Ints
+    freqs: NDArray[np.uint8]
+    high: Longs
 
 
 @dataclass(frozen=True, slots=True)

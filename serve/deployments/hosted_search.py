@@ -44,7 +44,7 @@ class HostedSearch:
             log = RaftLogClient(log_endpoint)
         self.graph = LocalGraph(graph_socket(settings), settings.server.query_timeout_seconds)
         self.search = SearchNode(settings, log, self.graph)
-        self._settings = settings
+        self._settings, self._namespace = settings, namespace
         app = build_search_app(self.search, settings, access_backend(settings))
         self.app: ASGIApp = AtLogIndex(app, self.search.reach)
         self.search.serve_others(PeerRequests(app).perform)
@@ -69,7 +69,8 @@ class HostedSearch:
     def _search_on_cluster(self) -> None:
         from actors.index_shard_actors import RayHosts  # not at the top: most have none
 
-        self.search.search_on(RayHosts(self._settings.server.query_timeout_seconds + _CALL_S))
+        limit_s = self._settings.server.query_timeout_seconds + _CALL_S
+        self.search.search_on(RayHosts(limit_s, self._namespace))
 
     async def _warm_up(self) -> None:
         """Once there is something to search: what is compiled takes 57 MB, and time at the start."""

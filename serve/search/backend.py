@@ -16,9 +16,18 @@ from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
 
 if TYPE_CHECKING:
-    from graphdb.search.sharded import SearchTask, ShardFailures
+    from graphdb.search.sharded import SearchTask, SeveralTask, ShardFailures
+    from graphdb.search.sharded.rerouting import NotAllowed, Reroute
 
-__all__ = ["GraphAccess", "PlacedShard", "SearchBackend", "SearchHelpers", "ShardPlace", "ShardSearch"]
+__all__ = [
+    "GraphAccess",
+    "HeldIndex",
+    "PlacedShard",
+    "SearchBackend",
+    "SearchHelpers",
+    "ShardPlace",
+    "ShardSearch",
+]
 
 
 class GraphAccess(Protocol):
@@ -63,21 +72,45 @@ class PlacedShard(Protocol):
     def reason(self) -> str | None: ...
 
 
+class HeldIndex(Protocol):
+    """An index as of one moment."""
+
+    def is_of(self, index: Index) -> bool:
+        """Whether it is the same index still."""
+
+
 class ShardSearch(Protocol):
     """The shards of a node's indexes that processes elsewhere search. For any thread."""
 
     def search(
-        self, index: Index, task: "SearchTask", partial: bool
+        self, index: Index, task: "SearchTask", partial: bool, held: Any = None
     ) -> "tuple[dict[str, Any], ShardFailures]":
-        """See `search_shards`. Raises SearchError, NoShard; UnavailableError where they cannot be asked
-        yet.
+        """See `search_shards`: of the index as it is now, or as it was held. Raises SearchError, NoShard;
+        UnavailableError where they cannot be asked yet.
         """
+
+    def search_several(
+        self, indexes: Sequence[Index], task: "SeveralTask", partial: bool, held: Sequence[Any] = ()
+    ) -> "tuple[dict[str, Any], ShardFailures]":
+        """The same over all shards of several indexes, which failures number index by index. task: its parts
+        are in the order of the indexes, without their shapes. held: of each, where they are not of now.
+        """
+
+    def hold(self, index: Index) -> "HeldIndex":
+        """The index as it is now, for searches that come later, as long as what it gives is referred to."""
 
     def copies(self, index: Index) -> Sequence[PlacedShard]:
         """Shard by shard, the primary first, as many as the settings of the index ask for."""
 
     def nodes(self) -> Sequence[ShardPlace]:
         """Those that may have copies."""
+
+    def reroute(
+        self, commands: "Sequence[Reroute]", *, is_trial: bool, goes_on: bool
+    ) -> "list[NotAllowed | None]":
+        """What came of each command, one after the other: None where it is carried out. is_trial: nothing is.
+        Without goes_on all are carried out or none.
+        """
 
 
 class SearchHelpers(Protocol):

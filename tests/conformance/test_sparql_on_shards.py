@@ -1,4 +1,7 @@
-"""The query tests of the W3C suites on two shards of a view: what compiles gives what the engine gives."""
+"""The query tests of the W3C suites on 1, 2 and 4 shards of a view: the answers are those of the engine."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 import pytest
 
@@ -18,38 +21,45 @@ from tests.support.column_tables import column_tables
 pytestmark = pytest.mark.skipif(suite_root() is None, reason="the W3C suites are not at ../shared/suites")
 
 PARTS = 8  # each of some seconds
-# DuckDB fails, which sends it to a reader: see `column_answers`.
-NOT_OF_DUCKDB = {"sparql10/expr-builtin#dawg-langMatches-3"}
 
 
-def answers(shards: WatchedShards, case: Case) -> tuple[Outcome, Outcome] | Refused | None:
-    """Those of the shards and of the engine; None where not even one view has one."""
+COUNTS = (1, 2, 4)
+
+
+def answers(several: Sequence[WatchedShards], case: Case) -> list[tuple[Outcome, Outcome] | Refused]:
+    """Those of the shards and of the engine, for each of several; none where not even one view has one."""
     assert case.action.query is not None
     query = parse_query(case.action.query.read_text("utf-8"), iri_of(case.action.query))
     store = case_store(case.action, query)
     catalog = column_tables(store)
     if not isinstance(compile_query(abstract_query(query), Dataset(), catalog), CompiledQuery):
-        return None
-    shards.fill(catalog.connection)
+        return []
     ordered = bool(query.modifiers.order_by)
 
     def read(answer: Answer) -> Outcome:
         return outcome_of(answer, ordered=ordered)
 
-    ours = sharded_read(shards, query, read, EXCHANGING)
-    return ours if isinstance(ours, Refused) else (ours, read(QuadStore(store).query(query, Dataset())))
+    expected = read(QuadStore(store).query(query, Dataset()))
+    found: list[tuple[Outcome, Outcome] | Refused] = []
+    for shards in several:
+        shards.fill(catalog.connection)
+        ours = sharded_read(shards, query, read, EXCHANGING)
+        found.append(ours if isinstance(ours, Refused) else (ours, expected))
+    return found
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_compiles_on_one_view_gives_the_same_on_shards(part: int) -> None:
     refused, differing = {}, []
     names = sorted(query_cases)[part::PARTS]
-    with opened(2) as shards:
+    with ExitStack() as stack:
+        several = [stack.enter_context(opened(count)) for count in COUNTS]
         for name in names:
-            found = answers(shards, query_cases[name])
-            if isinstance(found, Refused):
-                refused[name] = found.reason
-            elif found is not None and not agree(*found):
-                differing.append(name)
+            for count, found in zip(COUNTS, answers(several, query_cases[name]), strict=False):
+                if isinstance(found, Refused):
+                    refused[name, count] = found.reason
+                elif not agree(*found):
+                    differing.append((name, count))
     assert differing == []
-    assert refused.keys() == (TO_A_READER | NOT_OF_DUCKDB) & set(names), refused
+    expected = {(name, count) for name in TO_A_READER & set(names) for count in COUNTS}
+    assert refused.keys() == expected, refused

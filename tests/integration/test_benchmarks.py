@@ -110,6 +110,23 @@ def test_text_in_sparql_runs() -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
+def test_elasticsearch_runs() -> None:
+    *rows, whole = benchmark(
+        "elasticsearch", "--rounds", "1", "--peer", "no", "--only", "knn of 1", scale="0.02"
+    )
+    works = ["bulk of 500, documents", "knn of 1 %"]
+    assert [(row["work"], row["connections"]) for row in rows] == [
+        (work, connections) for work in works for connections in (1, 2, 8)
+    ]
+    assert all(row["ours"]["rate"] > 0 and row["ours"]["processor"] > 0 for row in rows)
+    assert all(row["peer"] is None and row["ratio"] is None and row["passes"] for row in rows)
+    assert rows[-1]["recall"][0] > 0.9  # an empty answer would be fast
+    assert whole["ours_mb"] > 0
+    assert "was not measured" in whole["remarks"][-1]
+
+
+@pytest.mark.ray
+@pytest.mark.slow
 def test_sparqloscope_runs() -> None:
     *rows, summary = benchmark(
         "sparqloscope", "--rounds", "1", "--peer", "no", "--only", "distinct-", scale="0.05"

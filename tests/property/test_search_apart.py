@@ -1,6 +1,7 @@
 """Shards that are searched apart from one another answer as those of one process do, request by request."""
 
 import re
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -9,9 +10,9 @@ import pytest
 
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError
-from graphdb.search.multi import AllFailed, Searchers, prepare
+from graphdb.search.multi import AllFailed, Searchers, Target, prepare
 from tests.property.test_search_shards import AGGREGATIONS, WORDS, filled, query, request, target
-from tests.support.search_apart import search_apart, shards_of
+from tests.support.search_apart import search_apart, search_several_apart, shards_of
 
 # What does not go with the comparison of one shard with several, for it depends on the order of documents.
 
@@ -257,3 +258,46 @@ def test_shards_apart_answer_as_together(seed: int) -> None:
         body = request(random) if number % 3 == 0 else more_request(random)
         for index in indexes:
             assert apart(index, body) == together(index, body), orjson.dumps(body)
+
+
+def several_together(indexes: list[Index], body: dict[str, Any], shared_statistics: bool) -> Any:
+    targets = [
+        Target(index.searcher(), replace(index.context(0), index_name=f"i{number}"))
+        for number, index in enumerate(indexes)
+    ]
+    try:
+        return shown(prepare(body, targets, Searchers(), shared_statistics=shared_statistics).run())
+    except AllFailed as failed:
+        return str(failed.failures[0].error)
+    except SearchError as error:
+        return str(error)
+
+
+def several_apart(indexes: list[Index], body: dict[str, Any], shared_statistics: bool) -> Any:
+    try:
+        return shown(search_several_apart(indexes, body, shared_statistics))
+    except SearchError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_shards_of_several_indexes_apart_answer_as_together(seed: int) -> None:
+    random = Random(seed)
+    indexes = [filled(random, changes=seed % 2 == 0)[number] for number in (1, 0, 2)][: 2 + seed % 2]
+    for number in range(15):
+        body = request(random) if number % 3 == 0 else more_request(random)
+        shared = number % 5 == 4
+        expected = several_together(indexes, body, shared)
+        assert several_apart(indexes, body, shared) == expected, orjson.dumps(body)
+
+
+def test_without_a_shard_of_several_indexes_the_rest_answers() -> None:
+    indexes = [filled(Random(1), changes=False)[2], filled(Random(2), changes=False)[1]]
+    body = {"size": 1_000}
+    whole = [hit["_id"] for hit in search_several_apart(indexes, body)["hits"]["hits"]]
+    missing = []
+    for lost in range(sum(len(index.shards) for index in indexes)):
+        found = search_several_apart(indexes, body, without=lost)["hits"]
+        assert found["total"]["value"] == len(found["hits"])
+        missing.append(len(whole) - len(found["hits"]))
+    assert sum(missing) == len(whole)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from graphdb.search.query.max_score import NEVER
 from graphdb.search.query.max_score import top_of_any as compiled
 from graphdb.search.query.max_score import top_of_few as compiled_of_few
+from graphdb.search.segments.postings import narrow_freqs, whole_freqs
 
 SIZE = 9000  # more than two windows
 # compiled: their types are not seen
@@ -24,9 +25,13 @@ def postings(draw: Any) -> dict[str, Any]:
     shares = draw(st.lists(st.sampled_from([0.0, 0.001, 0.01, 0.2, 0.9]), min_size=1, max_size=6))
     lists = [np.flatnonzero(random.random(SIZE) < share).astype(np.int32) for share in shares]
     ends = np.cumsum([len(one) for one in lists]).astype(np.int64)
+    freqs = random.integers(1, 4, int(ends[-1]))
+    freqs[random.random(len(freqs)) < draw(st.sampled_from([0.0, 0.01]))] = draw(st.integers(250, 260))
+    narrow, high = narrow_freqs(freqs.astype(np.int32))
     return {
         "docs": np.concatenate(lists),
-        "freqs": random.integers(1, 4, int(ends[-1])).astype(np.int32),
+        "freqs": narrow,
+        "high": high,
         "begins": ends - np.array([len(one) for one in lists]),
         "ends": ends,
         "weights": -np.sort(-random.choice(np.array([0.1, 1, 2, 2, 7], np.float32), len(lists))),
@@ -39,10 +44,11 @@ def postings(draw: Any) -> dict[str, Any]:
 
 def _all_scores(given: dict[str, Any]) -> Any:
     scores = np.zeros(SIZE)
+    freqs = whole_freqs(given["freqs"], given["high"], 0, len(given["docs"])).astype(np.float32)
     for begin, end, weight in zip(given["begins"], given["ends"], given["weights"], strict=True):
         docs = given["docs"][begin:end]
         inverse = given["inverse"][given["norms"][docs]]
-        saturation = np.float32(1) + given["freqs"][begin:end].astype(np.float32) * inverse
+        saturation = np.float32(1) + freqs[begin:end] * inverse
         scores[docs] += weight - weight / saturation
     return np.where(given["allowed"], scores, 0).astype(np.float32)
 
@@ -87,5 +93,7 @@ def test_counts_alone(given: dict[str, Any], top: Any) -> None:
 def test_a_ceiling_is_above_all(given: dict[str, Any], place: int) -> None:
     """Also where a frequency is as high as can be."""
     if len(given["docs"]):
-        given["freqs"][place % len(given["docs"])] = 2**31 - 1
+        freqs = whole_freqs(given["freqs"], given["high"], 0, len(given["docs"])).copy()
+        freqs[place % len(freqs)] = 2**31 - 1
+        given["freqs"], given["high"] = narrow_freqs(freqs)
     test_the_same_best.hypothesis.inner_test(given, 3, 0, top_of_few)  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,9 +10,18 @@ from graphdb.search.catalog.state import Index
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.results.search import SearchOptions
-from graphdb.search.sharded import Call, Lost, SearchShard, SearchTask, View, search_shards
+from graphdb.search.sharded import (
+    Call,
+    IndexPart,
+    Lost,
+    SearchShard,
+    SearchTask,
+    SeveralTask,
+    View,
+    search_shards,
+)
 
-__all__ = ["Transport", "search_apart", "shards_apart", "shards_of"]
+__all__ = ["Transport", "search_apart", "search_several_apart", "shards_apart", "shards_of"]
 
 
 class Transport:
@@ -57,6 +67,39 @@ def search_apart(
     copies = {number: [shard] for number, shard in enumerate(shards)}
     task = SearchTask(body, options=options or SearchOptions())
     answer, failures = search_shards("search", copies, task, Transport())
-    assert not failures.reasons
+    assert not failures.lost
     assert not any(map(len, shards))
     return answer
+
+
+def search_several_apart(
+    indexes: Sequence[Index],
+    body: dict[str, Any],
+    shared_statistics: bool = False,
+    without: int | None = None,
+) -> dict[str, Any]:
+    """The answer of all shards of several indexes, which are named i0, i1, ...; without: one that is lost."""
+    contexts = [_named(index.context, f"i{number}") for number, index in enumerate(indexes)]
+
+    def other(shape: bytes) -> View:
+        index = indexes[int(shape)]
+        empty = Searcher([], index.mapping, index.analyzers, index_name=index.name)
+        return View(empty, contexts[int(shape)])
+
+    shards = []
+    for index, context in zip(indexes, contexts, strict=True):
+        view = index.shards.view()
+        for number in range(len(view.parts)):
+            own = Searcher(view.of_shards([number]), index.mapping, index.analyzers, index_name=index.name)
+            shards.append(SearchShard(partial(View, own, context, other)))
+    parts = tuple(IndexPart(str(number).encode(), len(index.shards)) for number, index in enumerate(indexes))
+    task = SeveralTask(body, parts, options=SearchOptions(), shared_statistics=shared_statistics)
+    copies = {number: [] if number == without else [shard] for number, shard in enumerate(shards)}
+    answer, failures = search_shards("search", copies, task, Transport())
+    assert set(failures.lost) == ({without} if without is not None else set())
+    assert not any(map(len, shards))
+    return answer
+
+
+def _named(context: Callable[[int], QueryContext], name: str) -> Callable[[int], QueryContext]:
+    return lambda now_ms: replace(context(now_ms), index_name=name)

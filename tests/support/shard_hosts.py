@@ -68,7 +68,7 @@ class LocalHost:
     def kill(self) -> None:
         self.is_dead = True
         self._threads.shutdown()
-        self.host.look(())
+        self.host.look({})
 
 
 class _Result:

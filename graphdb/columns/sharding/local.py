@@ -9,6 +9,7 @@ from duckdb import DuckDBPyConnection
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Move, Run, Send, Share
 from graphdb.columns.sharding.shard import (
+    Piece,
     coordinator_pieces,
     joined,
     made_table,
@@ -59,7 +60,8 @@ class LocalShards:
 
     def __init__(self, coordinator: DuckDBPyConnection, shards: Sequence[DuckDBPyConnection]) -> None:
         self.coordinator, self.shards = coordinator, shards
-        self.moved_rows = 0  # from one place to another, copies counted
+        self.moved_rows = self.moved_bytes = 0  # from one place to another, copies counted
+        self.gathered_bytes = 0  # of those, what came to the coordinator
 
     def fill(self, view: DuckDBPyConnection) -> None:
         """Have the shards have the quads of a view, and the coordinator its terms and statistics."""
@@ -92,16 +94,20 @@ class LocalShards:
                 return self._brought(f"FROM {source}", table, [self.coordinator, *self.shards])
             case Send(table=table):
                 piece = read_piece(self.coordinator, f"FROM {table}")
-                for shard in self.shards:
-                    self.moved_rows += take_piece(shard, table, piece)
-                return piece.rows
+                return self._taken(table, piece, self.shards)
             case Exchange():
                 return self._exchanged(move)
 
     def _brought(self, sql: str, table: str, places: Sequence[DuckDBPyConnection]) -> int:
         piece = joined([read_piece(shard, sql) for shard in self.shards])
+        self.gathered_bytes += piece.nbytes
+        return self._taken(table, piece, places)
+
+    def _taken(self, table: str, piece: Piece, places: Sequence[DuckDBPyConnection]) -> int:
         for place in places:
-            self.moved_rows += take_piece(place, table, piece)
+            take_piece(place, table, piece)
+        self.moved_rows += len(places) * piece.rows
+        self.moved_bytes += len(places) * piece.nbytes
         return piece.rows
 
     def _exchanged(self, move: Exchange) -> int:
@@ -113,6 +119,8 @@ class LocalShards:
         ]
         rows = 0
         for place, shard in enumerate(self.shards):
-            rows += take_piece(shard, move.table, joined([pieces[place] for pieces in split]))
+            piece = joined([pieces[place] for pieces in split])
+            rows += take_piece(shard, move.table, piece)
+            self.moved_bytes += piece.nbytes
         self.moved_rows += rows
         return rows

@@ -49,6 +49,11 @@ class Piece:
     def rows(self) -> int:
         return len(self.arrays[0])
 
+    @property
+    def nbytes(self) -> int:
+        """Of its values as they move: numbers as they are, texts by their length."""
+        return sum(map(_nbytes, self.arrays))
+
 
 def read_piece(connection: DuckDBPyConnection, sql: str) -> Piece:
     """The rows of a SELECT."""
@@ -139,13 +144,21 @@ def shard_pieces(
     mine = f"hash(s) % {shards} = {shard}"
     ends = []
     for table in dict.fromkeys((*tables, REST)):
-        for piece in _ranges(connection, read_piece, table, mine, rows_max):
+        for piece in _ranges(connection, read_piece, table, lambda _: mine, rows_max):
             yield table, piece
         ends += [f"SELECT {column} FROM {table} WHERE {mine}" for column in ("s", "o", "g")]
     yield "graphs", read_piece(connection, "FROM graphs")
     named = " UNION ".join([*ends, "SELECT p FROM predicates", "SELECT g FROM graphs"])
-    run(f"CREATE OR REPLACE TEMP TABLE {_NAMED} AS {named}")
-    of_mine = f"terms.id IN (FROM {_NAMED})"
+    # in order, so that of each range of the terms only those ids are looked at that may be there: all of them
+    # for each range would take the square of the quads
+    run(f"CREATE OR REPLACE TEMP TABLE {_NAMED} AS SELECT id FROM ({named}) q(id) ORDER BY id")
+
+    def of_mine(rows: str) -> str:
+        ((low, high),) = run(
+            f"SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM terms WHERE {rows}"
+        ).fetchall()
+        return f"terms.id IN (SELECT id FROM {_NAMED} WHERE id BETWEEN {low} AND {high})"
+
     for piece in _ranges(connection, terms_piece, "terms", of_mine, rows_max):
         yield "terms", piece
     run(f"DROP TABLE {_NAMED}")
@@ -157,14 +170,17 @@ def _ranges(
     connection: DuckDBPyConnection,
     read: Callable[[DuckDBPyConnection, str], Piece],
     table: str,
-    condition: str,
+    condition: Callable[[str], str],
     rows_max: int,
 ) -> Iterator[Piece]:
-    """The rows of a table that fulfil a condition, at least one piece; an empty one has the columns only."""
+    """The rows of a table that fulfil a condition, at least one piece; an empty one has the columns only.
+
+    condition: SQL, of those rows that the SQL which it is given chooses.
+    """
     ((end,),) = connection.execute(f"SELECT coalesce(max(rowid) + 1, 1) FROM {table}").fetchall()
     for start in range(0, end, rows_max):
         rows = f"{table}.rowid >= {start} AND {table}.rowid < {start + rows_max}"
-        piece = read(connection, f"FROM {table} WHERE {rows} AND {condition}")
+        piece = read(connection, f"FROM {table} WHERE {rows} AND {condition(rows)}")
         if piece.rows or not start:
             yield piece
 
@@ -181,6 +197,12 @@ def terms_piece(connection: DuckDBPyConnection, sql: str) -> Piece:
     piece = read_piece(connection, f"SELECT * REPLACE (num::VARCHAR AS num) {sql}")
     types = dict(zip(piece.names, piece.types, strict=True)) | {"num": "DOUBLE"}
     return replace(piece, types=tuple(types.values()))
+
+
+def _nbytes(array: Any) -> int:
+    if array.dtype != object:
+        return int(array.nbytes)
+    return sum(len(value) for value in array.tolist() if value is not None)
 
 
 def _texts(values: Sequence[Any]) -> Any:

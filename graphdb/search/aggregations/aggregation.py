@@ -15,6 +15,7 @@ from graphdb.search.leaf_reader import Bools, Doubles, Floats, Longs
 from graphdb.search.query import Query, QueryContext, Searcher
 
 __all__ = [
+    "BUCKET_STEPS",
     "MAX_BUCKETS",
     "Aggregation",
     "Answer",
@@ -139,6 +140,7 @@ def own_cells(rows: Rows, members: Longs, keys: Longs) -> Cells:
 # What aggregations read while they run: columns, queries, scores, and the count of buckets made so far.
 
 MAX_BUCKETS = 65_536  # `search.max_buckets`
+BUCKET_STEPS = 300  # to show one, see `Aggregation.steps`
 
 Piece = TypeVar("Piece")
 
@@ -310,6 +312,12 @@ class Aggregation(ABC):
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         """One answer for each of rows.count buckets."""
 
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        """How much is walked at the top level for so many documents, in steps of some 10 ns; None: who knows,
+        or something would have to be prepared first.
+        """
+        return None
+
     def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
         """One number for each bucket, to order buckets by. path leads to an aggregation further below."""
         raise SearchError(
@@ -410,12 +418,16 @@ def bucket_lists(
 ) -> list[list[Answer]]:
     """For each of count owners its buckets, in the order of the cells. head shows the key of a number."""
     lists: list[list[Answer]] = [[] for _ in range(count)]
-    below = answers_below(scope, common, cells.rows())
     columns = cells.owners.tolist(), cells.keys.tolist(), cells.counts.tolist()
-    for owner, key, size, sub in zip(*columns, below, strict=True):
-        shown = head(key)
-        # An aggregation below may be called `key`: the bucket's own name stays.
-        lists[owner].append({**shown, "doc_count": size, **sub, **shown})
+    if common.children or common.pipelines:
+        below = answers_below(scope, common, cells.rows())
+        for owner, key, size, sub in zip(*columns, below, strict=True):
+            shown = head(key)
+            # An aggregation below may be called `key`: the bucket's own name stays.
+            lists[owner].append({**shown, "doc_count": size, **sub, **shown})
+    else:
+        for owner, key, size in zip(*columns, strict=True):
+            lists[owner].append({**head(key), "doc_count": size})
     for pipeline in common.pipelines:
         lists = [pipeline.among(buckets) for buckets in lists]
         for buckets in lists:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -144,6 +145,7 @@ class Columns:
         self.size = sum(leaf.segment.size for leaf in leaves)
         self._bases = np.array([leaf.base for leaf in leaves], dtype=np.int64)
         self._terms: dict[str, GlobalTerms] = {}
+        self._bounds: dict[str, tuple[float, float]] = {}
         self._parents: Longs | None = None
         self._roots: Longs | None = None
 
@@ -217,6 +219,25 @@ class Columns:
                 data.append(dictionary.of_leaf(number, terms))
         return Values(_joined(rows), _joined(data))
 
+    def term_counts(self, spec: FieldSpec, docs: Longs) -> Longs:
+        """How many of these documents have each term of a field of TERMS, by its number in
+        `dictionary(spec)`: what counting `ordinals` would give, in one pass.
+        """
+        dictionary = self.dictionary(spec)
+        counts = np.zeros(len(dictionary), np.int64)
+        for segment, number, part in self.parts(docs):
+            if self._constant(spec, number) is not None:
+                counts[dictionary.of_leaf(number, np.zeros(1, np.int32))] += part.stop - part.start
+                continue
+            path = self._path(spec, number)
+            index = None if path is None else segment.terms(path)
+            if index is None:
+                continue
+            own = _term_counts(segment, path or "", index, docs[part] - self.leaves[number].base)
+            present = np.flatnonzero(own)
+            counts[dictionary.of_leaf(number, present.astype(np.int32))] += own[present]
+        return counts
+
     def points(self, spec: FieldSpec, docs: Longs) -> Points:
         """The values of a field of POINTS."""
         rows, latitudes, longitudes = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
@@ -261,6 +282,19 @@ class Columns:
             return spec.path
         own = self._indexes[number].mapping.field(spec.path)
         return None if own is None else own.path
+
+    def is_merged(self, spec: FieldSpec) -> bool:
+        """Whether `dictionary(spec)` is there, or need not be made."""
+        return spec.path in self._terms or len(self.leaves) <= 1
+
+    def bounds(self, spec: FieldSpec) -> tuple[float, float]:
+        """The least and the greatest value of a field of INTS or FLOATS, those of deleted documents too;
+        (0, 0) where there is none.
+        """
+        if spec.path not in self._bounds:
+            data = self.numbers(spec, np.arange(self.size)).data
+            self._bounds[spec.path] = (data.min().item(), data.max().item()) if len(data) else (0, 0)
+        return self._bounds[spec.path]
 
     def having(self, path: str) -> Bools:
         """Which of all documents have a value for a path."""
@@ -312,6 +346,27 @@ class Columns:
             else:
                 masks.append(np.zeros(leaf.segment.size, np.bool_))
         return np.concatenate(masks)
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_terms(starts: NDArray[Any], terms: NDArray[Any], docs: Longs, counts: Longs) -> None:
+    """Add 1 to counts for each term of each document."""
+    for doc in docs:
+        for position in range(starts[doc], starts[doc + 1]):
+            counts[terms[position]] += 1
+
+
+def _term_counts(segment: Segment, path: str, index: TermIndex, docs: Longs) -> Longs:
+    """How many of some documents have each term; those of all documents are kept with the segment."""
+    is_all = len(docs) == segment.size and not segment.live_only and bool((docs[1:] > docs[:-1]).all())
+    known: Longs | None = segment.derived.get(("term counts", path)) if is_all else None
+    if known is not None:
+        return known
+    counts = np.zeros(len(index.dictionary), np.int64)
+    _count_terms(index.ordinals.starts, index.ordinals.terms, docs, counts)
+    if is_all:
+        segment.derived["term counts", path] = counts
+    return counts
 
 
 def _term_index(segment: Segment, path: str, spec: FieldSpec) -> TermIndex | TextIndex | None:

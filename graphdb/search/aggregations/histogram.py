@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.aggregations.aggregation import (
+    BUCKET_STEPS,
     Aggregation,
     Answer,
     Cells,
@@ -49,6 +50,7 @@ __all__ = [
 
 # `histogram` and `date_histogram`: a bucket for each interval between the least and the greatest value.
 
+_QUICK_MAX = 1_000  # intervals that are shown where others wait
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([+-]?)(\d{1,15})(ms|s|m|h|d)", re.ASCII)
 
@@ -76,7 +78,7 @@ class Histogram(Aggregation):
 
     source: Source
     dates: bool
-    steps: Steps | Rounding
+    intervals: Steps | Rounding
     min_doc_count: int
     order: Order
     keyed: bool
@@ -91,6 +93,21 @@ class Histogram(Aggregation):
     def profiled(self) -> str:
         return "DateHistogramAggregator" if self.dates else "NumericHistogramAggregator"
 
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        spec, common = self.source.spec, self.common
+        if spec is None or common.children or common.pipelines:
+            return None
+        if self.source.missing is not None or self.extended != (None, None):
+            return None
+        least, greatest = scope.columns.bounds(spec)
+        width = greatest - least
+        if isinstance(self.intervals, Steps) and width > _QUICK_MAX * self.intervals.interval:
+            return None
+        ends = np.array([least, greatest])
+        first, last = self.intervals.number(ends.astype(np.int64) if self.dates else ends).tolist()
+        buckets: int = last - first + 1
+        return 5 * documents + BUCKET_STEPS * buckets
+
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, base = self._cells(scope, rows)
         if self.min_doc_count == 0:
@@ -100,15 +117,15 @@ class Histogram(Aggregation):
             scope.count_buckets(len(cells))
         if self.order != (ByKey(False),):
             cells = cells.picked(sorted_cells(scope, self.common, cells, self.order, lambda keys: keys * 1.0))
-
-        def head(number: int) -> Answer:
-            return self._head(number + base)
-
-        lists = bucket_lists(scope, self.common, cells, rows.count, head)
+        heads = self._heads(cells.keys, base)
+        lists = bucket_lists(scope, self.common, cells, rows.count, heads.__getitem__)
         return [{"buckets": self._named(buckets) if self.keyed else buckets} for buckets in lists]
 
     def _cells(self, scope: Scope, rows: Rows) -> tuple[Cells, int]:
-        """(cells, base): intervals that have documents; a cell's key is an interval's number less base."""
+        """(cells, base): intervals that have documents; a cell's key is an interval's number less base.
+
+        Where documents alone are counted, intervals between them that have none may be among the cells.
+        """
         members, numbers = self._numbered(scope, rows)
         low, high = self.hard
         if low is not None or high is not None:
@@ -118,15 +135,27 @@ class Histogram(Aggregation):
             members, numbers = members[kept], numbers[kept]
         least = scope.gathered("least", int(numbers.min()) if len(numbers) else None)
         base = min((number for number in least if number is not None), default=0)
+        if rows.count == 1 and scope.searcher.peers is None and self._is_counted_alone(members):
+            width = int(numbers.max(initial=base)) - base
+            if width <= 4 * len(numbers) + _QUICK_MAX:
+                return _counted(numbers - base), base
         return cells_of(scope, rows, members, numbers - base), base
 
     def _numbered(self, scope: Scope, rows: Rows) -> tuple[Longs, Longs]:
         """(rows, numbers): the intervals that the documents are in."""
         members, values = self.source.numbers(scope, rows.docs)
-        return members, self.steps.number(values.astype(np.int64) if self.dates else values)
+        return members, self.intervals.number(values.astype(np.int64, copy=False) if self.dates else values)
+
+    def _is_counted_alone(self, members: Longs) -> bool:
+        """Whether no one asks which documents are in a bucket, and each has one value at most."""
+        alone = not self.common.children and not self.common.pipelines
+        return alone and bool((members[1:] > members[:-1]).all())
 
     def _filled(self, scope: Scope, cells: Cells, count: int, base: int) -> Cells:
         """With the empty intervals in between, and those up to the extended bounds."""
+        if count == 1 and self.extended == (None, None) and len(cells) == cells.keys.max(initial=-1) + 1:
+            scope.count_buckets(len(cells))  # all from the first on are there
+            return cells
         least, greatest = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
         np.minimum.at(least, cells.owners, cells.keys)
         np.maximum.at(greatest, cells.owners, cells.keys)
@@ -144,10 +173,16 @@ class Histogram(Aggregation):
         before = np.cumsum(numbers) - numbers
         return cells.filled(owners, np.arange(len(owners)) + np.repeat(least - before, numbers))
 
-    def _head(self, number: int) -> Answer:
-        key = self.steps.start(np.array([number], np.int64))[0].item()
-        text = self.source.display.key_text(key)
-        return {"key": key} if text is None else {"key_as_string": text, "key": key}
+    def _heads(self, numbers: Longs, base: int) -> dict[int, Answer]:
+        """What the buckets of intervals show as their keys, by number; the intervals are at number + base."""
+        distinct = np.unique(numbers)
+        keys = self.intervals.start(distinct + base).tolist()
+        texts = self.source.display.key_texts(keys)
+        shown = (
+            {"key": key} if text is None else {"key_as_string": text, "key": key}
+            for key, text in zip(keys, texts, strict=True)
+        )
+        return dict(zip(distinct.tolist(), shown, strict=True))
 
     def _named(self, buckets: list[Answer]) -> dict[str, Answer]:
         return {bucket.get("key_as_string", number_text(bucket["key"])): bucket for bucket in buckets}
@@ -160,6 +195,9 @@ _PAIRS_MAX = 10_000_000
 class RangeHistogram(Histogram):
     """Of ranges: a document is in each interval that one of its ranges has a part of, once."""
 
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        return None  # who knows how many intervals a range is in
+
     def _numbered(self, scope: Scope, rows: Rows) -> tuple[Longs, Longs]:
         spec = self.source.spec
         assert spec is not None
@@ -168,7 +206,7 @@ class RangeHistogram(Histogram):
         kind = RANGE_TYPES[spec.type]
         bounds = [kind.bounds(terms.value(number)) for number in used.tolist()]
         ends = np.array(bounds, np.int64 if self.dates else np.float64).reshape(-1, 2)
-        first, last = (self.steps.number(column) for column in self._inside(ends, kind).T)
+        first, last = (self.intervals.number(column) for column in self._inside(ends, kind).T)
         counts = np.maximum(last - first + 1, 0)[places]
         if counts.sum(dtype=np.float64) > _PAIRS_MAX:
             raise illegal_argument(
@@ -188,13 +226,19 @@ class RangeHistogram(Histogram):
         """The ranges between the hard bounds; without those none may be open."""
         low, high = self.hard
         if low is not None:
-            ends = np.maximum(ends, self.steps.start(np.array([low]))[0])
+            ends = np.maximum(ends, self.intervals.start(np.array([low]))[0])
         if high is not None:
-            ends = np.minimum(ends, self.steps.start(np.array([high + 1]))[0])
+            ends = np.minimum(ends, self.intervals.start(np.array([high + 1]))[0])
         if ((ends == kind.least) | (ends == kind.most)).any():
             assert self.source.spec is not None
             raise illegal_argument(f"[{self.source.spec.path}] has ranges without an end: give [hard_bounds]")
         return ends
+
+
+def _counted(numbers: Longs) -> Cells:
+    """Of one owner: all intervals from 0 to the last, without the documents in them."""
+    counts, none = np.bincount(numbers), np.empty(0, np.int64)
+    return Cells(np.zeros(len(counts), np.int64), np.arange(len(counts)), counts, none, none)
 
 
 def parse_histogram(definition: Definition) -> Aggregation:

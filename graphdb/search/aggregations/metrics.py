@@ -7,7 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 
-from graphdb.search.aggregations.aggregation import Aggregation, Answer, Definition, Rows, Scope
+from graphdb.search.aggregations.aggregation import (
+    BUCKET_STEPS,
+    Aggregation,
+    Answer,
+    Definition,
+    Rows,
+    Scope,
+)
 from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.value_sources import NUMERIC, Source, json_number
 from graphdb.search.errors import illegal_argument, illegal_request
@@ -241,6 +248,11 @@ class NumberMetric(Aggregation):
     @property
     def typed(self) -> str:
         return self.kind
+
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        spec = self.source.spec
+        is_number = spec is not None and spec.storage in NUMERIC
+        return 10 * documents + BUCKET_STEPS if is_number else None
 
     def _moments(self, scope: Scope, rows: Rows) -> Moments:
         places, data = self.source.countable(scope, rows.docs)

@@ -5,7 +5,7 @@ Intervals are numbered, so that the next one is the next number, however long it
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -59,6 +59,8 @@ class ZoneTable:
 
     def local(self, instants: Longs) -> Longs:
         """What clocks show."""
+        if not len(self.changes):
+            return np.asarray(instants + self.offsets[0])
         local: Longs = instants + self.offsets[np.searchsorted(self.changes, instants, side="right")]
         return local
 
@@ -114,6 +116,23 @@ class FixedRounding:
         return (self.zone.first_instant(begin) if phase is None else begin - phase) + self.offset
 
 
+_LISTED_FROM, _LISTED_DAYS = -36_525, 73_050  # from 1870 to 2070
+
+
+def _months(days: Longs) -> Longs:
+    """The number of the month, since 1970, that each day is in; looked up, as working it out takes longer."""
+    places = days - _LISTED_FROM
+    if len(places) and places.min() >= 0 and places.max() < _LISTED_DAYS:
+        return _listed_months()[places]
+    return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+
+
+@cache
+def _listed_months() -> Longs:
+    days = np.arange(_LISTED_FROM, _LISTED_FROM + _LISTED_DAYS)
+    return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class CalendarRounding:
     """Days, weeks from Monday, months, quarters, years by the clocks of a zone. unit: see CALENDAR_UNITS."""
@@ -133,8 +152,8 @@ class CalendarRounding:
             return days
         if self.unit == "week":
             return (days + 3) // 7  # 1970-01-01 was a Thursday
-        months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-        return months // {"month": 1, "quarter": 3, "year": 12}[self.unit]
+        months = _months(days)
+        return months if self.unit == "month" else months // {"quarter": 3, "year": 12}[self.unit]
 
     def start(self, numbers: Longs) -> Longs:
         if self.unit == "day":

@@ -9,6 +9,7 @@ import mmh3
 import numpy as np
 
 from graphdb.search.aggregations.aggregation import (
+    BUCKET_STEPS,
     Aggregation,
     Answer,
     Cells,
@@ -21,7 +22,7 @@ from graphdb.search.aggregations.aggregation import (
     measure_below,
 )
 from graphdb.search.aggregations.columns import Numbers
-from graphdb.search.aggregations.value_sources import COMPARABLE, Source, Vocabulary
+from graphdb.search.aggregations.value_sources import COMPARABLE, Source, TermVocabulary, Vocabulary
 from graphdb.search.errors import illegal_argument, illegal_request, parsing
 from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Longs
@@ -265,6 +266,8 @@ class Terms(Aggregation):
     def _candidates(self, scope: Scope, rows: Rows) -> tuple[Cells, Vocabulary]:
         """All buckets that may be shown."""
         whole = self.min_doc_count == 0
+        if not whole and rows.count == 1 and self._is_counted_alone(scope):
+            return self._counted(scope, rows.docs)
         members, numbers, vocabulary = self.source.keyed(scope, rows.docs, whole)
         members, numbers = self.choice.kept(members, numbers, vocabulary)
         cells = cells_of(scope, rows, members, numbers)
@@ -280,6 +283,28 @@ class Terms(Aggregation):
         elif self.min_doc_count > 1:
             cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
         return cells, vocabulary
+
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        spec = self.source.spec
+        if spec is None or not self._is_counted_alone(scope) or not scope.columns.is_merged(spec):
+            return None
+        terms = len(scope.columns.dictionary(spec))
+        return documents + terms // 8 + BUCKET_STEPS * min(terms, self.size)
+
+    def _is_counted_alone(self, scope: Scope) -> bool:
+        """Whether no one asks which documents are in a bucket, or for other terms than those of the field."""
+        alone = not self.common.children and not self.common.pipelines and not self.choice.tests
+        spec = self.source.spec
+        held = spec is not None and spec.storage is Storage.TERMS and spec.type != "text"
+        return alone and held and self.source.missing is None and scope.searcher.peers is None
+
+    def _counted(self, scope: Scope, docs: Longs) -> tuple[Cells, Vocabulary]:
+        """The same, without the documents of each bucket."""
+        assert self.source.spec is not None
+        counts = scope.columns.term_counts(self.source.spec, docs)
+        present, none = np.flatnonzero(counts >= self.min_doc_count), np.empty(0, np.int64)
+        cells = Cells(np.zeros(len(present), np.int64), present, counts[present], none, none)
+        return cells, TermVocabulary(scope.columns.dictionary(self.source.spec), None)
 
 
 def parse_terms(definition: Definition) -> Aggregation:

@@ -184,6 +184,13 @@ class Display:
         """`key_as_string`, None where it would only repeat the key."""
         return None if isinstance(value, str) else self.text(value)
 
+    def key_texts(self, values: list[Any]) -> list[str | None]:
+        """`key_text` of each."""
+        if isinstance(self.pattern, DateFormat):
+            write, zone = self.pattern.write, self.zone
+            return [write(int(value), zone) for value in values]
+        return [self.key_text(value) for value in values]
+
     def text(self, value: float) -> str | None:
         """The text beside a number, None where there is none."""
         if isinstance(self.pattern, DateFormat):

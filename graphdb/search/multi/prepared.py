@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.search.aggregations.aggregation import Scope
+from graphdb.search.aggregations.aggregation import Common, Scope
 from graphdb.search.aggregations.options import Options
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.hybrid import Scorer
@@ -16,7 +16,7 @@ from graphdb.search.mapping.lookup import FieldUnion
 from graphdb.search.query import Matches, Query, QueryContext, Searcher, parse_query
 from graphdb.search.query.clause import ResultLimits
 from graphdb.search.query.compound import BoolQuery
-from graphdb.search.query.cost import is_narrow_query, is_short_query
+from graphdb.search.query.cost import STEPS_MAX, documents_max, is_narrow_query, is_short_query
 from graphdb.search.query.ranked import RankedQuery
 from graphdb.search.query.several import PerIndexQuery, SeveralSearcher
 from graphdb.search.query.tree import MatchAllQuery, boosted
@@ -128,11 +128,20 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An index of which no shard could be searched: the rest of the answer holds without it."""
+    """An index, or shards of it, that could not be searched: the rest of the answer holds without it.
+
+    node: where these shards are, None: nowhere. Without is_elsewhere they are on the node that is asked.
+    """
 
     index: str
     error: SearchError
     shards: tuple[int, ...] = (0,)
+    is_elsewhere: bool = False
+    node: str | None = None
+
+    def node_id(self, own: str) -> str | None:
+        """As clients know it. own: that of the node that is asked."""
+        return self.node if self.is_elsewhere else own
 
 
 def union_context(contexts: Sequence[QueryContext]) -> QueryContext:
@@ -347,6 +356,7 @@ def _nearest_shown(body: Mapping[str, Any], targets: Sequence[Target]) -> Mappin
 # Whether a whole search is known to be short: see `graphdb.search.query.cost`.
 
 _HITS_MAX = 100
+_AGGREGATIONS_MAX = 4
 
 
 def is_short(prepared: Prepared) -> bool:
@@ -358,4 +368,15 @@ def is_short(prepared: Prepared) -> bool:
         return False
     if request.is_plain:
         return is_short_query(request.query, searcher)
+    if request.aggregations is not None:
+        return request.is_aggregated_alone and _is_counted_soon(request.aggregations, prepared)
     return request.is_sorted_by_numbers and is_narrow_query(request.query, searcher)
+
+
+def _is_counted_soon(aggregations: Common, prepared: Prepared) -> bool:
+    """Whether all that the query matches is found, and goes into buckets, within about two milliseconds."""
+    documents = documents_max(prepared.request.query, prepared.scope.searcher)
+    if documents is None or aggregations.pipelines or len(aggregations.children) > _AGGREGATIONS_MAX:
+        return False
+    steps = [one.steps(prepared.scope, documents) for one in aggregations.children]
+    return None not in steps and sum(one or 0 for one in steps) <= STEPS_MAX

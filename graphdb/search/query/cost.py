@@ -4,23 +4,24 @@ from itertools import islice
 
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.knn import KnnQuery
+from graphdb.search.query.phrase import PhraseQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import KeywordQuery, NumberRangeQuery, TermQuery
 from graphdb.search.query.top_hits import plain_terms
 from graphdb.search.query.tree import MatchAllQuery, Query, RewrittenQuery, walk
 
-__all__ = ["is_narrow_query", "is_short_query"]
+__all__ = ["STEPS_MAX", "documents_max", "is_narrow_query", "is_short_query"]
 
-_STEPS_MAX = 100_000  # postings and documents that are walked
+STEPS_MAX = 200_000  # postings and documents that are walked
 _DOCUMENTS_MAX = 2_000
 _NODES_MAX = 32
-_MATCHES_MAX = 10_000  # documents that are sorted
+_MATCHES_MAX = 30_000  # documents that are sorted
 _DENSE_MAX = 200_000  # documents in arrays of all
 
 
 def is_short_query(query: Query, searcher: Searcher) -> bool:
-    """Whether its best documents are found within about a millisecond."""
+    """Whether its best documents are found within about two milliseconds."""
     if searcher.has_runtime_fields:
         return False
     nodes = list(islice(walk(query), _NODES_MAX + 1))
@@ -31,24 +32,31 @@ def is_short_query(query: Query, searcher: Searcher) -> bool:
     if searcher.max_doc <= _DOCUMENTS_MAX:
         return True
     steps = [_steps(node, searcher) for node in nodes]
-    return None not in steps and sum(one or 0 for one in steps) <= _STEPS_MAX
+    return None not in steps and sum(one or 0 for one in steps) <= STEPS_MAX
 
 
 def is_narrow_query(query: Query, searcher: Searcher) -> bool:
-    """Whether all that it matches is found, and sorted by a column, within about a millisecond."""
+    """Whether all that it matches is found, and sorted by a column, within about two milliseconds."""
+    most = documents_max(query, searcher)
+    return most is not None and most <= _MATCHES_MAX
+
+
+def documents_max(query: Query, searcher: Searcher) -> int | None:
+    """No more documents match; None where finding all of them takes longer than two milliseconds."""
     if searcher.max_doc > _DENSE_MAX or not is_short_query(query, searcher):
-        return False
-    return _matches_max(query, searcher) <= _MATCHES_MAX
+        return None
+    return _matches_max(query, searcher)
 
 
 def _matches_max(query: Query, searcher: Searcher) -> int:
-    """No more documents match."""
     whole = searcher.max_doc
     if whole <= _MATCHES_MAX:
         return whole
     match query:
         case TermQuery() | KeywordQuery():
             return searcher.doc_freq(query.path, query.term)
+        case PhraseQuery():
+            return sum(searcher.doc_freq(*term) for term in query.scored_by())
         case BoolQuery() if query.must or query.filter:
             return min(_matches_max(one, searcher) for one in (*query.must, *query.filter))
         case BoolQuery() if query.should:
@@ -64,6 +72,9 @@ def _steps(query: Query, searcher: Searcher) -> float | None:
             return _nearest_steps(query, searcher)
         case TermQuery() | KeywordQuery():
             return searcher.doc_freq(query.path, query.term)
+        case PhraseQuery() if not query.slop:
+            # Of each term its postings and where its positions begin.
+            return 2 * sum(searcher.doc_freq(*term) for term in query.scored_by())
         case MatchAllQuery() | ConstantScoreQuery():
             return searcher.max_doc // 10
         case NumberRangeQuery():

@@ -22,6 +22,8 @@ __all__ = [
     "CEILINGS",
     "DOCS",
     "FREQS",
+    "HIGH",
+    "HIGHS",
     "NORMS",
     "POSTINGS",
     "SIZE",
@@ -41,8 +43,8 @@ BLOCK = 128  # postings with one ceiling
 
 # The columns of a table. A leaf without the field has no terms, and nothing else of its row is read.
 SIZE, BASE, TERMS, BLOB, BLOB_BYTES, TERM_STARTS = range(6)
-POSTINGS, STARTS, DOCS, FREQS, NORMS, CEILINGS = range(6, 12)
-_COLUMNS = 12
+POSTINGS, STARTS, DOCS, FREQS, NORMS, CEILINGS, HIGH, HIGHS = range(6, 14)
+_COLUMNS = 14
 
 
 def _pointer(typing: Any, address: Any) -> Any:
@@ -194,7 +196,8 @@ def _fill(row: Longs, leaf: Leaf, path: str, text: TextIndex, kept: list[NDArray
         TERM_STARTS: (arrays.term_starts, np.int64),
         STARTS: (arrays.starts, np.int64),
         DOCS: (arrays.docs, np.int32),
-        FREQS: (arrays.freqs, np.int32),
+        FREQS: (arrays.freqs, np.uint8),
+        HIGH: (arrays.high, np.int64),
         NORMS: (text.norms, np.uint8),
         CEILINGS: (ceilings_of(leaf, path, len(arrays.docs)), np.uint32),
     }
@@ -204,5 +207,5 @@ def _fill(row: Longs, leaf: Leaf, path: str, text: TextIndex, kept: list[NDArray
         row[column] = address_of(array)
         kept.append(array)
     row[TERMS], row[BLOB_BYTES] = len(arrays.starts) - 1, len(arrays.blob)
-    row[POSTINGS] = len(arrays.docs)
+    row[POSTINGS], row[HIGHS] = len(arrays.docs), len(arrays.high)
     return True

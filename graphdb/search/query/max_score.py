@@ -4,7 +4,7 @@ Source: Turtle and Flood's MaxScore, with the postings of a few terms merged, an
 windows of documents as in Lucene's MaxScoreBulkScorer.
 """
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numba
 import numpy as np
@@ -17,6 +17,8 @@ from graphdb.search.query.field_table import (
     CEILINGS,
     DOCS,
     FREQS,
+    HIGH,
+    HIGHS,
     NORMS,
     POSTINGS,
     SIZE,
@@ -27,6 +29,7 @@ from graphdb.search.query.field_table import (
     longs_at,
     words_at,
 )
+from graphdb.search.segments.postings import Bytes, freq_at
 
 __all__ = ["FEW", "NEVER", "Ceilings", "top_of_all", "top_of_any", "top_of_few", "top_of_leaves"]
 
@@ -45,11 +48,12 @@ _FREQ_MAX = (1 << 24) - 1  # that a ceiling has; it stands for any from there on
 @numba.njit(cache=True, nogil=True)
 def top_of_few(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     begins: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     allowed: Bools,
     ceilings: Ceilings,
@@ -64,9 +68,11 @@ def top_of_few(
     are still counted that may be among the best: the last terms, which together cannot lift a document above
     the worst of these, are then looked up for the documents of the others alone.
     """
-    bounds = _bounds(docs, freqs, begins, ends, weights, norms, inverse, ceilings)
+    bounds = _bounds(docs, freqs, high, begins, ends, weights, norms, inverse, ceilings)
     if k > 0 and counted < NEVER:
-        floor = max(floor, _floor_of_one(docs, freqs, begins, ends, weights, norms, inverse, allowed, k))
+        floor = max(
+            floor, _floor_of_one(docs, freqs, high, begins, ends, weights, norms, inverse, allowed, k)
+        )
     kept, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
     at, heads, beyond = begins.copy(), np.empty(len(weights), np.int64), len(allowed)
     for term in range(len(weights)):
@@ -86,7 +92,7 @@ def top_of_few(
         for term in range(first):
             if heads[term] == doc:
                 i = at[term]
-                total += _score(weights[term], freqs[i], inverse[norms[doc]])
+                total += _score(weights[term], freq_at(freqs, high, i), inverse[norms[doc]])
                 at[term] = i + 1
                 heads[term] = docs[i + 1] if i + 1 < ends[term] else beyond
         if chooses and np.float32(total + bounds[first]) <= best[k - 1]:
@@ -101,7 +107,7 @@ def top_of_few(
                 break
             i = at[term] = _sought(docs, at[term], ends[term], doc)
             if i < ends[term] and docs[i] == doc:
-                total += _score(weights[term], freqs[i], inverse[norms[doc]])
+                total += _score(weights[term], freq_at(freqs, high, i), inverse[norms[doc]])
         _keep(kept, best, doc, np.float32(total))
     some = int(np.sum(kept >= 0))
     return kept[:some], best[:some], count
@@ -110,11 +116,12 @@ def top_of_few(
 @numba.njit(cache=True, nogil=True)
 def top_of_any(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     begins: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     allowed: Bools,
     ceilings: Ceilings,
@@ -127,7 +134,7 @@ def top_of_any(
     The look-ups of the last terms stand in both: as a function, also one that the compiler inlines, they cost
     a quarter to a half of the whole more (2 and 3 terms, measured).
     """
-    bounds = _bounds(docs, freqs, begins, ends, weights, norms, inverse, ceilings)
+    bounds = _bounds(docs, freqs, high, begins, ends, weights, norms, inverse, ceilings)
     at = begins.copy()
     sums = np.zeros(_WINDOW)
     met = np.zeros(_WINDOW, np.uint8)  # which documents of a window have a sum, eight at a time in `eights`
@@ -141,7 +148,7 @@ def top_of_any(
             if first == 0:
                 break
         end = min(base + _WINDOW, len(allowed))
-        if not _sum_up(docs, freqs, at, ends, weights[:first], norms, inverse, base, end, sums, met):
+        if not _sum_up(docs, freqs, high, at, ends, weights[:first], norms, inverse, base, end, sums, met):
             continue
         for eight in range(len(eights)):
             if eights[eight] == 0:
@@ -162,7 +169,7 @@ def top_of_any(
                         break
                     i = at[term] = _sought(docs, at[term], ends[term], doc)
                     if i < ends[term] and docs[i] == doc:
-                        total += _score(weights[term], freqs[i], inverse[norms[doc]])
+                        total += _score(weights[term], freq_at(freqs, high, i), inverse[norms[doc]])
                 _keep(kept, best, doc, np.float32(total))
     some = int(np.sum(kept >= 0))
     return kept[:some], best[:some], count
@@ -171,11 +178,12 @@ def top_of_any(
 @numba.njit(cache=True, nogil=True)
 def _bounds(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     begins: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     ceilings: Ceilings,
 ) -> Doubles:
@@ -187,7 +195,7 @@ def _bounds(
         top = np.float32(0)
         for block in range(begins[term] // BLOCK, (ends[term] + BLOCK - 1) // BLOCK):
             if ceilings[block] == 0:
-                ceilings[block] = _ceiling(docs, freqs, norms, block)
+                ceilings[block] = _ceiling(docs, freqs, high, norms, block)
             freq, norm = ceilings[block] >> 8, ceilings[block] & 255
             top = max(top, weights[term] if freq == _FREQ_MAX else _score(weights[term], freq, inverse[norm]))
         bounds[term] = (bounds[term + 1] + top) * _SLACK
@@ -195,22 +203,23 @@ def _bounds(
 
 
 @numba.njit(cache=True, nogil=True)
-def _ceiling(docs: Ints, freqs: NDArray[Any], norms: NDArray[np.uint8], block: int) -> np.uint32:
+def _ceiling(docs: Ints, freqs: Bytes, high: Longs, norms: Bytes, block: int) -> np.uint32:
     """The highest frequency of a block of postings, and the least norm of its documents in the last byte."""
     freq, norm = 1, 255
     for i in range(block * BLOCK, min((block + 1) * BLOCK, len(docs))):
-        freq, norm = max(freq, freqs[i]), min(norm, norms[docs[i]])
+        freq, norm = max(freq, freq_at(freqs, high, i)), min(norm, norms[docs[i]])
     return np.uint32(min(freq, _FREQ_MAX) << 8 | norm)
 
 
 @numba.njit(cache=True, nogil=True)
 def _floor_of_one(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     begins: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     allowed: Bools,
     k: int,
@@ -220,7 +229,7 @@ def _floor_of_one(
         found, least = 0, np.float32(np.inf)
         for i in range(begins[term], min(ends[term], begins[term] + _LOOKED_AT * k)):
             if allowed[docs[i]]:
-                least = min(least, _score(weights[term], freqs[i], inverse[norms[docs[i]]]))
+                least = min(least, _score(weights[term], freq_at(freqs, high, i), inverse[norms[docs[i]]]))
                 found += 1
                 if found == k:
                     return float(np.nextafter(least, np.float32(-np.inf)))
@@ -230,16 +239,17 @@ def _floor_of_one(
 @numba.njit(cache=True, nogil=True)
 def _sum_up(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     at: Longs,
     ends: Longs,
     weights: Floats,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     base: int,
     end: int,
     sums: Doubles,
-    met: NDArray[np.uint8],
+    met: Bytes,
 ) -> bool:
     """Add the scores of these terms in [base, end), mark their documents in met, and move the places in their
     postings past it. Returns whether there were any.
@@ -249,7 +259,7 @@ def _sum_up(
         i, stop, weight = at[term], ends[term], weights[term]
         while i < stop and docs[i] < end:
             if docs[i] >= base:
-                sums[docs[i] - base] += _score(weight, freqs[i], inverse[norms[docs[i]]])
+                sums[docs[i] - base] += _score(weight, freq_at(freqs, high, i), inverse[norms[docs[i]]])
                 met[docs[i] - base] = 1
             i += 1
         found |= i > at[term]
@@ -322,7 +332,8 @@ def top_of_leaves(
         if terms == 0 or (needs_all and terms < len(weights)):
             continue
         size, postings = table[leaf, SIZE], table[leaf, POSTINGS]
-        docs, freqs = ints_at(table[leaf, DOCS], postings), ints_at(table[leaf, FREQS], postings)
+        docs, freqs = ints_at(table[leaf, DOCS], postings), bytes_at(table[leaf, FREQS], postings)
+        high = longs_at(table[leaf, HIGH], table[leaf, HIGHS])
         starts = longs_at(table[leaf, STARTS], numbers[places[:terms], leaf].max() + 2)
         begins, ends = np.empty(terms, np.int64), np.empty(terms, np.int64)
         for place in range(terms):
@@ -335,18 +346,18 @@ def top_of_leaves(
         few = min(k, size)
         if needs_all:
             found, scores, some = top_of_all(
-                docs, freqs, begins, ends, own, order, norms, inverse, allowed, few, floor
+                docs, freqs, high, begins, ends, own, order, norms, inverse, allowed, few, floor
             )
         else:
             ceilings = words_at(table[leaf, CEILINGS], postings // BLOCK + 1)
             left = counted - count
             if terms <= FEW:
                 found, scores, some = top_of_few(
-                    docs, freqs, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
+                    docs, freqs, high, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
                 )
             else:
                 found, scores, some = top_of_any(
-                    docs, freqs, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
+                    docs, freqs, high, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
                 )
         count += some
         begun = _put(kept, best, begun, found, scores, table[leaf, BASE])
@@ -378,12 +389,13 @@ def _put(kept: Longs, best: Floats, begun: int, docs: Longs, scores: Floats, bas
 @numba.njit(cache=True, nogil=True)
 def top_of_all(
     docs: Ints,
-    freqs: NDArray[Any],
+    freqs: Bytes,
+    high: Longs,
     begins: Longs,
     ends: Longs,
     weights: Floats,
     order: Longs,
-    norms: NDArray[np.uint8],
+    norms: Bytes,
     inverse: Floats,
     allowed: Bools,
     k: int,
@@ -413,7 +425,7 @@ def top_of_all(
             continue
         total = np.float64(0)
         for term in order:
-            total += _score(weights[term], freqs[at[term]], inverse[norms[doc]])
+            total += _score(weights[term], freq_at(freqs, high, at[term]), inverse[norms[doc]])
         if np.float32(total) == 0:
             continue
         count += 1

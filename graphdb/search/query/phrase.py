@@ -12,7 +12,7 @@ from graphdb.search.query.dictionary_queries import prefix_range
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.kernels import find_sorted
 from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained
-from graphdb.search.query.term_queries import TermQuery, bm25_scores
+from graphdb.search.query.term_queries import TermQuery, bm25, bm25_scores
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, RewrittenQuery
 
 __all__ = ["PhrasePrefixQuery", "PhraseQuery", "exact_frequencies", "sloppy_frequencies"]
@@ -157,16 +157,35 @@ class PhraseQuery(Query):
     def frequencies(self, leaf: Leaf) -> Floats:
         """How often the phrase is in each document of a leaf."""
         freqs = np.zeros(leaf.segment.size, dtype=np.float32)
+        docs, own = self._occurrences(leaf)
+        freqs[docs] = own
+        return freqs
+
+    def _occurrences(self, leaf: Leaf) -> tuple[Ints, Floats]:
+        """The documents of a leaf that hold the phrase, ascending, and how often each does."""
+        none = np.zeros(0, np.int32), np.zeros(0, np.float32)
         index = leaf.segment.text(self.path)
         if index is None:
-            return freqs
+            return none
         places = [_place(index, terms) for terms in self.places]
-        docs = places[0][0]
-        for other, _, _ in places[1:]:
+        first, *others = sorted((docs for docs, _, _ in places), key=len)
+        docs = first  # of the rarest, which are looked up in the others'
+        for other in others:
             docs = docs[find_sorted(docs, other) >= 0]
-        if len(docs):
-            freqs[docs] = self._counted(docs, places)
-        return freqs
+        if not len(docs):
+            return none
+        freqs = self._counted(docs, places)
+        held = freqs > 0
+        return docs[held], freqs[held]
+
+    def listed_in(self, leaf: Leaf, searcher: Searcher, boost: float) -> tuple[Ints, Floats]:
+        docs, freqs = self._occurrences(leaf)
+        index = leaf.segment.text(self.path)
+        if index is None:
+            return docs, freqs
+        weight = searcher.statistics(self.path).weight(boost * self.boost, self._idf(searcher))
+        inverse = searcher.inverse_norms(self.path)[index.norms[docs]]
+        return docs, bm25(weight, freqs, inverse)
 
     def _counted(self, docs: Ints, places: "list[tuple[Ints, Ints, Ints]]") -> Floats:
         starts = np.zeros((len(docs), len(places)), dtype=np.int64)

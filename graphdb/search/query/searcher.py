@@ -211,6 +211,7 @@ class Searcher:
         self.memory = {} if memory is None else memory
         self.index_name = index_name
         self.peers: Peers | None = None
+        self.shared_statistics = False  # of several indexes: score as if they were one
         self._kept: dict[Hashable, Any] = {}
 
     def with_runtime_fields(self, mapping: Mapping) -> "Searcher":

@@ -30,6 +30,7 @@ __all__ = [
     "SynonymQuery",
     "TermQuery",
     "TermsQuery",
+    "bm25",
     "bm25_scores",
     "column_of",
     "values_between",
@@ -286,9 +287,15 @@ def bm25_scores(leaf: Leaf, searcher: Searcher, path: str, freqs: Floats, weight
         return Matches(mask)
     docs = np.flatnonzero(mask)
     scores = np.zeros(leaf.segment.size, dtype=np.float32)
-    saturation = np.float32(1) + freqs[docs] * searcher.inverse_norms(path)[index.norms[docs]]
-    scores[docs] = weight - weight / saturation
+    scores[docs] = bm25(weight, freqs[docs], searcher.inverse_norms(path)[index.norms[docs]])
     return Matches(mask, scores)
+
+
+def bm25(weight: np.float32, freqs: Floats, inverse: Floats) -> Floats:
+    """The scores of documents, each with its frequency and the inverse of its norm."""
+    saturation = np.float32(1) + freqs * inverse
+    scores: Floats = weight - weight / saturation
+    return scores
 
 
 # Numbers, `_id`s and existing fields.

@@ -190,6 +190,12 @@ def _best(query: Query, leaf: Leaf, searcher: Searcher, wanted: _Wanted) -> tupl
     query, allowed, boost = peeled.query, peeled.allowed(leaf, searcher), peeled.boost
     terms = plain_terms(query)
     if terms is None:
+        listed = query.listed_in(leaf, searcher, boost)
+        if listed is not None:
+            held, own = listed
+            places, its_scores, count = top_k(own, allowed[held], -1.0, min(k, len(held)))
+            best: Longs = held[places].astype(np.int64)
+            return best, its_scores, count
         found = query.matches(leaf, searcher, boost)
         if found.scores is None:
             docs = np.flatnonzero(found.mask & allowed)
@@ -263,11 +269,12 @@ def _any_of(
     if not found:
         return NOTHING
     numbers = np.array([number for _, number in found], np.int64)
-    docs, freqs, starts, stops = index.posting_ranges(numbers)
+    docs, freqs, high, starts, stops = index.posting_ranges(numbers)
     best = top_of_few if len(found) <= FEW else top_of_any
     top: tuple[Longs, Floats, int] = best(
         docs,
         freqs,
+        high,
         starts,
         stops,
         np.array([weight for weight, _ in found], np.float32),

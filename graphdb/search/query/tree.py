@@ -109,6 +109,12 @@ class Query(ABC):
         """All live documents that match and their scores, best first, where that is a list already."""
         return None
 
+    def listed_in(self, leaf: Leaf, searcher: "Searcher", boost: float) -> "tuple[Ints, Floats] | None":
+        """As matches, but the documents of a leaf alone, ascending, and their scores; None where there is no
+        such list that takes less time.
+        """
+        return None
+
     def part(self, number: int) -> "Query":
         """What it is on one of several indexes, by number."""
         return self

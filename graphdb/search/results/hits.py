@@ -49,12 +49,15 @@ class Fetcher:
     named_scores: bool = False
     rescored: tuple[Rescored, ...] = ()
     _parts: "dict[int, Fetcher]" = field(default_factory=dict)
+    _asked: tuple[Fetching, bool] | None = field(default=None)
     _named: list[tuple[str, Query]] | None = field(default=None)
     _highlighters: dict[int, tuple[Fetching, Highlighter]] = field(default_factory=dict)
 
     def shown(self, hit: Hit, fetching: Fetching) -> dict[str, Any]:
         """Source is parsed only where it is needed."""
         leaf, doc = self.scope.columns.locate(hit.doc)
+        if self._is_plain(fetching) and leaf.segment.parents is None:
+            return self._plain(hit, leaf, doc)
         number, own, searcher = self.scope.searcher.part(leaf)
         if searcher is not self.scope.searcher:
             fetcher = self._part(number, searcher)
@@ -94,6 +97,34 @@ class Fetcher:
                 out["_explanation"] = one.explain(
                     out["_explanation"], was_in, query, leaf, doc, self.scope.searcher
                 )
+        return out
+
+    def _is_plain(self, fetching: Fetching) -> bool:
+        """Whether hits are shown as their whole documents alone, as most are; found out once for all."""
+        if self._asked is None or self._asked[0] is not fetching:
+            scope = self.scope
+            more = fetching.hidden or fetching.version or fetching.seq_no or fetching.explain or self.rescored
+            named = self.query is not None and named_queries(self.query)
+            whole = self.raw_source and fetching.is_whole and keeps_source(scope.context.mapping)
+            is_plain = whole and not (more or named or scope.context.parts)
+            self._asked = fetching, is_plain
+        return self._asked[1]
+
+    def _plain(self, hit: Hit, leaf: Leaf, doc: int) -> dict[str, Any]:
+        """What `shown` makes of it, in the same order."""
+        segment, score = leaf.segment, hit.score
+        out: dict[str, Any] = {
+            "_index": self.scope.context.index_name,
+            "_id": segment.doc_id(doc),
+            "_score": None if score is None else short_float(score),
+        }
+        if (routing := segment.routing(doc)) is not None:
+            out["_routing"] = routing
+        if ignored := segment.ignored(doc):
+            out["_ignored"] = list(ignored)
+        out["_source"] = orjson.Fragment(segment.source(doc))
+        if hit.sort:
+            out["sort"] = list(hit.sort)
         return out
 
     def _part(self, number: int, searcher: Searcher) -> "Fetcher":

@@ -102,15 +102,18 @@ class SearchRequest:
         return quick and self._is_plain_but_for_sort
 
     @property
+    def is_aggregated_alone(self) -> bool:
+        """Whether beside a plain request, whose hits need not be wanted, there are only aggregations."""
+        return not self.sort and self._has_nothing_else
+
+    @property
     def _is_plain_but_for_sort(self) -> bool:
-        beside = (
-            self.aggregations,
-            self.collapse,
-            self.rescore,
-            self.suggestions,
-            self.post_filter,
-        )
-        is_cut = self.min_score is not None or self.terminate_after or not self.size
+        return self._has_nothing_else and self.aggregations is None and self.size > 0
+
+    @property
+    def _has_nothing_else(self) -> bool:
+        beside = (self.collapse, self.rescore, self.suggestions, self.post_filter)
+        is_cut = self.min_score is not None or self.terminate_after
         # of a fusion, some that match are in no list
         return not (any(beside) or is_cut or isinstance(self.query, FusedQuery))
 

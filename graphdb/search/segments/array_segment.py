@@ -19,6 +19,7 @@ from graphdb.search.leaf_reader import (
     VectorColumn,
 )
 from graphdb.search.segments.field_builders import transpose
+from graphdb.search.segments.postings import Bytes, narrow_freqs, unpack_positions, whole_freqs
 from graphdb.search.segments.sections import (
     IGNORED,
     ROUTING,
@@ -31,8 +32,9 @@ from graphdb.search.segments.sections import (
     hash_id,
     strings,
 )
+from graphdb.search.segments.sources import sources_of
 
-__all__ = ["ArraySegment", "ArrayTerms", "ArrayText"]
+__all__ = ["ArraySegment", "ArrayTerms", "ArrayText", "freqs_of"]
 
 T = TypeVar("T")
 _METADATA = {IGNORED, ROUTING}
@@ -47,37 +49,42 @@ class ArrayText:
         self.norms: NDArray[np.uint8] = sections["text", path, "norms"]
         self._starts: Longs = sections["text", path, "starts"]
         self._docs: Ints = sections["text", path, "docs"]
-        self._freqs: Ints = sections["text", path, "freqs"]
+        self._freqs, self._high = freqs_of(sections, path)
         self._position_starts: Longs = sections["text", path, "position_starts"]
-        self._positions: Ints = sections["text", path, "positions"]
+        # bytes; of a file of format 1 or 2 the positions themselves
+        self._positions: NDArray[Any] = sections["text", path, "positions"]
         self.doc_count = int(np.count_nonzero(self.norms))
-        self.total_terms = len(self._positions)
+        tokens = sections.get(("text", path, "tokens"))
+        self.total_terms = len(self._positions) if tokens is None else int(tokens[0])
 
     def postings(self, number: int) -> tuple[Ints, Ints]:
         start, stop = self._starts[number : number + 2].tolist()
-        return self._docs[start:stop], self._freqs[start:stop]
+        return self._docs[start:stop], whole_freqs(self._freqs, self._high, start, stop)
 
     @cached_property
     def ordinals(self) -> Ordinals:
         return Ordinals(*transpose(self._starts, self._docs, len(self.norms)))
 
-    def all_postings(self) -> tuple[Longs, Ints, Ints]:
-        """(starts, docs, freqs): the postings of term t are docs[starts[t]:starts[t + 1]]."""
-        return self._starts, self._docs, self._freqs
-
-    def posting_ranges(self, numbers: Longs) -> tuple[Ints, Ints, Longs, Longs]:
-        return self._docs, self._freqs, self._starts[numbers], self._starts[numbers + 1]
+    def posting_ranges(self, numbers: Longs) -> tuple[Ints, Bytes, Longs, Longs, Longs]:
+        return self._docs, self._freqs, self._high, self._starts[numbers], self._starts[numbers + 1]
 
     def arrays(self) -> TextArrays | None:
+        return self.all_postings()
+
+    def all_postings(self) -> TextArrays:
         strings = self._strings
-        return TextArrays(strings.blob, strings.starts, self._starts, self._docs, self._freqs)
+        return TextArrays(strings.blob, strings.starts, self._starts, self._docs, self._freqs, self._high)
 
     def positions(self, number: int) -> tuple[Ints, Ints]:
         freqs = self.postings(number)[1]
         starts = np.zeros(len(freqs) + 1, np.int32)
         np.cumsum(freqs, out=starts[1:])
         start, stop = self._position_starts[number : number + 2].tolist()
-        return starts, self._positions[start:stop]
+        positions = self._positions[start:stop]
+        if positions.dtype == np.uint8:
+            positions = unpack_positions(positions, freqs)
+            positions.setflags(write=False)
+        return starts, positions
 
 
 class ArrayTerms:
@@ -123,7 +130,7 @@ class ArraySegment:
             paths = strings(sections, "nested_paths")
             self.nested_paths = [decode(raw) for raw in paths.raws(0, len(paths))]
             self._roots = np.flatnonzero(self.parents < 0).astype(np.int32)
-        self._ids, self._sources = strings(sections, "ids"), strings(sections, "sources")
+        self._ids, self.sources = strings(sections, "ids"), sources_of(sections, f"segment {name}")
         self._storages: dict[str, list[str]] = {}
         for storage, path, _ in sections:
             if path and storage not in self._storages.setdefault(path, []):
@@ -194,7 +201,7 @@ class ArraySegment:
         return [(i, doc) for i, doc in found if doc >= 0]
 
     def source(self, doc: int) -> bytes:
-        return self._sources.raw(self.root_number(doc))
+        return self.sources.raw(self.root_number(doc))
 
     def routing(self, doc: int) -> str | None:
         found = self._metadata(ROUTING, doc)
@@ -271,6 +278,12 @@ class ArraySegment:
         root = int(self.root_docs()[self.root_number(doc)])
         start, stop = index.ordinals.starts[root : root + 2].tolist()
         return [index.dictionary.term(number) for number in index.ordinals.terms[start:stop].tolist()]
+
+
+def freqs_of(sections: Sections, path: str) -> tuple[Bytes, Longs]:
+    """(freqs, high) of a text, see `TextArrays`, also of one from a file of format 1 or 2."""
+    freqs, high = sections["text", path, "freqs"], sections.get(("text", path, "high_freqs"))
+    return narrow_freqs(freqs) if high is None else (freqs, high)
 
 
 def _dictionary(sections: Sections, storage: str, path: str) -> SortedStrings:

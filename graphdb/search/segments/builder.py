@@ -31,6 +31,7 @@ from graphdb.search.segments.sections import (
     id_sections,
     packed,
 )
+from graphdb.search.segments.sources import source_sections
 
 __all__ = ["SegmentBuilder"]
 
@@ -111,7 +112,7 @@ class SegmentBuilder:
             ("", "", "seq_nos"): np.array(self._seq_nos, np.int64),
             ("", "", "versions"): np.array(self._versions, np.int64),
         }
-        sections |= packed("", "", "ids", self._ids) | packed("", "", "sources", self._sources)
+        sections |= packed("", "", "ids", self._ids) | source_sections(self._sources)
         hashes: Hashes = np.array(self._hashes, np.uint64)
         sections |= id_sections(hashes)
         if self._nested_paths:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graphdb.search.analysis.plain_words import cut_all
 from graphdb.search.fields import TextTokens
 from graphdb.search.leaf_reader import Bools, Ints, Longs
+from graphdb.search.segments.postings import Bytes, narrow_freqs, pack_positions
 from graphdb.search.segments.sections import Key, decode, encode, packed, starts_of
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "VectorBuilder",
     "any_in",
     "encode_lengths",
+    "freq_sections",
     "invert",
     "number_starts",
+    "position_sections",
     "transpose",
 ]
 
@@ -195,17 +198,14 @@ class TextBuilder:
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
         cut = self._all_cut()
         terms, ranks = _sorted(cut.terms)
-        starts, found, freqs, position_starts, positions = invert(
-            cut.tokens, cut.positions, cut.docs, cut.counts, ranks
-        )
+        starts, found, freqs, _, positions = invert(cut.tokens, cut.positions, cut.docs, cut.counts, ranks)
         norms = np.zeros(size, np.uint8)
         norms[cut.docs] = encode_lengths(cut.lengths)
         return packed("text", path, "dictionary", terms) | {
             ("text", path, "starts"): starts,
             ("text", path, "docs"): found,
-            ("text", path, "freqs"): freqs,
-            ("text", path, "position_starts"): position_starts,
-            ("text", path, "positions"): positions,
+            **freq_sections(path, freqs),
+            **position_sections(path, *pack_positions(starts, freqs, positions)),
             ("text", path, "norms"): norms,
             ("text", path, "empty"): cut.docs[cut.counts == 0],
         }
@@ -325,6 +325,21 @@ class VectorBuilder:
             ("vectors", path, "docs"): np.array(self._docs, np.int32),
             ("vectors", path, "rows"): np.stack(self._rows).astype(np.float32, copy=False),
         }
+
+
+def freq_sections(path: str, freqs: Ints) -> dict[Key, NDArray[Any]]:
+    """The frequencies of a text, and the number of its tokens."""
+    narrow, high = narrow_freqs(freqs)
+    return {
+        ("text", path, "freqs"): narrow,
+        ("text", path, "high_freqs"): high,
+        ("text", path, "tokens"): np.array([freqs.sum(dtype=np.int64)]),
+    }
+
+
+def position_sections(path: str, starts: Longs, packed_positions: Bytes) -> dict[Key, NDArray[Any]]:
+    """Where the tokens of a text stand, see `pack_positions`."""
+    return {("text", path, "position_starts"): starts, ("text", path, "positions"): packed_positions}
 
 
 def number_starts(storage: str, path: str, starts: Ints) -> dict[Key, NDArray[Any]]:

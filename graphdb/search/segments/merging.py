@@ -9,8 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Ints, Leaf, Longs
-from graphdb.search.segments.array_segment import ArraySegment
-from graphdb.search.segments.field_builders import number_starts, transpose
+from graphdb.search.segments.array_segment import ArraySegment, freqs_of
+from graphdb.search.segments.field_builders import (
+    freq_sections,
+    number_starts,
+    position_sections,
+    transpose,
+)
+from graphdb.search.segments.postings import Bytes, freq_at, pack_positions, packed_length
 from graphdb.search.segments.sections import (
     Hashes,
     Key,
@@ -23,6 +29,7 @@ from graphdb.search.segments.sections import (
     packed,
     strings,
 )
+from graphdb.search.segments.sources import Sources, merged_sources
 
 __all__ = ["MergedPostings", "Postings", "merge", "merge_postings"]
 
@@ -36,9 +43,10 @@ class Postings:
     terms: list[bytes]  # ascending
     starts: Longs
     docs: Ints
-    freqs: Ints
+    freqs: Bytes  # see `TextArrays`
+    high: Longs
     position_starts: Longs
-    positions: Ints
+    positions: Bytes
     new_docs: Ints
 
     @classmethod
@@ -46,16 +54,22 @@ class Postings:
         """What has no positions is taken to have each term 0 times in its documents."""
         names = ("dictionary_blob", "dictionary_starts", "starts", "docs")
         blob, term_starts, starts, docs = (sections[storage, path, name] for name in names)
-        none = np.zeros(0, np.int32)
-        return cls(
-            list(Strings(blob, term_starts).raws(0, len(term_starts) - 1)),
-            starts,
-            docs,
-            sections.get((storage, path, "freqs"), np.zeros(len(docs), np.int32)),
-            sections.get((storage, path, "position_starts"), np.zeros(len(starts), np.int64)),
-            sections.get((storage, path, "positions"), none),
-            new_docs,
+        terms = list(Strings(blob, term_starts).raws(0, len(term_starts) - 1))
+        if storage != "text":
+            none, zeros = np.zeros(0, np.int64), np.zeros(len(starts), np.int64)
+            freqs = np.zeros(len(docs), np.uint8)
+            return cls(terms, starts, docs, freqs, none, zeros, np.zeros(0, np.uint8), new_docs)
+        freqs, high = freqs_of(sections, path)
+        position_starts, positions = (
+            sections[storage, path, name] for name in ("position_starts", "positions")
         )
+        if positions.dtype != np.uint8:  # of a file of format 1 or 2
+            position_starts, positions = pack_positions(starts, sections[storage, path, "freqs"], positions)
+        return cls(terms, starts, docs, freqs, high, position_starts, positions, new_docs)
+
+    def arrays(self) -> tuple[Longs, Ints, Bytes, Longs, Longs, Bytes]:
+        """What the loops take first."""
+        return self.starts, self.docs, self.freqs, self.high, self.position_starts, self.positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +81,7 @@ class MergedPostings:
     docs: Ints
     freqs: Ints
     position_starts: Longs
-    positions: Ints
+    positions: Bytes
 
 
 def merge_postings(sources: Sequence[Postings]) -> MergedPostings:
@@ -79,7 +93,7 @@ def merge_postings(sources: Sequence[Postings]) -> MergedPostings:
     ]
     doc_counts, position_counts = np.zeros(len(terms), np.int64), np.zeros(len(terms), np.int64)
     for source, mapped in zip(sources, new_terms, strict=True):
-        _count(source.starts, source.docs, source.freqs, mapped, source.new_docs, doc_counts, position_counts)
+        _count(*source.arrays(), mapped, source.new_docs, doc_counts, position_counts)
     left = doc_counts > 0
     places = np.cumsum(left) - 1
     merged = _room(
@@ -89,9 +103,8 @@ def merge_postings(sources: Sequence[Postings]) -> MergedPostings:
     )
     cursors, position_cursors = merged.starts[:-1].copy(), merged.position_starts[:-1].copy()
     for source, mapped in zip(sources, new_terms, strict=True):
-        old = (source.starts, source.docs, source.freqs, source.position_starts, source.positions)
         new = (merged.docs, merged.freqs, merged.positions)
-        _copy(*old, places[mapped], source.new_docs, cursors, position_cursors, *new)
+        _copy(*source.arrays(), places[mapped], source.new_docs, cursors, position_cursors, *new)
     return merged
 
 
@@ -102,20 +115,34 @@ def _room(terms: list[bytes], doc_counts: Longs, position_counts: Longs) -> Merg
     )
     docs, freqs = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int32)
     return MergedPostings(
-        terms, starts, docs, freqs, position_starts, np.empty(position_starts[-1], np.int32)
+        terms, starts, docs, freqs, position_starts, np.empty(position_starts[-1], np.uint8)
     )
 
 
 @numba.njit(cache=True, nogil=True)
 def _count(
-    starts: Any, docs: Any, freqs: Any, terms: Any, new_docs: Any, doc_counts: Any, position_counts: Any
+    starts: Any,
+    docs: Any,
+    freqs: Any,
+    high: Any,
+    position_starts: Any,
+    positions: Any,
+    terms: Any,
+    new_docs: Any,
+    doc_counts: Any,
+    position_counts: Any,
 ) -> None:
-    """Add to each new term's counts what one source has for it in documents that stay."""
+    """Add to each new term's counts what one source has for it in documents that stay: documents, and bytes
+    of positions.
+    """
     for term in range(len(starts) - 1):
+        start = position_starts[term]
         for i in range(starts[term], starts[term + 1]):
+            length = packed_length(positions, start, freq_at(freqs, high, i))
+            start += length
             if new_docs[docs[i]] >= 0:
                 doc_counts[terms[term]] += 1
-                position_counts[terms[term]] += freqs[i]
+                position_counts[terms[term]] += length
 
 
 @numba.njit(cache=True, nogil=True)
@@ -123,6 +150,7 @@ def _copy(
     starts: Any,
     docs: Any,
     freqs: Any,
+    high: Any,
     position_starts: Any,
     positions: Any,
     terms: Any,
@@ -137,15 +165,16 @@ def _copy(
     for term in range(len(starts) - 1):
         target, start = terms[term], position_starts[term]
         for i in range(starts[term], starts[term + 1]):
-            new_doc = new_docs[docs[i]]
+            new_doc, freq = new_docs[docs[i]], freq_at(freqs, high, i)
+            end = start + packed_length(positions, start, freq)
             if new_doc >= 0:
                 merged_docs[cursors[target]] = new_doc
-                merged_freqs[cursors[target]] = freqs[i]
+                merged_freqs[cursors[target]] = freq
                 cursors[target] += 1
-                for place in range(start, start + freqs[i]):
+                for place in range(start, end):
                     merged_positions[position_cursors[target]] = positions[place]
                     position_cursors[target] += 1
-            start += freqs[i]
+            start = end
 
 
 # Several segments made one, without what was deleted. The result is what a builder would make of the same
@@ -169,6 +198,7 @@ class _Part:
     """One of the segments: its arrays, which documents stay, and the new number of each (-1: none)."""
 
     sections: Sections
+    sources: Sources
     size: int
     kept: Ints
     kept_roots: Ints  # counted without nested documents
@@ -182,7 +212,7 @@ class _Part:
         new_docs = np.full(segment.size, -1, np.int32)
         new_docs[kept] = np.arange(base, base + len(kept), dtype=np.int32)
         kept_roots = np.flatnonzero(leaf.live[segment.root_docs()]).astype(np.int32)
-        return cls(segment.sections, segment.size, kept, kept_roots, new_docs)
+        return cls(segment.sections, segment.sources, segment.size, kept, kept_roots, new_docs)
 
     def hashes(self) -> Hashes:
         """Those of the roots that stay, in the order of the roots."""
@@ -203,10 +233,13 @@ def _documents(parts: Sequence[_Part]) -> dict[Key, NDArray[Any]]:
         ("", "", part_name): np.concatenate([part.sections["", "", part_name][part.kept] for part in parts])
         for part_name in ("seq_nos", "versions")
     }
-    for part_name in ("ids", "sources"):
-        columns = [strings(part.sections, part_name) for part in parts]
-        sections |= _joined_strings(part_name, columns, [part.kept_roots for part in parts])
-    return sections | id_sections(np.concatenate([part.hashes() for part in parts]))
+    kept = [part.kept_roots for part in parts]
+    sections |= _joined_strings("ids", [strings(part.sections, "ids") for part in parts], kept)
+    return (
+        sections
+        | merged_sources([(part.sources, part.kept_roots) for part in parts])
+        | id_sections(np.concatenate([part.hashes() for part in parts]))
+    )
 
 
 def _joined_strings(
@@ -258,9 +291,8 @@ def _merge_text(parts: Sequence[_Part], storage: str, path: str, size: int) -> d
     for part in having:
         norms[part.new_docs[part.kept]] = part.sections[storage, path, "norms"][part.kept]
     return _posting_sections(merged, storage, path) | {
-        (storage, path, "freqs"): merged.freqs,
-        (storage, path, "position_starts"): merged.position_starts,
-        (storage, path, "positions"): merged.positions,
+        **freq_sections(path, merged.freqs),
+        **position_sections(path, merged.position_starts, merged.positions),
         (storage, path, "norms"): norms,
         (storage, path, "empty"): empty,
     }

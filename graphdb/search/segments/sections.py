@@ -25,6 +25,7 @@ __all__ = [
     "hash_id",
     "hash_ids",
     "id_sections",
+    "narrowest",
     "pack",
     "packed",
     "starts_of",
@@ -114,12 +115,17 @@ def _lower_bound(blob: Any, starts: Any, key: Any) -> Any:
 #
 # key: (storage, path, part); storage and path are empty for what is of the documents themselves
 #
-# ids blob starts, id_hashes, id_docs      `_id` of each root; the hashes sorted, and the root number of
-# each sources blob starts                      the stored JSON of each root seq_nos, versions
-# by document parents, nested_path, nested_paths       where there are nested documents text:   dictionary,
-# starts docs freqs, position_starts positions, norms, empty terms:  dictionary, starts docs, ordinal_starts
-# ordinals ints, floats, exact: values, starts             starts only where not every document has exactly
-# one value points: latitudes longitudes starts vectors: docs rows
+#     ids: blob starts             `_id` of each root
+#     id_hashes, id_docs           the hashes of these, sorted, and the root number of each
+#     sources                      the stored JSON of each root, see `sources.py`
+#     seq_nos, versions            by document
+#     parents, nested_path, nested_paths   where there are nested documents
+#     text:                  dictionary, starts docs, norms, empty; freqs high_freqs tokens, position_starts
+#                            positions, see `postings.py`
+#     terms:                 dictionary, starts docs, ordinal_starts ordinals
+#     ints, floats, exact:   values, starts; starts only where not every document has exactly one value
+#     points:                latitudes longitudes starts
+#     vectors:               docs rows
 
 Key: TypeAlias = tuple[str, str, str]
 Sections: TypeAlias = Mapping[Key, NDArray[Any]]
@@ -127,6 +133,11 @@ Hashes: TypeAlias = NDArray[np.uint64]
 
 IGNORED = "_ignored"  # the metadata fields are fields of terms, by Elasticsearch's names
 ROUTING = "_routing"
+
+
+def narrowest(numbers: Longs) -> NDArray[Any]:
+    """Numbers of 0 and more as unsigned integers of as few bytes as the largest needs."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
 def packed(storage: str, path: str, part: str, raws: Sequence[bytes]) -> dict[Key, NDArray[Any]]:

@@ -5,6 +5,8 @@
         [storage, path, part, dtype, shape, offset, length, CRC-32]
     the sections, each at a multiple of 64 bytes
 
+A file of format 1 has uncompressed sources, one of 1 or 2 frequencies and positions of 32 bits; they are
+read as they are, and a merge writes the format of now.
 All numbers are little-endian, those in the arrays too. The table is checked on opening, and that the file has
 its full length; the sections only on demand, for that means to read all of them.
 """
@@ -27,7 +29,7 @@ from graphdb.search.segments.sections import Key, freeze
 __all__ = ["map_file", "read_segment", "segment_pieces", "verify_segment", "write_segment"]
 
 MAGIC = b"GDBSEGM\n"
-VERSION = 1
+VERSION = 3
 _HEADER = struct.Struct("<8sIII")
 _ALIGNMENT = 64
 _PIECE_BYTES = 16 << 20
@@ -116,8 +118,8 @@ def _table(data: memoryview, where: str) -> dict[str, Any]:
     magic, version, length, checksum = _HEADER.unpack_from(data)
     if magic != MAGIC:
         raise CorruptionError("this is no segment", where)
-    if version != VERSION:
-        raise CorruptionError(f"a segment of format {version}, not {VERSION}", where)
+    if not 1 <= version <= VERSION:
+        raise CorruptionError(f"a segment of format {version}, not of 1 to {VERSION}", where)
     raw = data[_HEADER.size : _HEADER.size + length]
     if len(raw) < length or zlib.crc32(raw) != checksum:
         raise CorruptionError("the checksum of the table of sections does not fit", where)

@@ -12,7 +12,9 @@ from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs, Ordinals, TermD
 from graphdb.search.protection import ALLOW_SIDS, without_protection
 from graphdb.search.segments.array_segment import ArraySegment, ArrayTerms, ArrayText
 from graphdb.search.segments.field_builders import any_in
+from graphdb.search.segments.postings import Bytes, freq_at
 from graphdb.search.segments.shard_view import array_segment
+from graphdb.search.segments.sources import source_lengths
 
 __all__ = ["VisibleLeaves", "VisibleSegment"]
 
@@ -47,11 +49,11 @@ class _VisibleText:
     def __init__(self, whole: ArrayText, live: Bools) -> None:
         self._whole, self._live = whole, live
         self.norms = whole.norms
-        starts, docs, freqs = whole.all_postings()
-        self._numbers = np.flatnonzero(any_in(docs, starts, live))
+        arrays = whole.all_postings()
+        self._numbers = np.flatnonzero(any_in(arrays.docs, arrays.starts, live))
         self.dictionary: TermDictionary = _VisibleDictionary(whole.dictionary, self._numbers)
         self.doc_count = int(np.count_nonzero((whole.norms > 0) & live))
-        self.total_terms = int(_total(docs, freqs, live))
+        self.total_terms = int(_total(arrays.docs, arrays.freqs, arrays.high, live))
 
     @cached_property
     def ordinals(self) -> Ordinals:
@@ -62,7 +64,7 @@ class _VisibleText:
         live = self._live[docs]
         return docs[live], freqs[live]
 
-    def posting_ranges(self, numbers: Longs) -> tuple[Ints, Ints, Longs, Longs]:
+    def posting_ranges(self, numbers: Longs) -> tuple[Ints, Bytes, Longs, Longs, Longs]:
         return self._whole.posting_ranges(self._numbers[numbers])
 
     def arrays(self) -> TextArrays | None:
@@ -121,7 +123,8 @@ class VisibleSegment(ArraySegment):
         """About what the documents that are visible would take: their ids and sources."""
         roots = self.root_docs()
         visible = self._live[roots]
-        return sum(int(np.diff(strings.starts)[visible].sum()) for strings in (self._ids, self._sources))
+        lengths = np.diff(self._ids.starts) + source_lengths(self.sources)
+        return int(lengths[visible].sum())
 
     @property
     def root_count(self) -> int:
@@ -206,10 +209,10 @@ def _starts_of(counts: NDArray[np.integer]) -> Ints:
 
 
 @numba.njit(cache=True, nogil=True)
-def _total(docs: Ints, freqs: Ints, live: Bools) -> int:
+def _total(docs: Ints, freqs: Bytes, high: Longs, live: Bools) -> int:
     """The frequencies of live documents, added up."""
     total = 0
     for place in range(len(docs)):
         if live[docs[place]]:
-            total += freqs[place]
+            total += freq_at(freqs, high, place)
     return total

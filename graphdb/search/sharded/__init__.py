@@ -2,15 +2,19 @@
 
 from graphdb.search.sharded.coordinator import Call, Calls, Lost, NoShard, ShardFailures, search_shards
 from graphdb.search.sharded.search_shard import SearchShard, Steps, View
-from graphdb.search.sharded.search_task import SearchTask
+from graphdb.search.sharded.search_task import LookedUp, SearchTask
+from graphdb.search.sharded.several_task import IndexPart, SeveralTask
 
 __all__ = [
     "Call",
     "Calls",
+    "IndexPart",
+    "LookedUp",
     "Lost",
     "NoShard",
     "SearchShard",
     "SearchTask",
+    "SeveralTask",
     "ShardFailures",
     "Steps",
     "View",

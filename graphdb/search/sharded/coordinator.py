@@ -12,6 +12,7 @@ from typing import Any
 
 from graphdb.search.sharded.search_shard import Steps
 from graphdb.search.sharded.search_task import SearchTask, whole_answer
+from graphdb.search.sharded.several_task import SeveralTask
 from graphdb.search.sharded.steps import Answered, Asking, Failed, Gathering, Step
 
 __all__ = ["Call", "Calls", "Lost", "NoShard", "ShardFailures", "search_shards"]
@@ -19,9 +20,10 @@ __all__ = ["Call", "Calls", "Lost", "NoShard", "ShardFailures", "search_shards"]
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What came of a call to a shard that does not answer."""
+    """What came of a call to a shard that does not answer. node: where it was, as clients know that."""
 
     reason: str
+    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,9 @@ not answer is `Lost`.
 
 @dataclass(frozen=True, slots=True)
 class ShardFailures:
-    """The shards that are not in an answer, by number, and why."""
+    """The shards that are not in an answer, by number, and why: what came of the last copy that was asked."""
 
-    reasons: Mapping[int, str] = field(default_factory=dict)
+    lost: Mapping[int, Lost] = field(default_factory=dict)
 
 
 class NoShard(Exception):
@@ -57,7 +59,7 @@ class NoShard(Exception):
 def search_shards(
     search: str,
     copies: Mapping[int, Sequence[Steps]],
-    task: SearchTask,
+    task: SearchTask | SeveralTask,
     calls: Calls,
     partial: bool = True,
 ) -> tuple[dict[str, Any], ShardFailures]:
@@ -67,32 +69,34 @@ def search_shards(
     partial: whether an answer of some shards will do. Raises SearchError, NoShard.
     """
     left = {number: list(of_shard) for number, of_shard in sorted(copies.items())}
-    failures: dict[int, str] = {}
+    failures: dict[int, Lost] = {}
     attempt = 0
     while True:
         chosen = {number: of_shard[0] for number, of_shard in left.items() if of_shard}
         missing = ShardFailures(
-            {number: failures.get(number, "no copy") for number in left if not left[number]}
+            {number: failures.get(number, Lost("no copy")) for number in left if not left[number]}
         )
-        if not chosen or (missing.reasons and not partial):
+        if not chosen or (missing.lost and not partial):
             raise NoShard(missing)
         attempt += 1
         leading = _Leading(f"{search}/{attempt}", list(chosen.values()), calls)
         try:
-            parts, owners = zip(*map(pickle.loads, leading.run(pickle.dumps(task))), strict=True)
+            parts, owners = zip(
+                *map(pickle.loads, leading.run(pickle.dumps(task.among(list(chosen))))), strict=True
+            )
             return whole_answer(parts, owners[0], task.options.raw_source), missing
-        except _ShardLost as lost:
-            number = list(chosen)[lost.place]
-            failures[number] = lost.reason
+        except _ShardLost as error:
+            number = list(chosen)[error.place]
+            failures[number] = error.lost
             del left[number][0]
         finally:
             leading.end()
 
 
 class _ShardLost(Exception):
-    def __init__(self, place: int, reason: str) -> None:
-        super().__init__(place, reason)
-        self.place, self.reason = place, reason
+    def __init__(self, place: int, lost: Lost) -> None:
+        super().__init__(place, lost)
+        self.place, self.lost = place, lost
 
 
 class _Leading:
@@ -154,7 +158,7 @@ class _Leading:
         steps: list[Step] = []
         for number, step in zip(arguments, self._calls(calls), strict=True):
             if isinstance(step, Lost):
-                raise _ShardLost(number, step.reason)
+                raise _ShardLost(number, step)
             assert step is not None
             steps.append(step)
         return steps

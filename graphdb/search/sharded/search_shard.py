@@ -18,6 +18,7 @@ from graphdb.search.multi import AllFailed
 from graphdb.search.query import QueryContext, Searcher, ShardSearcher
 from graphdb.search.query.peers import Question
 from graphdb.search.sharded.search_task import SearchTask
+from graphdb.search.sharded.several_task import SeveralTask
 from graphdb.search.sharded.steps import Answered, Asking, Failed, Gathering, Step
 
 __all__ = ["SearchShard", "Steps", "View"]
@@ -41,10 +42,14 @@ class Steps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What searches see of a shard now. context: for the time of a request."""
+    """What searches see of a shard now. context: for the time of a request.
+
+    other: of an index that is searched beside and has no document here, by its `IndexPart.shape`.
+    """
 
     searcher: Searcher
     context: Callable[[int], QueryContext]
+    other: "Callable[[bytes], View] | None" = None
 
 
 class SearchShard:
@@ -61,7 +66,10 @@ class SearchShard:
             if known is None:
                 known = self._searches[search] = _Search(self._view())
             known.is_idle = False
-            running = known.tasks[task] = _Running(known.view, number, pickle.loads(work))
+            job = pickle.loads(work)
+            if isinstance(job, SeveralTask):
+                known.several = job
+            running = known.tasks[task] = _Running(known.view, number, job, known.several)
         return running.next_step(None)
 
     def go_on(self, search: str, task: int, known: bytes) -> Step:
@@ -93,6 +101,7 @@ class SearchShard:
 @dataclass(slots=True)
 class _Search:
     view: View
+    several: SeveralTask | None = None
     tasks: "dict[int, _Running]" = field(default_factory=dict)
     is_idle: bool = False
 
@@ -104,9 +113,16 @@ class _Abandoned(BaseException):
 class _Running:
     """One task on its thread; implements `Peers` for it. Steps are asked for by one thread at a time."""
 
-    def __init__(self, view: View, number: int, work: "SearchTask | Question[Any]") -> None:
+    def __init__(
+        self,
+        view: View,
+        number: int,
+        work: "SearchTask | SeveralTask | Question[Any]",
+        several: SeveralTask | None,
+    ) -> None:
+        """several: the search that it belongs to, if that is of several indexes."""
         self.number = number
-        self._view, self._work = view, work
+        self._view, self._work, self._several = view, work, several
         self._steps: SimpleQueue[Step | BaseException] = SimpleQueue()
         self._replies: SimpleQueue[Any] = SimpleQueue()
         self._owners: list[int] = []
@@ -166,7 +182,23 @@ class _Running:
             self._steps.put(error)
 
     def _result(self) -> Any:
+        if self._several is not None:
+            return self._result_of_several(self._several)
         searcher = ShardSearcher(self._view.searcher, self)
         if isinstance(self._work, SearchTask):
             return self._work.run(searcher, self._view.context(self._work.now_ms)), self._owners
+        assert not isinstance(self._work, SeveralTask)
+        return self._work.answered(searcher)
+
+    def _result_of_several(self, several: SeveralTask) -> Any:
+        own, other = several.index_of(self.number), self._view.other
+        assert other is not None
+        views = [
+            self._view if place == own else other(part.shape) for place, part in enumerate(several.parts)
+        ]
+        searcher = several.searcher([view.searcher for view in views], self)
+        if isinstance(self._work, SeveralTask):
+            contexts = [view.context(several.now_ms) for view in views]
+            return several.run(searcher, contexts), self._owners
+        assert not isinstance(self._work, SearchTask)
         return self._work.answered(searcher)

@@ -1,8 +1,8 @@
 """`SearchTask`: a whole search, as each shard runs it; and the answer that their parts make together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, cast
 
 import orjson
 
@@ -13,7 +13,10 @@ from graphdb.search.query.tree import walk
 from graphdb.search.results.search import SearchOptions
 from graphdb.search.results.search_request import RESULT_WINDOW
 
-__all__ = ["SearchPart", "SearchTask", "whole_answer"]
+__all__ = ["LookedUp", "SearchPart", "SearchTask", "shown_part", "whole_answer"]
+
+LookedUp: TypeAlias = dict[tuple[str, str, str, str | None], Sequence[Any]]
+"""What a `TermsLookup` has given, by its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,10 @@ class SearchPart:
 
 @dataclass(frozen=True, slots=True)
 class SearchTask:
-    """body is the request's. filter, boost and window: see `Target`."""
+    """body is the request's. filter, boost and window: see `Target`; allow_expensive: see `QueryContext`.
+
+    looked_up: all that the request looks up in documents, which whoever searches need not have.
+    """
 
     body: Mapping[str, Any]
     now_ms: int = 0
@@ -37,16 +43,30 @@ class SearchTask:
     filter: Any = None
     boost: float = 1.0
     window: int = RESULT_WINDOW
+    allow_expensive: bool = True
+    looked_up: LookedUp = field(default_factory=dict)
+
+    def among(self, _numbers: Sequence[int]) -> "SearchTask":
+        """The same, in which only these of all shards take part."""
+        return self
 
     def run(self, searcher: ShardSearcher, context: QueryContext) -> SearchPart:
         """Errors: SearchError, AllFailed."""
+        context = replace(context, allow_expensive=self.allow_expensive, terms_lookup=self._terms)
         target = Target(searcher, context, self.filter, self.boost, self.window)
         prepared = prepare(self.body, [target], Searchers(), self.options)
         searcher.learn(term for query in walk(prepared.request.query) for term in query.scored_by())
-        answer = prepared.run()
-        hits = [orjson.dumps(hit) for hit in answer["hits"].pop("hits")]
-        is_first = searcher.peers is None or searcher.peers.number == 0
-        return SearchPart(hits, answer if is_first else None)
+        return shown_part(prepared.run(), searcher)
+
+    def _terms(self, index: str, doc_id: str, path: str, routing: str | None) -> Sequence[Any]:
+        return self.looked_up[index, doc_id, path, routing]
+
+
+def shown_part(answer: dict[str, Any], searcher: ShardSearcher) -> SearchPart:
+    """What a shard gives of an answer."""
+    hits = [orjson.dumps(hit) for hit in answer["hits"].pop("hits")]
+    is_first = searcher.peers is None or searcher.peers.number == 0
+    return SearchPart(hits, answer if is_first else None)
 
 
 def whole_answer(parts: Sequence[SearchPart], owners: Sequence[int], raw: bool) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found
+from graphdb.search.sharded.rerouting import NotAllowed, Reroute
 from serve.search.backend import SearchBackend, ShardPlace, ShardSearch
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity, NodeName
@@ -113,6 +114,11 @@ def routing_table(
 
 _EXPLAIN = "include_disk_info include_yes_decisions master_timeout index shard primary current_node"
 _REROUTE = "dry_run explain master_timeout metric retry_failed timeout"
+_FIELDS: Mapping[str, Mapping[str, type]] = {
+    "move": {"index": str, "shard": int, "from_node": str, "to_node": str},
+    "allocate_replica": {"index": str, "shard": int, "node": str},
+    "cancel": {"index": str, "shard": int, "node": str, "allow_primary": bool},
+}
 _COMMANDS = ("move", "cancel", "allocate_replica", "allocate_stale_primary", "allocate_empty_primary")
 
 
@@ -250,7 +256,9 @@ def _refusal(copy: ShardCopy, node: NodeName | ShardPlace) -> dict[str, Any]:
 
 
 async def _reroute(exchange: Exchange) -> dict[str, Any]:
-    """Without commands there is nothing to do, and that succeeds."""
+    """Without commands there is nothing to do, and that succeeds. Where the database nodes have all shards,
+    nothing can be moved.
+    """
     body = await exchange.json() or {}
     unknown = sorted(body.keys() - {"commands", "dry_run"})
     if unknown:
@@ -259,15 +267,69 @@ async def _reroute(exchange: Exchange) -> dict[str, Any]:
     commands = body.get("commands") or []
     if not isinstance(commands, list) or not all(isinstance(one, Mapping) for one in commands):
         raise SearchError("x_content_parse_exception", "[cluster_reroute] failed to parse field [commands]")
-    for name in (name for command in commands for name in command):
+    named = [(name, given) for command in commands for name, given in command.items()]
+    for name, _ in named:
         if name not in _COMMANDS:
             raise SearchError("parsing_exception", f"Unknown allocation command [{name[:100]}]")
-        why = "every node has all shards of all indexes"
-        if exchange.node.shards is not None:
-            why = "copies of shards are placed by themselves, as evenly as can be"
-        raise illegal_argument(f"[{name}] is not possible: {why}")
+        if exchange.node.shards is None:
+            raise illegal_argument(f"[{name}] is not possible: every node has all shards of all indexes")
+    parameters = exchange.parameters
+    explains, is_trial = parameters.boolean("explain", False), parameters.boolean("dry_run", False)
+    is_trial = is_trial or body.get("dry_run") is True
+    explanations: list[dict[str, Any]] = []
+    if exchange.node.shards is not None and named:
+        parsed = [_command(name, given, exchange.node.shards) for name, given in named]
+        results = exchange.node.shards.reroute(parsed, is_trial=is_trial, goes_on=explains)
+        for command, error in zip(parsed, results, strict=True):
+            if error is not None and not explains:
+                raise illegal_argument(f"[{command.kind}] {command.name} is not possible: {error}")
+            explanations.append(_command_explained(command, error))
     answer: dict[str, Any] = {"acknowledged": True}
-    return {**answer, "explanations": []} if exchange.parameters.boolean("explain", False) else answer
+    return {**answer, "explanations": explanations} if explains else answer
+
+
+def _command(name: str, given: Any, shards: ShardSearch) -> Reroute:
+    """Errors: illegal_argument_exception, x_content_parse_exception."""
+    if name not in _FIELDS:
+        raise illegal_argument(
+            f"[{name}] is not possible: the documents are on the database node, and a primary that is lost "
+            "is made of them by itself"
+        )
+    fields = _FIELDS[name]
+    if not isinstance(given, Mapping):
+        raise SearchError("x_content_parse_exception", f"[{name}] expects an object")
+    unknown = sorted(given.keys() - fields.keys())
+    if unknown:
+        raise SearchError("x_content_parse_exception", f"[{name}] unknown field [{unknown[0][:100]}]")
+    for field, kind in fields.items():
+        value = given.get(field, False if kind is bool else None)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise SearchError("x_content_parse_exception", f"[{name}] missing or wrong: [{field}]")
+    ids = {known: node.id for node in shards.nodes() for known in (node.id, node.name)}
+    named = [given[field] for field in fields if "node" in field]
+    for node in named:
+        if node not in ids:
+            raise illegal_argument(f"failed to resolve [{node[:100]}], no matching nodes")
+    target = ids[named[1]] if len(named) > 1 else ""
+    allowed = given.get("allow_primary", False)
+    return Reroute(name, given["index"], given["shard"], ids[named[0]], target, allowed)
+
+
+def _command_explained(command: Reroute, error: NotAllowed | None) -> dict[str, Any]:
+    nodes = (
+        {"from_node": command.node, "to_node": command.target} if command.target else {"node": command.node}
+    )
+    more = {"allow_primary": command.allow_primary} if command.kind == "cancel" else {}
+    decision = {
+        "decider": f"{command.kind}_allocation_command",
+        "decision": "YES" if error is None else "NO",
+        "explanation": "no other copy of the shard is there" if error is None else str(error),
+    }
+    return {
+        "command": command.kind,
+        "parameters": {"index": command.index, "shard": command.shard, **nodes, **more},
+        "decisions": [decision],
+    }
 
 
 async def _resize(exchange: Exchange) -> dict[str, Any]:

@@ -114,7 +114,7 @@ async def found_documents(exchange: Exchange, indexes: Sequence[Resolved], body:
             try:
                 prepared = prepare(body, [target], Searchers())
             except AllFailed as failed:
-                raise query_failed([(one.index, one.error) for one in failed.failures], "") from failed
+                raise query_failed(failed.failures, "") from failed
             parts.append((target.name, target.searcher, prepared.find().docs))
         return Found(tuple(parts))
 

@@ -32,6 +32,7 @@ from graphdb.errors import (
 from graphdb.public_text import public_text
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
+from graphdb.search.multi import Failure
 from serve.errors import challenges
 from serve.search.frame.exchange import Exchange
 
@@ -289,18 +290,24 @@ def _root_causes(error: SearchError) -> list[dict[str, Any]]:
     return causes
 
 
-def query_failed(failures: Sequence[tuple[str, SearchError]], node: str, phase: str = "query") -> SearchError:
-    """All shards of a search failed: the names of their indexes, each with what went wrong there.
+def query_failed(failures: Sequence[Failure], node: str, phase: str = "query") -> SearchError:
+    """All shards of a search failed. node: the id of this one.
 
     Errors of the request itself (what does not parse) are raised as they are, not through this.
     """
     shards = [
-        {"shard": 0, "index": index, "node": node, "reason": error_json(error)} for index, error in failures
+        {
+            "shard": one.shards[0],
+            "index": one.index,
+            "node": one.node_id(node),
+            "reason": error_json(one.error),
+        }
+        for one in failures
     ]
-    first = failures[0][1]
+    first = failures[0].error
     cause = None
     if first.kind in _JAVA:
         cause = SearchError(first.kind, first.reason, first.status, None, first)
     metadata = {"phase": phase, "grouped": True, _SHARD_FAILURES: shards}
-    status = max(error.status for _, error in failures)
+    status = max(one.error.status for one in failures)
     return SearchError("search_phase_execution_exception", "all shards failed", status, metadata, cause)

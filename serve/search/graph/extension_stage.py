@@ -219,7 +219,12 @@ class ExtensionStage:
             found = await self._work.run(partial(boosted, boost, ranks, prepared.scope, found))
         return found
 
-    async def enrich(self, prepared: Prepared, answer: dict[str, Any]) -> None:
+    @property
+    def narrows(self) -> bool:
+        """See `SearchStage`; known after `expand`."""
+        return self._filter is not None or self._request.boost is not None
+
+    async def enrich(self, answer: dict[str, Any]) -> None:
         """Add what the graph says of the hits; a hit that does not show its `_id` gets nothing."""
         hits = [hit for hit in answer["hits"]["hits"] if "_id" in hit]
         ids = list(dict.fromkeys(hit["_id"] for hit in hits))

@@ -156,7 +156,12 @@ def shards_json(total: int, failures: Sequence[Failure], node_id: str) -> dict[s
     shards: dict[str, Any] = {"total": total, "successful": total - failed, "skipped": 0, "failed": failed}
     if failures:
         shards["failures"] = [
-            {"shard": one.shards[0], "index": one.index, "node": node_id, "reason": error_json(one.error)}
+            {
+                "shard": one.shards[0],
+                "index": one.index,
+                "node": one.node_id(node_id),
+                "reason": error_json(one.error),
+            }
             for one in failures
         ]
     return shards

@@ -13,7 +13,8 @@ from graphdb.errors import UnavailableError
 from graphdb.public_text import public_text
 from graphdb.search.contexts import node_of_context
 from graphdb.search.errors import SearchError, illegal_argument, parsing
-from graphdb.search.multi import Scroll, Target
+from graphdb.search.multi import AllFailed, Scroll, Target
+from serve.search.backend import HeldIndex
 from serve.search.frame.answer import Answer, error_json
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import NodeName
@@ -26,8 +27,9 @@ from serve.search.searching.search_body import (
     shards_json,
     totals_as_int,
 )
-from serve.search.searching.search_names import ShardChoice, names_found, targets_of
+from serve.search.searching.search_names import ShardChoice, held_of, names_found, targets_of
 from serve.search.searching.search_runner import Asked, SearchRunner
+from serve.search.searching.shard_scroll import ShardScroll
 
 __all__ = ["endpoints", "owner_of", "search_point_in_time"]
 
@@ -165,13 +167,20 @@ async def _page(
     scroll = context.state
     if scroll is None:
         return {"_scroll_id": scroll_id, **enveloped(NOTHING, 0, shards_json(0, (), ""))}
-    if not isinstance(scroll, Scroll):
+    if isinstance(scroll, ShardScroll):
+        try:
+            page = await scroll.page()
+        except (AllFailed, SearchError) as failed:
+            raise runner.as_failure(failed, scroll.targets) from failed
+        shards = shards_json(shard_count(scroll.targets), (), runner.node_id)
+    elif isinstance(scroll, Scroll):
+        page = {"timed_out": False, "hits": await runner.work.run(scroll.page)}
+        await runner.enrich_page(scroll, page)
+        prepared = scroll.prepared
+        total = shard_count([*prepared.targets, *prepared.failures])
+        shards = shards_json(total, prepared.failures, runner.node_id)
+    else:
         raise illegal_argument("Cannot parse scroll id")
-    page = {"timed_out": False, "hits": await runner.work.run(scroll.page)}
-    await runner.enrich_page(scroll, page)
-    prepared = scroll.prepared
-    total = shard_count([*prepared.targets, *prepared.failures])
-    shards = shards_json(total, prepared.failures, runner.node_id)
     took_ms = int((time.perf_counter() - start) * 1000)
     answer = {"_scroll_id": scroll_id, **enveloped(page, took_ms, shards)}
     return totals_as_int(answer) if exchange.parameters.boolean("rest_total_hits_as_int", False) else answer
@@ -206,6 +215,7 @@ class PointInTime:
     """What a context of this kind holds."""
 
     targets: tuple[Target, ...]
+    held: tuple[HeldIndex, ...] = ()  # of each target, where shards are elsewhere
 
 
 def _point_in_time_endpoints(shared: SearchRunner) -> list[Endpoint]:
@@ -221,7 +231,8 @@ def _point_in_time_endpoints(shared: SearchRunner) -> list[Endpoint]:
         if only is not None:
             targets = [replace(one, filter=_both(one.filter, only)) for one in targets]
         runner.check_keep_alive(keep_alive_ms)
-        pit_id = runner.node.contexts.open(PointInTime(tuple(targets)), keep_alive_ms)
+        pit = PointInTime(tuple(targets), held_of(runner.node, targets, found))
+        pit_id = runner.node.contexts.open(pit, keep_alive_ms)
         return {"id": pit_id, "_shards": shards_json(shard_count(targets), (), runner.node_id)}
 
     async def close(exchange: Exchange) -> Any:
@@ -263,7 +274,8 @@ async def search_point_in_time(
     if not isinstance(state, PointInTime):
         raise illegal_argument(f"invalid id: [{pit_id[:100]}]")
     # Equal hits need an order of their own, so that search_after neither skips nor repeats one.
-    answer = await runner.search_targets(state.targets, replace(asked, body=_tie_broken(asked.body)))
+    asked = replace(asked, body=_tie_broken(asked.body), held=state.held)
+    answer = await runner.search_targets(state.targets, asked)
     return {"pit_id": pit_id, **answer}
 
 

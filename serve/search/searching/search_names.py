@@ -15,10 +15,13 @@ from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.mapping.wildcards import wildcard_match
-from graphdb.search.multi import SHARDS_MAX, Target
+from graphdb.search.multi import SHARDS_MAX, Searchers, Target, prepare
 from graphdb.search.query import QueryContext
+from graphdb.search.query.clause import TermsLookup
+from graphdb.search.results import SearchOptions
 from graphdb.search.results.field_values import values_at
-from serve.search.backend import SearchBackend
+from graphdb.search.sharded import IndexPart, LookedUp, SearchTask, SeveralTask
+from serve.search.backend import HeldIndex, SearchBackend
 from serve.search.documents.reading import one_document
 from serve.search.frame.parameters import Parameters, java_integer
 
@@ -29,9 +32,12 @@ __all__ = [
     "TermsOfDocuments",
     "check_boosts",
     "context_of_none",
+    "held_of",
     "names_found",
     "search_context",
     "targets_of",
+    "task_of",
+    "task_of_several",
     "whole_index",
 ]
 
@@ -55,6 +61,73 @@ class TermsOfDocuments:
             return []
         source = orjson.loads(document.source)
         return list(values_at(source, path)) if path else [source]
+
+
+class RecordedTerms:
+    """A `TermsLookup` that notes what another one gives."""
+
+    def __init__(self, lookup: TermsLookup) -> None:
+        self._lookup = lookup
+        self.found: LookedUp = {}
+
+    def __call__(self, index: str, doc_id: str, path: str, routing: str | None) -> Sequence[Any]:
+        key = index, doc_id, path, routing
+        if key not in self.found:
+            self.found[key] = self._lookup(*key)
+        return self.found[key]
+
+
+# A search for others to make: who makes it need not have the documents that it looks up.
+
+_LOOKUPS = (b'"index"', b'"more_like_this"')
+
+
+def task_of(target: Target, body: Mapping[str, Any], options: SearchOptions) -> SearchTask:
+    """The search of one index, for others to make. Errors: SearchError, AllFailed."""
+    return SearchTask(
+        body,
+        target.context.now_ms,
+        options,
+        target.filter,
+        target.boost,
+        target.window,
+        target.context.allow_expensive,
+        _looked_up(target, body, options),
+    )
+
+
+def task_of_several(
+    targets: Sequence[Target], body: Mapping[str, Any], options: SearchOptions, shared_statistics: bool
+) -> SeveralTask | None:
+    """The same of several indexes; None where some of them cannot read the request."""
+    first = targets[0].context
+    lookup, recorded = first.terms_lookup, None
+    if lookup is not None:
+        recorded = RecordedTerms(lookup)
+        targets = [replace(one, context=replace(one.context, terms_lookup=recorded)) for one in targets]
+    if prepare(body, targets, Searchers(), options, shared_statistics).failures:
+        return None
+    return SeveralTask(
+        body,
+        tuple(IndexPart(b"", len(one.shards), one.filter, one.boost, one.window) for one in targets),
+        first.now_ms,
+        options,
+        first.allow_expensive,
+        {} if recorded is None else recorded.found,
+        shared_statistics,
+    )
+
+
+def _looked_up(target: Target, body: Mapping[str, Any], options: SearchOptions) -> LookedUp:
+    """All that a search looks up in documents. Errors: SearchError, AllFailed."""
+    text = orjson.dumps([body, target.filter])
+    lookup = target.context.terms_lookup
+    if lookup is None or not any(word in text for word in _LOOKUPS):
+        return {}
+    recorded = RecordedTerms(lookup)
+    recording = replace(target, context=replace(target.context, terms_lookup=recorded))
+    prepare(body, [recording], Searchers(), options)
+    return recorded.found
 
 
 # Which shards of an index a request asks: `routing` and `preference`.
@@ -217,18 +290,27 @@ def _boost_of(index: str, aliases: Sequence[str], rated: Sequence[tuple[str, flo
 
 
 def whole_index(
-    node: SearchBackend, targets: Sequence[Target], body: Mapping[str, Any]
+    node: SearchBackend, target: Target, held: HeldIndex | None = None
 ) -> tuple[Index | None, str]:
-    """The index that others can search for this process, or None and why they cannot."""
-    if len(targets) != 1:
-        return None, "several indexes are searched"
-    target = targets[0]
+    """The index that others can search for this process, or None and why they cannot. held: the moment that
+    the target is of, where it is not now.
+    """
     index = node.catalog.find(target.name)
-    if index is None or index.searcher() is not target.searcher:
-        is_limited = index is not None and len(target.shards) < len(index.shards)
-        return None, "it is limited to some shards" if is_limited else "it is of an earlier moment"
+    if index is not None and len(target.shards) < len(index.shards):
+        return None, "it is limited to some shards"
+    if index is None or not (index.searcher() is target.searcher if held is None else held.is_of(index)):
+        return None, "it is of an earlier moment"
     if isinstance(index, VisibleIndex):
         return None, "not all of it is visible"
-    if b'"index"' in orjson.dumps(body):
-        return None, "it may look up documents"
     return index, ""
+
+
+def held_of(
+    node: SearchBackend, targets: Sequence[Target], found: Sequence[Resolved]
+) -> tuple[HeldIndex, ...]:
+    """The moment of the targets, on the shards; none where these are on this node, or cannot be asked."""
+    if node.shards is None or any(isinstance(one.index, VisibleIndex) for one in found):
+        return ()
+    held = tuple(node.shards.hold(one.index) for one in found)
+    is_now = all(one.index.searcher() is target.searcher for one, target in zip(found, targets, strict=True))
+    return held if is_now else ()

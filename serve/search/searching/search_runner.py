@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 import orjson
@@ -26,8 +26,7 @@ from graphdb.search.results import SearchOptions
 from graphdb.search.results.matching import Found
 from graphdb.search.scripts.stored import with_stored
 from graphdb.search.segments.index_counters import IndexCounters
-from graphdb.search.sharded import SearchTask
-from serve.search.backend import SearchBackend, SearchHelpers
+from serve.search.backend import HeldIndex, SearchBackend, SearchHelpers
 from serve.search.frame.answer import query_failed
 from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
 from serve.search.frame.identity import Identity
@@ -44,9 +43,14 @@ from serve.search.searching.search_names import (
     EVERY_SHARD,
     ShardChoice,
     context_of_none,
+    held_of,
     targets_of,
+    task_of,
     whole_index,
 )
+
+if TYPE_CHECKING:
+    from serve.search.searching.shard_scroll import ShardScroll
 
 __all__ = ["Asked", "RequestCache", "SearchRunner", "SearchStage", "StageOf"]
 
@@ -59,11 +63,15 @@ class SearchStage(Protocol):
     async def expand(self, body: Mapping[str, Any], targets: Sequence[Target]) -> Mapping[str, Any]:
         """The request to parse instead of this one."""
 
+    @property
+    def narrows(self) -> bool:
+        """Whether `narrow` has something to do: it needs all candidates on this node."""
+
     async def narrow(self, prepared: Prepared, found: Found) -> Found:
         """The candidates without those that do not count, or with other scores."""
 
-    async def enrich(self, prepared: Prepared, answer: dict[str, Any]) -> None:
-        """Add to the answer."""
+    async def enrich(self, answer: dict[str, Any]) -> None:
+        """Add to the answer, whose hits are objects."""
 
 
 StageOf: TypeAlias = Callable[[Mapping[str, Any], Principal], SearchStage | None]
@@ -129,6 +137,7 @@ T = TypeVar("T")
 
 _PEER_S = 5.0  # beyond the time limit of a search
 _FEW = 8  # indexes that are parsed for on the event loop
+_AGGS_BYTES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +155,9 @@ class Asked:
     choice: ShardChoice = EVERY_SHARD
     has_scripts: bool = False  # compiling them takes a while
     raw: bool = False  # the members of the answer may be JSON already, as orjson.Fragment
+    held: tuple[
+        HeldIndex, ...
+    ] = ()  # by target, where they are of an earlier moment, and shards are elsewhere
 
 
 class SearchRunner:
@@ -229,19 +241,58 @@ class SearchRunner:
         if not targets:
             scroll_id = self.node.contexts.open(None, keep_alive_ms)
             return {"_scroll_id": scroll_id, **enveloped(NOTHING, 0, shards_json(0, (), ""))}
+        failures: Sequence[Failure] = ()
+        scroll: Any
         try:
             check_batch(asked.body.get("size"), min(target.window for target in targets))
+            scroll = await self._apart(targets, found, asked)
             # Without `timeout`: a scroll is all hits or none.
-            scroll, answer = await self._opened(targets, asked)
+            if scroll is not None:
+                answer = await scroll.page()
+            else:
+                scroll, answer = await self._opened(targets, asked)
+                failures = scroll.prepared.failures
         except (AllFailed, SearchError) as failed:
             raise self.as_failure(failed, targets) from failed
         scroll_id = self.node.contexts.open(scroll, keep_alive_ms)
         for counters in self._counters(targets):
             counters.scrolls += 1
         took_ms = int((time.perf_counter() - start) * 1000)
-        shards = shards_json(shard_count(targets), scroll.prepared.failures, self.node_id)
+        shards = shards_json(shard_count(targets), failures, self.node_id)
         whole = {"_scroll_id": scroll_id, **enveloped(answer, took_ms, shards)}
         return totals_as_int(whole) if asked.total_as_int else whole
+
+    async def _apart(
+        self, targets: Sequence[Target], found: Sequence[Resolved], asked: Asked
+    ) -> "ShardScroll | None":
+        """A scroll whose pages are searched by the shards elsewhere, where there are such and they can.
+
+        Raises SearchError, AllFailed.
+        """
+        held = held_of(self.node, targets, found)
+        if not held or self._stage_of(asked.body, asked.principal) is not None:
+            return None
+        from serve.search.searching.shard_scroll import ShardScroll, may_scroll_apart  # most have no shards
+
+        if not may_scroll_apart(asked.body):
+            return None
+        prepared = await self.work.run(partial(self._prepared, asked.body, targets, asked))
+        check_scroll(prepared, bool(asked.cached))
+        if prepared.failures:
+            return None
+        body = {name: value for name, value in asked.body.items() if name not in ("timeout", "profile")}
+        asked = replace(asked, held=held, partial=False)
+        return ShardScroll(targets, body, lambda page: self._read(targets, replace(asked, body=page)))
+
+    async def _read(
+        self, targets: Sequence[Target], asked: Asked
+    ) -> tuple[Sequence[Failure], dict[str, Any]]:
+        """A search whose answer is read here: hits are objects."""
+        found, _ = await self._by_shards(targets, asked, reads_hits=True)
+        if found is not None:
+            return found
+        prepared = await self._within(asked, partial(self._prepared, asked.body, targets, asked))
+        return (), await self._within(asked, lambda: prepared.finish(prepared.find()))
 
     async def _opened(self, targets: Sequence[Target], asked: Asked) -> tuple[Scroll, dict[str, Any]]:
         stage = self._stage_of(asked.body, asked.principal)
@@ -252,14 +303,14 @@ class SearchRunner:
         found = await stage.narrow(prepared, found)
         scroll, answer = await self.work.run(partial(self._first_page, prepared, found))
         self._stages[scroll] = stage
-        await stage.enrich(prepared, answer)
+        await stage.enrich(answer)
         return scroll, answer
 
     async def enrich_page(self, scroll: Scroll, answer: dict[str, Any]) -> None:
         """For a further page: what the request that opened the scroll asked for beside the hits."""
         stage = self._stages.get(scroll)
         if stage is not None:
-            await stage.enrich(scroll.prepared, answer)
+            await stage.enrich(answer)
 
     def _to_scroll(
         self, body: Mapping[str, Any], targets: Sequence[Target], asked: Asked
@@ -313,17 +364,9 @@ class SearchRunner:
         self, helpers: SearchHelpers, targets: Sequence[Target], asked: Asked
     ) -> tuple[Sequence[Failure], dict[str, Any]]:
         """By another process on this machine, if there is one and it can and is less busy; else here."""
-        index = whole_index(self.node, targets, asked.body)[0]
+        index = whole_index(self.node, targets[0])[0] if len(targets) == 1 else None
         if index is not None and not _is_of_this_process(asked.body):
-            target = targets[0]
-            task = SearchTask(
-                asked.body,
-                target.context.now_ms,
-                self._options(asked),
-                target.filter,
-                target.boost,
-                target.window,
-            )
+            task = task_of(targets[0], asked.body, self._options(asked))
             members, is_late = await helpers.search(index, task, timeout_ms(asked.body))
             if is_late:
                 raise TimedOut
@@ -341,29 +384,36 @@ class SearchRunner:
         return prepared.failures, answer
 
     async def _by_shards(
-        self, targets: Sequence[Target], asked: Asked
+        self, targets: Sequence[Target], asked: Asked, *, reads_hits: bool = False
     ) -> tuple[tuple[Sequence[Failure], dict[str, Any]] | None, str]:
-        """(failures and answer, ""), or None and why this node is to search itself."""
+        """(failures and answer, ""), or None and why this node is to search itself. reads_hits: hits are to
+        be objects, not JSON.
+        """
         if self.node.shards is None:
             return None, ""
         from serve.search.searching.shard_search import search_apart  # most have no shards
 
-        index, reason = whole_index(self.node, targets, asked.body)
-        if index is None:
-            return None, reason
+        indexes = []
+        for target, held in zip(targets, asked.held or [None] * len(targets), strict=True):
+            index, reason = whole_index(self.node, target, held)
+            if index is None:
+                return None, reason
+            indexes.append(index)
         search = partial(
             search_apart,
             self.node.shards,
-            index,
-            targets[0],
+            indexes,
+            targets,
             asked.body,
-            self._options(asked),
+            replace(self._options(asked), raw_source=not reads_hits),
             asked.partial,
+            asked.shared_statistics,
+            asked.held,
         )
         return await self._within(asked, search)
 
     async def _run(self, targets: Sequence[Target], asked: Asked) -> tuple[Prepared, dict[str, Any]]:
-        if len(targets) > _FEW or "aggs" in asked.body or asked.has_scripts:
+        if len(targets) > _FEW or asked.has_scripts or _is_long_to_parse(asked.body):
             return await self._within(asked, partial(self._whole, targets, asked))
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared) and timeout_ms(asked.body) != 0:
@@ -374,11 +424,16 @@ class SearchRunner:
         self, stage: SearchStage, targets: Sequence[Target], asked: Asked
     ) -> tuple[Sequence[Failure], dict[str, Any]]:
         body = await stage.expand(asked.body, targets)
+        if self.node.shards is not None and not stage.narrows:
+            apart, _ = await self._by_shards(targets, replace(asked, body=body), reads_hits=True)
+            if apart is not None:
+                await stage.enrich(apart[1])
+                return apart
         prepared = await self._within(asked, partial(self._prepared, body, targets, asked))
         found: Found = await self._within(asked, prepared.find)
         found = await stage.narrow(prepared, found)
         answer = await self._within(asked, partial(prepared.finish, found))
-        await stage.enrich(prepared, answer)
+        await stage.enrich(answer)
         return prepared.failures, answer
 
     async def _within(self, asked: Asked, work: Callable[[], T]) -> T:
@@ -420,13 +475,23 @@ class SearchRunner:
         return self._failed([Failure(target.name, error, target.shards) for target in targets])
 
     def _failed(self, failures: Sequence[Failure], reason: str = "all shards failed") -> SearchError:
-        error = query_failed([(one.index, one.error) for one in failures], self.node_id)
+        error = query_failed(failures, self.node_id)
         return SearchError(error.kind, reason, error.status, error.metadata, error.cause)
 
 
 def _is_of_this_process(body: Mapping[str, Any]) -> bool:
     """Whether only this process has what the search is about: graphs of vectors, and who has searched."""
     return bool(body.get("profile")) or b'"knn"' in orjson.dumps(body)
+
+
+def _is_long_to_parse(body: Mapping[str, Any]) -> bool:
+    """Whether there may be many aggregations, or one with what takes long the first time: the changes of a
+    time zone, an expression.
+    """
+    if "aggs" not in body:
+        return False
+    text = orjson.dumps(body["aggs"])
+    return len(text) > _AGGS_BYTES_MAX or any(name in text for name in (b'_zone"', b'clude"', b"script"))
 
 
 def _groups(body: Mapping[str, Any]) -> list[str]:

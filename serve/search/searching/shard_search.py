@@ -1,8 +1,8 @@
 """A search by the shards that processes elsewhere have (`ShardSearch`), and when this node searches itself.
 
-Over shards go searches of one index, as it is now, with all its shards. What only this node can do: scrolls
-and points in time, whose moment must stay; several indexes; `_ext`; searches that look up documents of other
-indexes; and those that `routing` or `preference` limits.
+Over shards go searches of whole indexes, as they are now or at a point in time. What only this node can do:
+`_ext` that filters or boosts; and those that `routing` or `preference`
+limits. What a search looks up in documents, of whatever index, this node looks up before.
 """
 
 import logging
@@ -16,9 +16,10 @@ from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError
 from graphdb.search.multi import AllFailed, Failure, Target
 from graphdb.search.results import SearchOptions
-from graphdb.search.sharded import NoShard, SearchTask, ShardFailures
-from serve.search.backend import ShardSearch
+from graphdb.search.sharded import NoShard, ShardFailures
+from serve.search.backend import HeldIndex, ShardSearch
 from serve.search.frame.exchange import TimedOut
+from serve.search.searching.search_names import task_of, task_of_several
 
 __all__ = ["search_apart"]
 
@@ -30,53 +31,67 @@ _EXCHANGING_HITS = ("aggs", "aggregations", "collapse")
 
 def search_apart(
     shards: ShardSearch,
-    index: Index,
-    target: Target,
+    indexes: Sequence[Index],
+    targets: Sequence[Target],
     body: Mapping[str, Any],
     options: SearchOptions,
     partial: bool,
+    shared_statistics: bool,
+    held: Sequence[HeldIndex],
 ) -> tuple[Found | None, str]:
     """(failures and answer, ""), or None and why the node is to search itself. On a thread of its own.
+    held: the moments of the indexes that are searched, none: now.
 
     Raises SearchError, AllFailed, and what the time limit of the search raises.
     """
     started = time.perf_counter_ns()
     if any(name in body for name in _EXCHANGING_HITS):
         options = replace(options, raw_source=False)
-    task = SearchTask(body, target.context.now_ms, options, target.filter, target.boost, target.window)
     try:
-        answer, missing = shards.search(index, task, partial)
-    except (SearchError, TimedOut, QueryTimeout):
+        if len(indexes) == 1:
+            task = task_of(targets[0], body, options)
+            answer, missing = shards.search(indexes[0], task, partial, held[0] if held else None)
+        else:
+            of_all = task_of_several(targets, body, options, shared_statistics)
+            if of_all is None:
+                return None, "some of the indexes cannot read the request"
+            answer, missing = shards.search_several(indexes, of_all, partial, held)
+    except (SearchError, AllFailed, TimedOut, QueryTimeout):
         raise
     except NoShard as error:
-        raise AllFailed(_failures(index, error.failures)) from error
+        raise AllFailed(_failures(indexes, error.failures)) from error
     except GraphDBError as error:
         return None, str(error)
     except Exception:
         logger.exception("a search over shards failed, and the node searches itself")
         return None, "the search over its shards failed"
     if body.get("profile"):
-        answer["profile"] = _profile(shards, index, missing, time.perf_counter_ns() - started)
-    return (_failures(index, missing), answer), ""
+        failures = _failures(indexes, missing)
+        answer["profile"] = _profile(shards, indexes, failures, time.perf_counter_ns() - started)
+    return (_failures(indexes, missing), answer), ""
 
 
-def _failures(index: Index, missing: ShardFailures) -> list[Failure]:
-    return [
-        Failure(
-            index.name,
-            SearchError("no_shard_available_action_exception", f"[{index.name}][{number}]: {reason}", 503),
-            (number,),
-        )
-        for number, reason in sorted(missing.reasons.items())
-    ]
+def _failures(indexes: Sequence[Index], missing: ShardFailures) -> list[Failure]:
+    numbers = [(index, number) for index in indexes for number in range(len(index.shards))]
+    found = []
+    for member, lost in sorted(missing.lost.items()):
+        index, number = numbers[member]
+        reason = f"[{index.name}][{number}]: {lost.reason}"
+        error = SearchError("no_shard_available_action_exception", reason, 503)
+        found.append(Failure(index.name, error, (number,), is_elsewhere=True, node=lost.node))
+    return found
 
 
-def _profile(shards: ShardSearch, index: Index, missing: ShardFailures, took_ns: int) -> dict[str, Any]:
+def _profile(
+    shards: ShardSearch, indexes: Sequence[Index], failures: Sequence[Failure], took_ns: int
+) -> dict[str, Any]:
     """Only the whole is measured. Of copies the first that is there is shown."""
-    shown: dict[int, dict[str, Any]] = {}
-    for copy in shards.copies(index):
-        if copy.node is not None and copy.number not in missing.reasons and copy.number not in shown:
-            shown[copy.number] = {
+    missing = {(failure.index, failure.shards[0]) for failure in failures}
+    shown: dict[tuple[str, int], dict[str, Any]] = {}
+    for index, copy in ((one, copy) for one in indexes for copy in shards.copies(one)):
+        key = index.name, copy.number
+        if copy.node is not None and key not in missing and key not in shown:
+            shown[key] = {
                 "id": f"[{copy.node.id}][{index.name}][{copy.number}]",
                 "node_id": copy.node.id,
                 "shard_id": copy.number,

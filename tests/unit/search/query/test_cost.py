@@ -33,7 +33,7 @@ def shard() -> "IndexShard[Mapping]":
 def test_only_with_a_graph_and_filters_that_are_told_quickly(
     shard: "IndexShard[Mapping]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "_STEPS_MAX", 3_000)
+    monkeypatch.setattr(cost, "STEPS_MAX", 3_000)
     searcher = Searcher(shard.leaves(), shard.mapping, ANALYZERS)
 
     def parsed(**more: Any) -> Any:

@@ -15,7 +15,7 @@ from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.segments import SegmentBuilder
-from graphdb.search.sharded import NoShard, SearchShard, SearchTask, search_shards
+from graphdb.search.sharded import Lost, NoShard, SearchShard, SearchTask, search_shards
 from tests.support.search_apart import Transport, shards_apart
 from tests.support.timing import HANG_S
 
@@ -75,7 +75,7 @@ def test_each_call_of_a_search_may_be_the_one_that_is_not_answered(copies: Copie
         transport.lost[copies[1][0]] = answered
         answer, failures = search_shards(f"lost {answered}", copies, SearchTask(BODY), transport)
         assert answer == expected
-        assert not failures.reasons
+        assert not failures.lost
         assert not any(len(copy) for number in (0, 2) for copy in copies[number])
 
 
@@ -83,7 +83,7 @@ def test_without_a_copy_the_rest_answers(copies: Copies) -> None:
     transport = Transport()
     transport.lost |= {copies[1][0]: 2, copies[1][1]: 3}
     answer, failures = search_shards("some", copies, SearchTask(BODY), transport)
-    assert failures.reasons == {1: "connection refused"}
+    assert failures.lost == {1: Lost("connection refused")}
     assert [hit["_id"] for hit in answer["hits"]["hits"]] == ["11", "9", "8", "6"]
     assert answer["hits"]["total"] == {"value": 8, "relation": "eq"}
 
@@ -93,7 +93,7 @@ def test_no_part_of_an_answer_where_none_is_wanted(copies: Copies) -> None:
     transport.lost |= {copies[1][0]: 2, copies[1][1]: 3}
     with pytest.raises(NoShard) as failed:
         search_shards("whole", copies, SearchTask(BODY), transport, partial=False)
-    assert failed.value.failures.reasons == {1: "connection refused"}
+    assert failed.value.failures.lost == {1: Lost("connection refused")}
     transport.lost = {copy: 0 for of_shard in copies.values() for copy in of_shard}
     with pytest.raises(NoShard):
         search_shards("none", copies, SearchTask(BODY), transport)

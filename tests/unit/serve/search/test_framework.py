@@ -11,6 +11,7 @@ import pytest
 
 from graphdb.access.permissions import Permission
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.multi import Failure
 from serve.search.frame.answer import Answer, envelope, query_failed
 from serve.search.frame.exchange import Body, Endpoint, Exchange, SearchWork, endpoint
 from serve.search.frame.router import SearchRouter
@@ -304,7 +305,7 @@ def test_the_envelope_of_an_error_with_causes() -> None:
 def test_the_envelope_of_a_search_whose_shards_failed() -> None:
     inner = {"type": "query_shard_exception", "reason": "no", "index": "a"}
     failure = SearchError("query_shard_exception", "no", 400, {"index": "a"})
-    assert envelope(query_failed([("a", failure)], "node")) == {
+    assert envelope(query_failed([Failure("a", failure)], "node")) == {
         "error": {
             "root_cause": [inner],
             "type": "search_phase_execution_exception",

@@ -1,0 +1,179 @@
+"""The stored JSON of a segment's roots, compressed in blocks of neighbours.
+
+    sources_blob     zstd frames, one after another
+    sources_blocks   where each frame begins, and where the last one ends
+    sources_roots    the first root of each frame, and the number of roots
+    sources_lengths  bytes of each root's JSON, in as few bytes as the longest needs
+
+One document costs the expansion of its block, so blocks are small: of 1 KB documents, blocks of 6 KB take 5 %
+more than those of 16 KB. Files of
+format 1 have the JSON as it is, as `Strings`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from backports import zstd
+from numpy.typing import NDArray
+
+from graphdb.errors import CorruptionError
+from graphdb.search.leaf_reader import Ints, Longs
+from graphdb.search.segments.sections import Key, Sections, Strings, narrowest, strings
+
+__all__ = [
+    "PARTS",
+    "SourceBlocks",
+    "Sources",
+    "merged_sources",
+    "source_lengths",
+    "source_sections",
+    "sources_of",
+]
+
+PARTS = ("sources_blob", "sources_blocks", "sources_roots", "sources_lengths")
+_BLOCK_BYTES = 6 << 10
+_ROOT_BYTES = 4  # that a root counts at least, so that a block of empty ones ends too
+_OPTIONS: dict[int, int] = {
+    zstd.CompressionParameter.compression_level: 1,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
+
+
+class SourceBlocks:
+    """The JSON of each root, by number. Any thread may read it."""
+
+    def __init__(self, sections: Sections, where: str) -> None:
+        self._where = where
+        blob, self.blocks, self.roots, self.lengths = (sections["", "", part] for part in PARTS)
+        # reading one item or a few of a view is several times as fast as of an array
+        self._bytes, self._blocks, self._roots, self._lengths = (
+            memoryview(array)  # type: ignore[arg-type]  # an array is a buffer
+            for array in (blob, self.blocks, self.roots, self.lengths)
+        )
+        self._last: tuple[int, bytes] = (-1, b"")  # neighbours are often asked for in turn
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def raw(self, number: int) -> bytes:
+        """Raises CorruptionError."""
+        block = bisect_right(self._roots, number) - 1
+        start = sum(self._lengths[self._roots[block] : number])
+        return self.expanded(block)[start : start + self._lengths[number]]
+
+    def raws(self, start: int, stop: int) -> Iterator[bytes]:
+        """Those with numbers in [start, stop). Raises CorruptionError."""
+        return map(self.raw, range(start, stop))
+
+    def frame(self, block: int) -> bytes:
+        return bytes(self._bytes[self._blocks[block] : self._blocks[block + 1]])
+
+    def expanded(self, block: int) -> bytes:
+        """The JSON of all roots of a block. Raises CorruptionError."""
+        last = self._last
+        if last[0] != block:
+            try:
+                last = block, zstd.decompress(self.frame(block))
+            except zstd.ZstdError as error:
+                what = f"block {block} of the stored documents is damaged ({error})"
+                raise CorruptionError(what, self._where) from error
+            self._last = last
+        return last[1]
+
+
+Sources: TypeAlias = SourceBlocks | Strings
+
+
+def sources_of(sections: Sections, where: str) -> Sources:
+    """Those of a segment, also of one from a file of format 1. where: the segment, for errors."""
+    is_old = ("", "", "sources_starts") in sections
+    return strings(sections, "sources") if is_old else SourceBlocks(sections, where)
+
+
+def source_lengths(sources: Sources) -> Longs:
+    """Bytes of the JSON of each root."""
+    lengths = np.diff(sources.starts) if isinstance(sources, Strings) else sources.lengths
+    return lengths.astype(np.int64)
+
+
+class _Writer:
+    """Cuts JSON texts into blocks."""
+
+    def __init__(self) -> None:
+        self._compressor = zstd.ZstdCompressor(options=_OPTIONS)
+        self._frames: list[bytes] = []
+        self._roots = [0]
+        self._lengths: list[NDArray[Any]] = []
+        self._open: list[bytes] = []  # of the block to come
+        self._open_bytes = 0
+
+    def add(self, raw: bytes) -> None:
+        self._open.append(raw)
+        self._open_bytes += len(raw) + _ROOT_BYTES
+        if self._open_bytes >= _BLOCK_BYTES:
+            self.close()
+
+    def close(self) -> None:
+        """End the block that is open."""
+        if self._open:
+            lengths = np.fromiter(map(len, self._open), np.int64, len(self._open))
+            frame = self._compressor.compress(b"".join(self._open), zstd.ZstdCompressor.FLUSH_FRAME)
+            self.add_block(frame, lengths)
+            self._open, self._open_bytes = [], 0
+
+    def add_block(self, frame: bytes, lengths: NDArray[Any]) -> None:
+        """A whole block, where none is open."""
+        self._frames.append(frame)
+        self._roots.append(self._roots[-1] + len(lengths))
+        self._lengths.append(lengths)
+
+    def sections(self) -> dict[Key, NDArray[Any]]:
+        self.close()
+        blocks = np.zeros(len(self._frames) + 1, np.int64)
+        np.cumsum([len(frame) for frame in self._frames], out=blocks[1:])
+        lengths = np.concatenate([np.zeros(0, np.int64), *self._lengths])
+        return {
+            ("", "", "sources_blob"): np.frombuffer(b"".join(self._frames), np.uint8),
+            ("", "", "sources_blocks"): blocks,
+            ("", "", "sources_roots"): np.array(self._roots, np.int32),
+            ("", "", "sources_lengths"): narrowest(lengths),
+        }
+
+
+def source_sections(raws: Iterable[bytes]) -> dict[Key, NDArray[Any]]:
+    """The sections of the JSON of each root."""
+    writer = _Writer()
+    for raw in raws:
+        writer.add(raw)
+    return writer.sections()
+
+
+def merged_sources(parts: Sequence[tuple[Sources, Ints]]) -> dict[Key, NDArray[Any]]:
+    """Those of some roots, ascending, of several segments in turn.
+
+    Blocks that are full and all of whose roots stay are taken over as they are. So blocks end elsewhere than
+    in a segment that a builder makes of the same documents. Raises CorruptionError.
+    """
+    writer = _Writer()
+    for sources, kept in parts:
+        if isinstance(sources, Strings):
+            for number in kept.tolist():
+                writer.add(sources.raw(number))
+            continue
+        places = kept.searchsorted(sources.roots).tolist()
+        roots = sources.roots.tolist()
+        for block, ((first, stop), (start, end)) in enumerate(
+            zip(pairwise(roots), pairwise(places), strict=True)
+        ):
+            lengths = sources.lengths[first:stop]
+            size = int(lengths.sum(dtype=np.int64)) + _ROOT_BYTES * len(lengths)
+            if end - start == stop - first and size >= _BLOCK_BYTES:
+                writer.close()
+                writer.add_block(sources.frame(block), lengths)
+            else:
+                for number in kept[start:end].tolist():
+                    writer.add(sources.raw(number))
+    return writer.sections()
