@@ -265,7 +265,9 @@ def prepare(
     if any(filters):
         shown = [one or MatchAllQuery() for one in filters]
         scope.visible = shown[0] if len(shown) == 1 else PerIndexQuery(queries=tuple(shown))
-    request = replace(request, query=_narrowed(request.query, usable, filters))
+    narrowed = _narrowed(request.query, usable, filters)
+    if narrowed is not request.query:
+        request = replace(request, query=narrowed)
     part = parse_slice(body.get("slice"), context.limits.slices_per_scroll)
     return Prepared(request, scope, options, tuple(usable), tuple(failures), part)
 

@@ -80,6 +80,14 @@ class TermQuery(Query):
             mask[postings[0]] = True
         return mask
 
+    def listed_in(self, leaf: Leaf, searcher: Searcher, boost: float) -> tuple[Ints, Floats]:
+        postings, index = self.postings(leaf), leaf.segment.text(self.path)
+        if postings is None or index is None:
+            return np.zeros(0, np.int32), np.zeros(0, np.float32)
+        docs, freqs = postings
+        inverse = searcher.inverse_norms(self.path)[index.norms[docs]]
+        return docs, bm25(self.weight(searcher, boost), freqs.astype(np.float32), inverse)
+
     def accumulate(self, leaf: Leaf, searcher: Searcher, boost: float, scores: Doubles, counts: Ints) -> None:
         postings, index = self.postings(leaf), leaf.segment.text(self.path)
         if postings is None or index is None:

@@ -13,9 +13,20 @@ from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query import Matches, Query, Searcher, explain
 from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.results.search_request import Rescore
-from graphdb.search.results.sort_keys import ByScore, SortColumn, SortKey
+from graphdb.search.results.sort_keys import ByField, ByScore, SortColumn, SortKey
 
-__all__ = ["Found", "Hit", "Rescored", "Sorting", "collected", "first_of", "joined", "matches_of", "rescored"]
+__all__ = [
+    "Found",
+    "Hit",
+    "Rescored",
+    "Sorting",
+    "collected",
+    "first_of",
+    "joined",
+    "matches_of",
+    "rescored",
+    "without_later",
+]
 
 # Which documents come first: a page of some documents, sorted by keys and at last by document number.
 
@@ -78,6 +89,17 @@ class Sorting:
             )
             for row in rows.tolist()
         ]
+
+
+def without_later(scope: Scope, found: Found, keys: tuple[SortKey, ...], count: int) -> Found:
+    """Without documents that the first of several keys keeps from the first `count`, so that the others need
+    not be read for all.
+    """
+    if len(keys) < 2 or not isinstance(keys[0], ByField) or not 0 < 4 * count < len(found.docs):
+        return found
+    order = keys[0].column(scope, found.docs, found.scores).order
+    limit = np.partition(order, count - 1)[count - 1]
+    return found.kept(order <= limit)
 
 
 def joined(columns: Sequence[SortColumn], pieces: Sequence[Sequence[Any]]) -> list[Numbers]:
@@ -145,18 +167,41 @@ def matches_of(scope: Scope, query: Query) -> list[Matches]:
     return found
 
 
-def collected(scope: Scope, matches: Sequence[Matches], min_score: float | None) -> Found:
-    """The live documents of the top level that match, ascending."""
+def collected(
+    scope: Scope, query: Query, matches: Sequence[Matches] | None, min_score: float | None
+) -> Found:
+    """The live documents of the top level that match, ascending. matches, one for each leaf, stand for the
+    query's.
+    """
     docs, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-    for leaf, found in zip(scope.columns.leaves, matches, strict=True):
-        local = np.flatnonzero(found.mask & leaf.roots)
-        own = np.full(len(local), found.constant, np.float32) if found.scores is None else found.scores[local]
+    for number, leaf in enumerate(scope.columns.leaves):
+        if matches is None:
+            checkpoint()
+            local, own = _matched(query, leaf, scope.searcher)
+        else:
+            local, own = _masked(matches[number], leaf)
         if min_score is not None:
             kept = own >= min_score
             local, own = local[kept], own[kept]
         docs.append(local + leaf.base)
         scores.append(own)
     return Found(np.concatenate(docs), np.concatenate(scores))
+
+
+def _matched(query: Query, leaf: Leaf, searcher: Searcher) -> tuple[Longs, Floats]:
+    listed = query.listed_in(leaf, searcher, 1.0)
+    if listed is None:
+        return _masked(query.matches(leaf, searcher), leaf)
+    docs, scores = listed
+    shown = leaf.roots[docs]
+    return docs[shown].astype(np.int64), scores[shown]
+
+
+def _masked(found: Matches, leaf: Leaf) -> tuple[Longs, Floats]:
+    docs = np.flatnonzero(found.mask & leaf.roots)
+    return docs, np.full(len(docs), found.constant, np.float32) if found.scores is None else found.scores[
+        docs
+    ]
 
 
 def rescored(

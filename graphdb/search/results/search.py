@@ -22,8 +22,8 @@ from graphdb.search.results.matching import (
     Sorting,
     collected,
     first_of,
-    matches_of,
     rescored,
+    without_later,
 )
 from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
 from graphdb.search.results.sort_keys import ByScore, short_float
@@ -93,8 +93,7 @@ def scope_of(searcher: Searcher, context: QueryContext, options: SearchOptions =
 
 def find(request: SearchRequest, scope: Scope, matches: Sequence[Matches] | None = None) -> Found:
     """The candidates: all documents that the query (or who has made matches) finds, with their scores."""
-    matched = matches_of(scope, request.query) if matches is None else matches
-    return collected(scope, matched, request.min_score)
+    return collected(scope, request.query, matches, request.min_score)
 
 
 def answered(
@@ -191,6 +190,8 @@ def _page(
     options: SearchOptions,
     done: tuple[Rescored, ...],
 ) -> list[dict[str, Any]]:
+    if request.after is None and request.collapse is None and scope.searcher.peers is None:
+        found = without_later(scope, found, request.sort, request.start + request.size)
     sorting = Sorting(scope, found, request.sort)
     among = None if request.after is None else np.flatnonzero(sorting.after(request.after))
     end, groups = request.start + request.size, None

@@ -37,7 +37,7 @@ MODES = ("min", "max", "sum", "avg", "median")
 
 def combined(values: Values, mode: str) -> tuple[Longs, Numbers]:
     """(rows, values): each row once. Means of whole numbers are rounded, as Elasticsearch's are."""
-    if not len(values.rows):
+    if bool((values.rows[1:] > values.rows[:-1]).all()):  # each has one at most
         return values.rows, values.data
     starts = np.flatnonzero(np.diff(values.rows, prepend=-1))
     counts = np.diff(np.append(starts, len(values.rows)))
@@ -222,8 +222,12 @@ class ByField(SortKey):
         ends = (_LEAST, _GREATEST) if whole else (-np.inf, np.inf)
         given = self.missing not in ("_first", "_last")
         absent = self.missing - self._shift if given else ends[self._last]
-        values = np.full(size, absent, np.int64 if whole else np.float64)
-        values[rows] = data
+        kind = np.int64 if whole else np.float64
+        if len(rows) == size:
+            values = data.astype(kind, copy=False)
+        else:
+            values = np.full(size, absent, kind)
+            values[rows] = data
         order = values if not self.descending else (-1 - values if whole else -values)
         return SortColumn(order, lambda row: self._shown(values[row].item()), self._place)
 
