@@ -13,6 +13,7 @@ from graphdb.search.results.search import SearchOptions
 from graphdb.search.sharded import (
     Call,
     IndexPart,
+    LookedUp,
     Lost,
     SearchShard,
     SearchTask,
@@ -61,11 +62,14 @@ def shards_of(index: Index) -> list[SearchShard]:
 
 
 def search_apart(
-    shards: Sequence[SearchShard], body: dict[str, Any], options: SearchOptions | None = None
+    shards: Sequence[SearchShard],
+    body: dict[str, Any],
+    options: SearchOptions | None = None,
+    looked_up: LookedUp | None = None,
 ) -> dict[str, Any]:
     """The answer of all of them; none of them keeps anything."""
     copies = {number: [shard] for number, shard in enumerate(shards)}
-    task = SearchTask(body, options=options or SearchOptions())
+    task = SearchTask(body, options=options or SearchOptions(), looked_up=looked_up or {})
     answer, failures = search_shards("search", copies, task, Transport())
     assert not failures.lost
     assert not any(map(len, shards))

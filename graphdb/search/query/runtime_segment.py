@@ -60,6 +60,7 @@ class RuntimeSegment:
     ) -> None:
         self.base, self._runtime = base, fields
         self._mapping, self._index_name = mapping, index_name
+        self.derived = _Derived(base.derived, frozenset(fields))
         self._columns: dict[str, Any] = {}
         self._pending: list[str] = []
 
@@ -151,6 +152,35 @@ class RuntimeSegment:
             stored = [_read(read, value) for value in given]
             known = [value for value in stored if value is not None]
             yield [point for points in known for point in points] if spec.type == "geo_point" else known
+
+
+class _Derived(dict[tuple[str, str], Any]):
+    """What others make of a segment: of runtime fields it is kept here, of other fields with the segment."""
+
+    def __init__(self, base: dict[tuple[str, str], Any], runtime: frozenset[str]) -> None:
+        super().__init__()
+        self._base, self._runtime = base, runtime
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) if self._is_own(key) else key in self._base
+
+    def __getitem__(self, key: tuple[str, str]) -> Any:
+        return super().__getitem__(key) if self._is_own(key) else self._base[key]
+
+    def __setitem__(self, key: tuple[str, str], value: Any) -> None:
+        if self._is_own(key):
+            super().__setitem__(key, value)
+        else:
+            self._base[key] = value
+
+    def get(self, key: tuple[str, str], default: Any = None) -> Any:
+        return super().get(key, default) if self._is_own(key) else self._base.get(key, default)
+
+    def setdefault(self, key: tuple[str, str], default: Any = None) -> Any:
+        return super().setdefault(key, default) if self._is_own(key) else self._base.setdefault(key, default)
+
+    def _is_own(self, key: object) -> bool:
+        return isinstance(key, tuple) and key[1] in self._runtime
 
 
 def _builder(storage: Storage) -> TermsBuilder | NumberBuilder | PointBuilder:

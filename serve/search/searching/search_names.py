@@ -79,7 +79,7 @@ class RecordedTerms:
 
 # A search for others to make: who makes it need not have the documents that it looks up.
 
-_LOOKUPS = (b'"index"', b'"more_like_this"')
+_LOOKUPS = (b'"index"', b'"indexed_shape"', b'"more_like_this"', b'"percolate"')
 
 
 def task_of(target: Target, body: Mapping[str, Any], options: SearchOptions) -> SearchTask:
