@@ -60,7 +60,7 @@ class RuntimeSegment:
     ) -> None:
         self.base, self._runtime = base, fields
         self._mapping, self._index_name = mapping, index_name
-        self.derived = _Derived(base.derived, frozenset(fields))
+        self.derived: dict[tuple[str, str], Any] = _Derived(base.derived, frozenset(fields))
         self._columns: dict[str, Any] = {}
         self._pending: list[str] = []
 
