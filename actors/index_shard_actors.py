@@ -55,12 +55,11 @@ def divided(counts: Mapping[str, int], sharing: Sequence[str], own: str) -> dict
     counts: on each Ray node. What cannot be divided evenly goes to another one on each Ray node in turn, so
     that no database node is left out while there are as many processes as nodes.
     """
-    if own not in sharing:  # its log is being started
-        return {}
-    number, found = sharing.index(own), {}
+    every = sorted({*sharing, own})  # its own log may be starting again
+    number, found = every.index(own), {}
     for turn, (node_id, count) in enumerate(sorted(counts.items())):
-        rank = (number - turn) % len(sharing)
-        mine = len(range(rank, count, len(sharing)))
+        rank = (number - turn) % len(every)
+        mine = len(range(rank, count, len(every)))
         if mine:
             found[node_id] = mine
     return found

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeAlias
 from weakref import WeakSet
 
 from actors.columns.shard_calls import Result, ShardLost, ShardProcess
-from actors.search.shard_host import LeafState, ShardState
+from actors.search.shard_host import LeafState, ShardState, StepCall
 from graphdb.errors import GraphDBError, UnavailableError
 from graphdb.public_text import fault_text
 from graphdb.search.catalog.catalog import Catalog
@@ -158,19 +158,15 @@ class _Steps:
 
     def begin(self, search: str, task: int, number: int, work: bytes) -> Any:
         """See `Steps`."""
-        return _finished(self, self.called("begin", search, task, number, work))
+        return _called([Call(self, "begin", (search, task, number, work))])[0]
 
     def go_on(self, search: str, task: int, known: bytes) -> Any:
         """See `Steps`."""
-        return _finished(self, self.called("go_on", search, task, known))
+        return _called([Call(self, "go_on", (search, task, known))])[0]
 
     def end(self, search: str) -> None:
         """See `Steps`. Nobody waits for it."""
-        self.called("end", search)
-
-    def called(self, method: str, *arguments: Any) -> Result:
-        """What comes of one of these, when it is there."""
-        return self.process.call(method, self.copy, self.state, *arguments)[0]
+        _called([Call(self, "end", (search,))])
 
 
 class ShardCluster:
@@ -185,7 +181,7 @@ class ShardCluster:
         self._epoch = 0
         self._numbers, self._turns = count(1), count()
         self._states: dict[str, _IndexState] = {}
-        self._held: WeakSet[HeldState] = WeakSet()
+        self._held: dict[str, WeakSet[HeldState]] = {}  # by the uuid of the index
         self._copies: dict[ShardKey, list[_Copy]] = {}  # the primary first
         self._moving: dict[_Copy, _Copy] = {}  # a copy that is being made, the one whose place it takes
         self._filled: set[ShardKey] = set()  # that have had a copy
@@ -304,7 +300,7 @@ class ShardCluster:
         """As it is now."""
         with self.changed:
             held = HeldState(self._state_of(index))
-            self._held.add(held)
+            self._held.setdefault(index.uuid, WeakSet()).add(held)
         return held
 
     def search(
@@ -397,7 +393,7 @@ class ShardCluster:
     def _wanted_states(self, now: _IndexState) -> list[_IndexState]:
         held = {
             one.state.number: one.state
-            for one in self._held
+            for one in self._held.get(now.index.uuid, ())
             if one.state.index is now.index and one.state.epoch == now.epoch
         }
         return [*(state for number, state in sorted(held.items()) if state is not now), now]
@@ -485,6 +481,7 @@ class ShardCluster:
         indexes = {index.uuid: index for index in catalog.indexes()}
         for uuid in self._states.keys() - indexes.keys():
             del self._states[uuid]
+            self._held.pop(uuid, None)
             self._note_change()
             self._filled = {key for key in self._filled if key[0] != uuid}
         for index in indexes.values():
@@ -679,16 +676,31 @@ class HostFollower:
 
 
 def _called(calls: Sequence[Call]) -> list[Any]:
-    """See `Calls`: all at once."""
-    if all(call.method == "end" for call in calls):
-        for call in calls:
-            call.copy.end(*call.arguments)
-        return [None for _ in calls]
-    made = []
-    for call in calls:
+    """See `Calls`: all at once, those of one process in one call."""
+    by_process: dict[int, list[int]] = {}
+    copies = []
+    for place, call in enumerate(calls):
         assert isinstance(call.copy, _Steps)
-        made.append((call.copy, call.copy.called(call.method, *call.arguments)))
-    return [_finished(steps, result) for steps, result in made]
+        copies.append(call.copy)
+        by_process.setdefault(id(call.copy.process), []).append(place)
+    made = []
+    for places in by_process.values():
+        process = copies[places[0]].process
+        if calls[places[0]].method == "end":  # nobody waits for it
+            (search,) = calls[places[0]].arguments
+            process.call("end", search, [(copies[place].copy, copies[place].state) for place in places])
+            continue
+        steps = [
+            StepCall(calls[place].method, copies[place].copy, copies[place].state, calls[place].arguments)
+            for place in places
+        ]
+        made.append((places, process.call("steps", steps)[0]))
+    found: list[Any] = [None] * len(calls)
+    for places, result in made:
+        came = _finished(copies[places[0]], result)
+        for place, step in zip(places, [came] * len(places) if isinstance(came, Lost) else came, strict=True):
+            found[place] = step
+    return found
 
 
 def _finished(steps: _Steps, result: Result) -> Any:

@@ -30,7 +30,7 @@ from graphdb.search.segments.shard_view import array_segment, numbered
 from graphdb.search.sharded import SearchShard, View
 from graphdb.search.sharded.steps import Step
 
-__all__ = ["LeafState", "ShardHost", "ShardState"]
+__all__ = ["LeafState", "ShardHost", "ShardState", "StepCall"]
 
 _OTHERS = 64  # indexes that are searched beside, whose mappings are kept
 
@@ -52,6 +52,16 @@ class LeafState:
         if self.live is None:
             return np.ones(size, np.bool_)
         return np.unpackbits(np.frombuffer(self.live, np.uint8), count=size).astype(np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class StepCall:
+    """A method of `Steps`, begin or go_on, of a copy in a state."""
+
+    method: str
+    copy: str
+    state: int
+    arguments: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,23 +173,27 @@ class ShardHost:
         searcher = Searcher(numbered(pairs), known[3], known[2], index_name=state.index)
         return searcher.with_runtime_fields(known[3])
 
-    # searches; see `Steps`
+    # searches
 
-    def begin(self, copy: str, state: int, search: str, task: int, number: int, work: bytes) -> Step:
-        """Raises UnavailableError where the copy has another state."""
-        return self._shard(copy, state).begin(search, task, number, work)
+    def steps(self, calls: Sequence["StepCall"]) -> list[Step]:
+        """What comes of each call, begin or go_on of `Steps`, when all have come to rest. Raises
+        UnavailableError where a copy has another state, or the search has ended.
+        """
+        waiting = []
+        for call in calls:
+            shard = self._shard(call.copy, call.state)
+            start = shard.begin_later if call.method == "begin" else shard.go_on_later
+            waiting.append(start(*call.arguments))
+        return [wait() for wait in waiting]
 
-    def go_on(self, copy: str, state: int, search: str, task: int, known: bytes) -> Step:
-        """See `Steps`."""
-        return self._shard(copy, state).go_on(search, task, known)
-
-    def end(self, copy: str, state: int, search: str) -> None:
-        """See `Steps`."""
-        with self._lock:
-            known = self._copies.get(copy)
-            found = None if known is None else known.states.get(state)
-        if found is not None:
-            found[0].end(search)
+    def end(self, search: str, copies: Sequence[tuple[str, int]]) -> None:
+        """Forget a search of copies, each in a state."""
+        for copy, state in copies:
+            with self._lock:
+                known = self._copies.get(copy)
+                found = None if known is None else known.states.get(state)
+            if found is not None:
+                found[0].end(search)
 
     def _shard(self, copy: str, state: int) -> SearchShard:
         with self._lock:

@@ -217,19 +217,19 @@ def more_request(random: Random) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-def together(index: Index, body: dict[str, Any]) -> Any:
-    """The answer, or the error."""
+def together(index: Index, body: dict[str, Any], chosen: frozenset[int] | None = None) -> Any:
+    """The answer, or the error. chosen: the shards that are searched, None: all."""
     try:
-        return shown(prepare(body, [target(index)], Searchers()).run())
+        return shown(prepare(body, [target(index, chosen)], Searchers()).run())
     except AllFailed as failed:
         return str(failed.failures[0].error)
     except SearchError as error:
         return str(error)
 
 
-def apart(index: Index, body: dict[str, Any]) -> Any:
+def apart(index: Index, body: dict[str, Any], chosen: frozenset[int] | None = None) -> Any:
     try:
-        return shown(search_apart(shards_of(index), body))
+        return shown(search_apart(shards_of(index), body, chosen=chosen))
     except SearchError as error:
         return str(error)
 
@@ -258,6 +258,16 @@ def test_shards_apart_answer_as_together(seed: int) -> None:
         body = request(random) if number % 3 == 0 else more_request(random)
         for index in indexes:
             assert apart(index, body) == together(index, body), orjson.dumps(body)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_some_of_the_shards_apart_answer_as_together(seed: int) -> None:
+    random = Random(seed)
+    index = filled(random, changes=seed % 2 == 0)[2]
+    for number in range(15):
+        body = request(random) if number % 3 == 0 else more_request(random)
+        chosen = frozenset(random.sample(range(5), k=random.randrange(1, 5)))
+        assert apart(index, body, chosen) == together(index, body, chosen), (chosen, orjson.dumps(body))
 
 
 def several_together(indexes: list[Index], body: dict[str, Any], shared_statistics: bool) -> Any:

@@ -65,11 +65,12 @@ def search_apart(
     shards: Sequence[SearchShard],
     body: dict[str, Any],
     options: SearchOptions | None = None,
+    chosen: frozenset[int] | None = None,
     looked_up: LookedUp | None = None,
 ) -> dict[str, Any]:
-    """The answer of all of them; none of them keeps anything."""
+    """The answer of all of them, or of those that are chosen; none of them keeps anything."""
     copies = {number: [shard] for number, shard in enumerate(shards)}
-    task = SearchTask(body, options=options or SearchOptions(), looked_up=looked_up or {})
+    task = SearchTask(body, options=options or SearchOptions(), looked_up=looked_up or {}, chosen=chosen)
     answer, failures = search_shards("search", copies, task, Transport())
     assert not failures.lost
     assert not any(map(len, shards))

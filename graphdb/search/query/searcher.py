@@ -354,10 +354,14 @@ class Searcher:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """How many documents are in the shards before, and how many of them count; or in one shard."""
+    """How many documents are in the shards before, and how many of them count; or in one shard.
+
+    in_statistics: how many the statistics count, also those of a shard that is not searched.
+    """
 
     number: int
     shown: int
+    in_statistics: int = 0
 
 
 _FIRST = Places(0, 0)
@@ -368,7 +372,8 @@ class _Sizes:
     """How many documents a shard has."""
 
     def answered(self, searcher: Searcher) -> Places:
-        return Places(searcher.own.max_doc, searcher.own.doc_count)
+        own = searcher.own
+        return Places(own.max_doc, sum(leaf.count for leaf in own.leaves), own.doc_count)
 
 
 Counts = tuple[int, int]
@@ -424,7 +429,7 @@ class ShardSearcher(Searcher):
 
     @property
     def doc_count(self) -> int:
-        return self.keep("doc count", lambda: sum(one.shown for one in self.ask(_Sizes())))
+        return self.keep("doc count", lambda: sum(one.in_statistics for one in self.ask(_Sizes())))
 
     def _statistics(self, path: str) -> FieldStatistics:
         ((statistics,), _) = self._asked((path,), ())

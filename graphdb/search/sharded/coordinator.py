@@ -74,9 +74,13 @@ def search_shards(
     while True:
         chosen = {number: of_shard[0] for number, of_shard in left.items() if of_shard}
         missing = ShardFailures(
-            {number: failures.get(number, Lost("no copy")) for number in left if not left[number]}
+            {
+                number: failures.get(number, Lost("no copy"))
+                for number in left
+                if not left[number] and task.needs(number)
+            }
         )
-        if not chosen or (missing.lost and not partial):
+        if not any(map(task.needs, chosen)) or (missing.lost and not partial):
             raise NoShard(missing)
         attempt += 1
         leading = _Leading(f"{search}/{attempt}", list(chosen.values()), calls)
@@ -121,7 +125,8 @@ class _Leading:
             if len(results) == len(steps):
                 return results
             replies = self._asked(steps) or self._gathered(steps)
-            arguments = {number: (task, pickle.dumps(known)) for number, known in replies.items()}
+            texts = {id(known): pickle.dumps(known) for known in replies.values()}  # mostly the same for all
+            arguments = {number: (task, texts[id(known)]) for number, known in replies.items()}
             steps.update(zip(replies, self._call("go_on", arguments), strict=True))
 
     def end(self) -> None:

@@ -12,10 +12,11 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Protocol, TypeVar
 
+from graphdb.errors import UnavailableError
 from graphdb.search.deadline import limited
 from graphdb.search.errors import SearchError
 from graphdb.search.multi import AllFailed
-from graphdb.search.query import QueryContext, Searcher, ShardSearcher
+from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.query.peers import Question
 from graphdb.search.sharded.search_task import SearchTask
 from graphdb.search.sharded.several_task import SeveralTask
@@ -61,21 +62,35 @@ class SearchShard:
         self._lock = Lock()
 
     def begin(self, search: str, task: int, number: int, work: bytes) -> Step:
+        return self.begin_later(search, task, number, work)()
+
+    def go_on(self, search: str, task: int, known: bytes) -> Step:
+        return self.go_on_later(search, task, known)()
+
+    def begin_later(self, search: str, task: int, number: int, work: bytes) -> Callable[[], Step]:
+        """`begin`, whose step one can wait for: until then it runs beside others."""
         with self._lock:
             known = self._searches.get(search)
             if known is None:
                 known = self._searches[search] = _Search(self._view())
             known.is_idle = False
             job = pickle.loads(work)
-            if isinstance(job, SeveralTask):
-                known.several = job
-            running = known.tasks[task] = _Running(known.view, number, job, known.several)
-        return running.next_step(None)
+            if isinstance(job, SearchTask | SeveralTask):
+                known.whole = job
+            assert known.whole is not None, "a search begins with the whole"
+            running = known.tasks[task] = _Running(known.view, number, job, known.whole)
+        running.start()
+        return running.next_step
 
-    def go_on(self, search: str, task: int, known: bytes) -> Step:
-        of_task = self._searches[search]
+    def go_on_later(self, search: str, task: int, known: bytes) -> Callable[[], Step]:
+        """See `begin_later`. Raises UnavailableError where the search has ended."""
+        of_task = self._searches.get(search)
+        if of_task is None:
+            raise UnavailableError(_ENDED)
         of_task.is_idle = False
-        return of_task.tasks[task].next_step(pickle.loads(known))
+        running = of_task.tasks[task]
+        running.resume(pickle.loads(known))
+        return running.next_step
 
     def end(self, search: str) -> None:
         with self._lock:
@@ -101,9 +116,12 @@ class SearchShard:
 @dataclass(slots=True)
 class _Search:
     view: View
-    several: SeveralTask | None = None
+    whole: SearchTask | SeveralTask | None = None
     tasks: "dict[int, _Running]" = field(default_factory=dict)
     is_idle: bool = False
+
+
+_ENDED = "the search has ended"
 
 
 class _Abandoned(BaseException):
@@ -118,11 +136,11 @@ class _Running:
         view: View,
         number: int,
         work: "SearchTask | SeveralTask | Question[Any]",
-        several: SeveralTask | None,
+        whole: SearchTask | SeveralTask,
     ) -> None:
-        """several: the search that it belongs to, if that is of several indexes."""
+        """whole: the search that it belongs to."""
         self.number = number
-        self._view, self._work, self._several = view, work, several
+        self._view, self._work, self._whole = view, work, whole
         self._steps: SimpleQueue[Step | BaseException] = SimpleQueue()
         self._replies: SimpleQueue[Any] = SimpleQueue()
         self._owners: list[int] = []
@@ -131,12 +149,16 @@ class _Running:
 
     # for those who ask
 
-    def next_step(self, known: Any) -> Step:
-        """Let it run until it rests. Raises what is no error of the request."""
-        if self._thread.ident is None:
-            self._thread.start()
-        else:
-            self._replies.put(known)
+    def start(self) -> None:
+        """Let it run until it rests."""
+        self._thread.start()
+
+    def resume(self, known: Any) -> None:
+        """The same with what it has rested for."""
+        self._replies.put(known)
+
+    def next_step(self) -> Step:
+        """Wait until it rests. Raises what is no error of the request, UnavailableError where it is ended."""
         step = self._steps.get()
         if isinstance(step, BaseException):
             raise step
@@ -177,14 +199,14 @@ class _Running:
         except AllFailed as error:  # of the one index
             self._steps.put(Failed(error.failures[0].error))
         except _Abandoned:
-            pass
+            self._steps.put(UnavailableError(_ENDED))  # somebody may wait for the step
         except BaseException as error:  # noqa: BLE001 - raised again where the step is asked for
             self._steps.put(error)
 
     def _result(self) -> Any:
-        if self._several is not None:
-            return self._result_of_several(self._several)
-        searcher = ShardSearcher(self._view.searcher, self)
+        if isinstance(self._whole, SeveralTask):
+            return self._result_of_several(self._whole)
+        searcher = self._whole.searcher(self._view.searcher, self)
         if isinstance(self._work, SearchTask):
             return self._work.run(searcher, self._view.context(self._work.now_ms)), self._owners
         assert not isinstance(self._work, SeveralTask)

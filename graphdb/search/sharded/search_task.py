@@ -8,7 +8,9 @@ import orjson
 
 from graphdb.search.multi import Searchers, Target, prepare
 from graphdb.search.multi.prepared import DEFAULT_OPTIONS
-from graphdb.search.query import QueryContext, ShardSearcher
+from graphdb.search.query import QueryContext, Searcher, ShardSearcher
+from graphdb.search.query.peers import Peers
+from graphdb.search.query.searcher import PartialSearcher
 from graphdb.search.query.tree import walk
 from graphdb.search.results.search import SearchOptions
 from graphdb.search.results.search_request import RESULT_WINDOW
@@ -34,7 +36,8 @@ class SearchPart:
 class SearchTask:
     """body is the request's. filter, boost and window: see `Target`; allow_expensive: see `QueryContext`.
 
-    looked_up: all that the request looks up in documents, which whoever searches need not have.
+    looked_up: all that the request looks up in documents, which whoever searches need not have. chosen: the
+    shards whose documents are searched, None: all; the others take part with their statistics.
     """
 
     body: Mapping[str, Any]
@@ -45,10 +48,21 @@ class SearchTask:
     window: int = RESULT_WINDOW
     allow_expensive: bool = True
     looked_up: LookedUp = field(default_factory=dict)
+    chosen: frozenset[int] | None = None
+    members: tuple[int, ...] | None = None
 
-    def among(self, _numbers: Sequence[int]) -> "SearchTask":
+    def among(self, numbers: Sequence[int]) -> "SearchTask":
         """The same, in which only these of all shards take part."""
-        return self
+        return self if self.chosen is None else replace(self, members=tuple(numbers))
+
+    def needs(self, shard: int) -> bool:
+        """Whether documents of a shard are searched."""
+        return self.chosen is None or shard in self.chosen
+
+    def searcher(self, own: Searcher, peers: Peers) -> ShardSearcher:
+        """Of a shard that takes part."""
+        number = peers.number if self.members is None else self.members[peers.number]
+        return ShardSearcher(own if self.needs(number) else PartialSearcher(own, ()), peers)
 
     def run(self, searcher: ShardSearcher, context: QueryContext) -> SearchPart:
         """Errors: SearchError, AllFailed."""

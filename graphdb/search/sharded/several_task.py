@@ -48,6 +48,10 @@ class SeveralTask:
         """The same, in which only these of all shards take part."""
         return replace(self, members=tuple(numbers))
 
+    def needs(self, _shard: int) -> bool:
+        """Whether documents of a shard are searched."""
+        return True
+
     def index_of(self, member: int) -> int:
         """The place of the index that a shard is of, by its number among those that take part."""
         shard = member if self.members is None else self.members[member]

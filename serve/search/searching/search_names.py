@@ -8,6 +8,7 @@ import orjson
 
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.cluster_settings import allows_expensive
+from graphdb.search.catalog.index_blocks import check_reads
 from graphdb.search.catalog.index_names import Resolved, ResolveOptions
 from graphdb.search.catalog.index_settings import analyzers_of
 from graphdb.search.catalog.state import Index
@@ -33,6 +34,7 @@ __all__ = [
     "check_boosts",
     "context_of_none",
     "held_of",
+    "is_limited",
     "names_found",
     "search_context",
     "targets_of",
@@ -82,7 +84,12 @@ class RecordedTerms:
 _LOOKUPS = (b'"index"', b'"indexed_shape"', b'"more_like_this"', b'"percolate"')
 
 
-def task_of(target: Target, body: Mapping[str, Any], options: SearchOptions) -> SearchTask:
+def is_limited(index: Index, target: Target) -> bool:
+    """Whether only some of its shards are searched."""
+    return len(target.shards) < len(index.shards)
+
+
+def task_of(index: Index, target: Target, body: Mapping[str, Any], options: SearchOptions) -> SearchTask:
     """The search of one index, for others to make. Errors: SearchError, AllFailed."""
     return SearchTask(
         body,
@@ -93,6 +100,7 @@ def task_of(target: Target, body: Mapping[str, Any], options: SearchOptions) -> 
         target.window,
         target.context.allow_expensive,
         _looked_up(target, body, options),
+        frozenset(target.shards) if is_limited(index, target) else None,
     )
 
 
@@ -185,14 +193,17 @@ NAME_PARAMETERS = "ignore_unavailable ignore_throttled allow_no_indices expand_w
 def names_found(node: SearchBackend, names: str | None, parameters: Parameters) -> list[Resolved]:
     """The indexes that are named, by name; all for no names.
 
-    Errors: index_not_found_exception, illegal_argument_exception.
+    Errors: index_not_found_exception, illegal_argument_exception, cluster_block_exception.
     """
     options = ResolveOptions.of(
         parameters.text("expand_wildcards") or "open",
         parameters.boolean("ignore_unavailable", False),
         parameters.boolean("allow_no_indices", True),
     )
-    return node.catalog.resolve(names or "_all", options, node.now_ms())
+    found = node.catalog.resolve(names or "_all", options, node.now_ms())
+    for one in found:
+        check_reads(one.index)
+    return found
 
 
 def check_boosts(node: SearchBackend, boosts: Any, parameters: Parameters) -> None:
@@ -296,9 +307,9 @@ def whole_index(
     the target is of, where it is not now.
     """
     index = node.catalog.find(target.name)
-    if index is not None and len(target.shards) < len(index.shards):
-        return None, "it is limited to some shards"
-    if index is None or not (index.searcher() is target.searcher if held is None else held.is_of(index)):
+    if index is None or not (
+        index.searcher(frozenset(target.shards)) is target.searcher if held is None else held.is_of(index)
+    ):
         return None, "it is of an earlier moment"
     if isinstance(index, VisibleIndex):
         return None, "not all of it is visible"
@@ -312,5 +323,8 @@ def held_of(
     if node.shards is None or any(isinstance(one.index, VisibleIndex) for one in found):
         return ()
     held = tuple(node.shards.hold(one.index) for one in found)
-    is_now = all(one.index.searcher() is target.searcher for one, target in zip(found, targets, strict=True))
+    is_now = all(
+        one.index.searcher(frozenset(target.shards)) is target.searcher
+        for one, target in zip(found, targets, strict=True)
+    )
     return held if is_now else ()

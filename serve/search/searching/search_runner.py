@@ -44,6 +44,7 @@ from serve.search.searching.search_names import (
     ShardChoice,
     context_of_none,
     held_of,
+    is_limited,
     targets_of,
     task_of,
     whole_index,
@@ -365,8 +366,9 @@ class SearchRunner:
     ) -> tuple[Sequence[Failure], dict[str, Any]]:
         """By another process on this machine, if there is one and it can and is less busy; else here."""
         index = whole_index(self.node, targets[0])[0] if len(targets) == 1 else None
-        if index is not None and not _is_of_this_process(asked.body):
-            task = task_of(targets[0], asked.body, self._options(asked))
+        is_whole = index is not None and not is_limited(index, targets[0])
+        if index is not None and is_whole and not _is_of_this_process(asked.body):
+            task = task_of(index, targets[0], asked.body, self._options(asked))
             members, is_late = await helpers.search(index, task, timeout_ms(asked.body))
             if is_late:
                 raise TimedOut
@@ -398,6 +400,8 @@ class SearchRunner:
             index, reason = whole_index(self.node, target, held)
             if index is None:
                 return None, reason
+            if not target.shards or (len(targets) > 1 and is_limited(index, target)):
+                return None, "some of several indexes are limited to some shards"
             indexes.append(index)
         search = partial(
             search_apart,

@@ -1,8 +1,8 @@
 """A search by the shards that processes elsewhere have (`ShardSearch`), and when this node searches itself.
 
-Over shards go searches of whole indexes, as they are now or at a point in time. What only this node can do:
-`_ext` that filters or boosts; and those that `routing` or `preference`
-limits. What a search looks up in documents, of whatever index, this node looks up before.
+Over shards go searches of one index or several, as they are now or at a point in time. Only this node makes
+those whose `_ext` filters or boosts, those of what a principal sees of an index, and those of several indexes
+that are limited to some shards. What a search looks up in documents this node looks up before.
 """
 
 import logging
@@ -49,7 +49,7 @@ def search_apart(
         options = replace(options, raw_source=False)
     try:
         if len(indexes) == 1:
-            task = task_of(targets[0], body, options)
+            task = task_of(indexes[0], targets[0], body, options)
             answer, missing = shards.search(indexes[0], task, partial, held[0] if held else None)
         else:
             of_all = task_of_several(targets, body, options, shared_statistics)
@@ -67,7 +67,7 @@ def search_apart(
         return None, "the search over its shards failed"
     if body.get("profile"):
         failures = _failures(indexes, missing)
-        answer["profile"] = _profile(shards, indexes, failures, time.perf_counter_ns() - started)
+        answer["profile"] = _profile(shards, indexes, targets, failures, time.perf_counter_ns() - started)
     return (_failures(indexes, missing), answer), ""
 
 
@@ -83,14 +83,20 @@ def _failures(indexes: Sequence[Index], missing: ShardFailures) -> list[Failure]
 
 
 def _profile(
-    shards: ShardSearch, indexes: Sequence[Index], failures: Sequence[Failure], took_ns: int
+    shards: ShardSearch,
+    indexes: Sequence[Index],
+    targets: Sequence[Target],
+    failures: Sequence[Failure],
+    took_ns: int,
 ) -> dict[str, Any]:
     """Only the whole is measured. Of copies the first that is there is shown."""
     missing = {(failure.index, failure.shards[0]) for failure in failures}
+    searched = {target.name: target.shards for target in targets}
     shown: dict[tuple[str, int], dict[str, Any]] = {}
     for index, copy in ((one, copy) for one in indexes for copy in shards.copies(one)):
         key = index.name, copy.number
-        if copy.node is not None and key not in missing and key not in shown:
+        is_searched = copy.number in searched[index.name] and key not in missing
+        if copy.node is not None and is_searched and key not in shown:
             shown[key] = {
                 "id": f"[{copy.node.id}][{index.name}][{copy.number}]",
                 "node_id": copy.node.id,

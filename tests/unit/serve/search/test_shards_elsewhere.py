@@ -103,6 +103,11 @@ class _Port:
     def await_started(self) -> None:
         self.await_copies(lambda copies: all(state == "STARTED" for _, _, state, _ in copies))
 
+    def most_states(self) -> int:
+        """How many moments of the index a copy has, at most."""
+        hosts = [host.host for host in self.hosts.running.values() if not host.is_dead]
+        return max(len(copy.states) for host in hosts for copy in host._copies.values())
+
     def await_health(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         until = time.monotonic() + HANG_S
         while not holds(health := self.ask("GET", "/_cluster/health")):
@@ -156,7 +161,16 @@ def _compare(port: _Port) -> None:
 
 def test_what_the_node_searches_itself_says_why(port: _Port) -> None:
     port.ask("PUT", "/other/_doc/1?refresh=true", {"text": "red"})
-    assert "reason" in port.searched_by("/books/_search?routing=x", {})
+    assert "reason" in port.searched_by("/_search?preference=_shards:0", {})
+
+
+def test_some_of_the_shards_are_searched_with_the_statistics_of_all(port: _Port) -> None:
+    for limit in ("routing=x", "routing=3,x", "preference=_shards:0,2", "preference=_shards:1", "routing=9"):
+        for body in SEARCHES:
+            path = f"/books/_search?{limit}"
+            assert port.ask("POST", path, body) == port.by_node("POST", path, body), (path, body)
+    assert port.searched_by("/books/_search?preference=_shards:0,2", {})["shards"] == 2
+    _compare_scrolls(port, {"query": {"match": {"text": "red"}}}, "/books/_search?preference=_shards:0,2")
 
 
 def test_what_documents_of_other_indexes_hold_is_looked_up_for_the_shards(port: _Port) -> None:
@@ -351,7 +365,7 @@ def test_several_indexes_are_searched_by_all_their_shards(port: _Port) -> None:
 
 
 def _compare_scrolls(port: _Port, body: dict[str, Any], path: str = "/books/_search") -> None:
-    begin = "POST", f"{path}?scroll=1m", {"size": 13, **body}
+    begin = "POST", f"{path}{'&' if '?' in path else '?'}scroll=1m", {"size": 13, **body}
     ours, theirs = port.ask(*begin), port.by_node(*begin)
     port.fill(50, 70)
     first_of_host = {place: list(host.calls) for place, host in port.hosts.running.items()}
@@ -366,7 +380,7 @@ def _compare_scrolls(port: _Port, body: dict[str, Any], path: str = "/books/_sea
         "error" in ours
         or not ours["hits"]["total"]["value"]
         or any(
-            "go_on" in host.calls[len(first_of_host[place]) :] for place, host in port.hosts.running.items()
+            "steps" in host.calls[len(first_of_host[place]) :] for place, host in port.hosts.running.items()
         )
     )
 
@@ -392,6 +406,21 @@ def test_what_the_graph_adds_is_added_to_what_shards_find(port: _Port) -> None:
         expected = port.by_node("POST", "/books/_search", body)
         calls = {place: len(host.calls) for place, host in port.hosts.running.items()}
         assert port.ask("POST", "/books/_search", body) == expected
-        begun = any("begin" in host.calls[calls[place] :] for place, host in port.hosts.running.items())
+        begun = any("steps" in host.calls[calls[place] :] for place, host in port.hosts.running.items())
         assert "hits" in expected, (extension, expected)
         assert (begun, expected["hits"]["total"]["value"] > 0) == (is_apart, True)
+
+
+def test_copies_forget_a_moment_that_nobody_searches_any_more(port: _Port) -> None:
+    pit = port.ask("POST", "/books/_pit?keep_alive=1m")["id"]
+    scroll = port.ask("POST", "/books/_search?scroll=1m", {"size": 1})["_scroll_id"]
+    for low in (60, 65, 70, 75):
+        port.fill(low, low + 5)
+        assert port.searched_by("/books/_search", {})["shards"] == 3
+    assert port.most_states() > 2
+    port.ask("DELETE", "/_pit", {"id": pit})
+    port.ask("DELETE", "/_search/scroll", {"scroll_id": scroll})
+    until = time.monotonic() + HANG_S
+    while port.most_states() > 2:
+        assert time.monotonic() < until
+        time.sleep(0.05)
