@@ -262,7 +262,7 @@ def test_versions(docs: list[str], bound: str, start: str) -> None:
         "any": ({"terms": {"v": [bound, "1"]}}, lambda text: text in (bound, "1")),
         "start": ({"prefix": {"v": start}}, lambda text: text.startswith(start)),
         "inside": ({"wildcard": {"v": f"*{start}*"}}, lambda text: start in text),
-        "letters": ({"regexp": {"v": f"{start}.*"}}, lambda text: text.startswith(start)),
+        "letters": ({"regexp": {"v": start.replace(".", "[.]") + ".*"}}, lambda text: text.startswith(start)),
         "fold": ({"term": {"v": {"value": bound.upper(), "case_insensitive": True}}}, lambda t: t == bound),
     }
     for name, (query, matches) in cases.items():
