@@ -69,6 +69,8 @@ def test_others_are_not(target: Target) -> None:
     assert not _is_short(target, TERMS | below)
     assert not _is_short(target, {"histogram": {"field": "number", "interval": 1}})
     assert not _is_short(target, {"histogram": {"field": "number", "interval": 1e-9}})
+    far = {"histogram": {"field": "number", "interval": 10, "offset": 1e300}}
+    assert not _is_short(target, far)
     assert not _is_short(target, {"date_histogram": {"field": "at", "fixed_interval": "1ms"}})
     bounds = {"extended_bounds": {"min": 0, "max": 10**9}}
     assert not _is_short(target, {"histogram": {"field": "number", "interval": 100} | bounds})
@@ -92,3 +94,22 @@ def test_counted_alone_as_with_documents(target: Target, query: dict[str, Any], 
         del bucket["below"]
     assert answer["alone"] == answer["with"]
     assert bool(answer["alone"]["buckets"]) == (query != {"term": {"text": "none"}})
+
+
+def test_documents_that_stand_for_several_count_so() -> None:
+    shard = IndexShard("i", Mapping.of({"properties": FIELDS}, ANALYZERS), {})
+    bodies = [{"tags": [f"t{n % 3}"], "number": n % 5 * 10, "_doc_count": n % 4 + 1} for n in range(60)]
+    shard.apply([Operation(Action.INDEX, str(n), orjson.dumps(body)) for n, body in enumerate(bodies)])
+    shard.refresh()
+    searcher = Searcher(shard.leaves(), shard.mapping, ANALYZERS)
+    target = Target(searcher, QueryContext(shard.mapping, ANALYZERS, index_name="i"))
+    below = {"aggs": {"below": {"max": {"field": "number"}}}}
+    for aggregation in (TERMS, {"histogram": {"field": "number", "interval": 10}}):
+        both = {"alone": aggregation, "with": aggregation | below}
+        answer = _prepared(target, aggs=both).run()["aggregations"]
+        counts = {
+            name: [(bucket["key"], bucket["doc_count"]) for bucket in found["buckets"]]
+            for name, found in answer.items()
+        }
+        assert counts["alone"] == counts["with"]
+        assert sum(count for _, count in counts["alone"]) == 150  # of 1, 2, 3 and 4, 15 times each
