@@ -37,6 +37,7 @@ class SearchConfig:
     # free on the disk beside the reserve; with less, what adds is refused; searches and deletions go on
     room_bytes: int = 64 << 20
     publish_identity_s: float | None = 5.0  # how often to look whether all know who this node is; None: never
+    lifecycles_s: float = 30.0  # how often to look what the lifecycles of indexes ask for
     commit: CommitConfig = field(default_factory=CommitConfig)
     upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
 

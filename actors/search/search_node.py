@@ -1,6 +1,7 @@
 """`SearchNode`: one node's search indexes, from recovery to close."""
 
 import asyncio
+import base64
 import logging
 import secrets
 import time
@@ -34,14 +35,17 @@ from graphdb.search.catalog.catalog_commands import (
     Command,
     CreateIndex,
     DeleteComponentTemplates,
+    DeleteDataStreams,
     DeleteIndexTemplates,
     DeleteIndices,
+    DeleteLifecycles,
     DocumentWrite,
     ForgetDeletions,
     IntroduceNode,
     RefreshIndices,
     WriteResult,
 )
+from graphdb.search.catalog.lifecycles import due_commands
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
@@ -61,6 +65,8 @@ _SWEEP_S = 10.0
 # on a full disk too: what makes room, and what reading needs
 _TAKEN_WHEN_FULL = (
     DeleteIndices,
+    DeleteDataStreams,
+    DeleteLifecycles,
     DeleteIndexTemplates,
     DeleteComponentTemplates,
     RefreshIndices,
@@ -143,7 +149,7 @@ class SearchNode:
         except CorruptionError as error:
             return self._give_up(error)
         begin = asyncio.get_running_loop().create_task
-        self._tasks = [begin(self._run(self._open)), begin(self._sweep())]
+        self._tasks = [begin(self._run(self._open)), begin(self._sweep()), begin(self._keep_lifecycles())]
         if self._config.publish_identity_s is not None:
             self._tasks.append(begin(self._publish_identity(self._config.publish_identity_s)))
 
@@ -255,6 +261,23 @@ class SearchNode:
             except UnavailableError as error:
                 logger.warning("the search indexes cannot be opened yet: %s", error)
                 await asyncio.sleep(1)
+
+    async def _keep_lifecycles(self) -> None:
+        """Where this node leads, do now and then what the lifecycles of indexes ask for."""
+        while True:
+            await asyncio.sleep(self._config.lifecycles_s)
+            if self._open is None or not self._leads() or not self._open.view.catalog.lifecycles:
+                continue
+            try:
+                commands = await asyncio.to_thread(_due_commands, self._open.view.catalog.state)
+            except Exception:
+                logger.exception("what lifecycles of indexes ask for cannot be told")
+                continue
+            for command in commands:
+                try:
+                    await self.perform(command)
+                except (SearchError, UnavailableError) as error:
+                    logger.warning("a lifecycle of an index cannot go on: %s", error)
 
     async def _sweep(self) -> None:
         """Now and then, let go of scrolls and points in time that have expired, with what they hold."""
@@ -476,3 +499,12 @@ def _with_refused(writes: Sequence[DocumentWrite], deleted: Sequence[WriteResult
             refused = OperationResult(operation.action, operation.doc_id).failed(_full(write.index))
             results.append(WriteResult(write.index, refused))
     return results
+
+
+def _due_commands(state: CatalogState) -> list[Command]:
+    """What lifecycles ask for now."""
+    return list(due_commands(state, now_ms(), _new_uuid))
+
+
+def _new_uuid() -> str:
+    return base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")

@@ -9,7 +9,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NO_VALUES", "FieldSpec", "ParsedDocument", "Storage", "TextTokens", "shingled"]
+__all__ = ["DOC_COUNT", "NO_VALUES", "FieldSpec", "ParsedDocument", "Storage", "TextTokens", "shingled"]
+
+
+DOC_COUNT = "_doc_count"
+"""A member of documents: for how many others one stands, in the counts of aggregations. A column of integers
+under this path holds it; no mapping has it.
+"""
 
 
 class Storage(Enum):

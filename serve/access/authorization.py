@@ -142,6 +142,11 @@ GRAPH_PERMISSIONS = _table(
 SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/ /_license /_xpack /_remote/info /_tasks /_resolve/index/{name}"),
     (READ, "GET", "/_ingest/pipeline /_ingest/pipeline/{id} /_data_stream /_data_stream/{name}"),
+    (READ, "GET", "/_data_stream/_stats /_data_stream/{name}/_stats"),
+    (READ, "GET", "/_ilm/policy /_ilm/policy/{name} /{index}/_ilm/explain /_ilm/status"),
+    (ADMIN, "PUT DELETE", "/_ilm/policy/{name}"),
+    (ADMIN, "POST", "/{index}/_ilm/remove"),
+    (ADMIN, "PUT DELETE", "/_data_stream/{name}"),
     (READ, "GET", "/_ingest/processor/grok"),
     (WRITE, "GET POST", "/_ingest/pipeline/_simulate /_ingest/pipeline/{id}/_simulate"),
     (ADMIN, "PUT DELETE", "/_ingest/pipeline/{id}"),
@@ -150,7 +155,8 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/_cat/component_templates/{name} /_cat/templates /_cat/templates/{name} /_cat/plugins"),
     (READ, "GET", "/_cat/count /_cat/count/{index} /_cat/indices /_cat/indices/{index} /_cat/pending_tasks"),
     (READ, "GET", "/_cat/segments /_cat/segments/{index} /_cat/shards /_cat/shards/{index}"),
-    (READ, "GET", "/_cat/repositories"),
+    (READ, "GET", "/_cat/repositories /_cat/recovery /_cat/recovery/{index}"),
+    (READ, "GET", "/_cat/fielddata /_cat/fielddata/{fields}"),
     (READ, "GET", "/_cluster/health /_cluster/health/{index} /_cluster/pending_tasks /_cluster/settings"),
     (READ, "GET", "/_cluster/state /_cluster/state/{metric} /_cluster/state/{metric}/{index}"),
     (READ, "GET", "/_cluster/stats /_cluster/stats/nodes/{node_id}"),
@@ -169,6 +175,7 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET", "[/{index}]/_mappings /{index}/_setting/{name} /_aliases"),
     (READ, "GET", "[/{index}]/_settings/{name} [/{index}]/_alias [/{index}]/_alias/{name}"),
     (READ, "GET", "[/{index}]/_segments [/{index}]/_stats [/{index}]/_stats/{metric}"),
+    (READ, "GET", "[/{index}]/_recovery [/{index}]/_shard_stores"),
     (
         READ,
         "GET",
@@ -206,6 +213,8 @@ SEARCH_PERMISSIONS = _table(
     (READ, "POST", "/_tasks/_cancel /_tasks/{task_id}/_cancel"),
     # Searches.
     (READ, "GET POST", "[/{index}]/_search [/{index}]/_msearch [/{index}]/_count [/{index}]/_field_caps"),
+    (READ, "GET POST", "[/{index}]/_search/template [/{index}]/_msearch/template"),
+    (READ, "GET POST", "/_render/template /_render/template/{id}"),
     (READ, "GET POST", "[/{index}]/_validate/query [/{index}]/_search_shards [/{index}]/_analyze"),
     (READ, "GET POST", "/{index}/_explain/{id} /{index}/_terms_enum"),
     (READ, "GET POST DELETE", "/_search/scroll /_search/scroll/{scroll_id}"),

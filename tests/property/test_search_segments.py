@@ -26,7 +26,7 @@ from graphdb.search.segments.postings import (
 )
 from graphdb.search.segments.sections import packed
 from graphdb.search.segments.segment_file import read_segment, verify_segment, write_segment
-from graphdb.search.segments.sources import PARTS, merged_sources, source_sections, sources_of
+from graphdb.search.segments.sources import PARTS, SourceBlocks, merged_sources, source_sections, sources_of
 from graphdb.search.segments.visible_segment import VisibleSegment
 from tests.support.old_segments import in_format
 
@@ -357,3 +357,11 @@ def test_positions_of_any_size_are_themselves(terms: list[list[list[int]]]) -> N
         own = packed_positions[byte_starts[number] : byte_starts[number + 1]]
         wanted = [position for posting in found[start:stop] for position in posting]
         assert unpack_positions(own, freqs[start:stop]).tolist() == wanted
+
+
+def test_a_long_document_is_in_no_block_with_others() -> None:
+    raws = [b"a", b"b" * 1_000_000, b"c"]
+    sources = sources_of(source_sections(raws), "here")
+    assert isinstance(sources, SourceBlocks)
+    assert sources.roots.tolist() == [0, 1, 2, 3]
+    assert [*sources.raws(0, 3)] == raws

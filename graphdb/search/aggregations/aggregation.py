@@ -58,9 +58,10 @@ class Rows:
         """The same buckets with fewer documents."""
         return Rows(self.docs[which], self.owners[which], self.count)
 
-    def sizes(self) -> Longs:
-        """How many documents each bucket has."""
-        return np.bincount(self.owners, minlength=self.count)
+    def sizes(self, doc_counts: Longs | None = None) -> Longs:
+        """How many documents each bucket has. doc_counts: for how many each stands, None: for one."""
+        weights = None if doc_counts is None else doc_counts[self.docs]
+        return np.bincount(self.owners, weights, self.count).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +115,11 @@ class Cells:
         return self.picked(np.lexsort((*reversed(keys), self.owners)))
 
 
-def own_cells(rows: Rows, members: Longs, keys: Longs) -> Cells:
+def own_cells(rows: Rows, members: Longs, keys: Longs, doc_counts: Longs | None) -> Cells:
     """Group: the document at place members[i] of the rows has key keys[i], not negative.
 
-    A document counts once for a key, given that equal keys of one document stand together.
-    The cells ascend by (owner, key).
+    A document counts once for a key, given that equal keys of one document stand together; or as often as
+    doc_counts says for it. The cells ascend by (owner, key).
     """
     if len(keys):
         new = np.ones(len(keys), np.bool_)
@@ -132,8 +133,11 @@ def own_cells(rows: Rows, members: Longs, keys: Longs) -> Cells:
         counts = np.bincount(combined, minlength=1)
         present = np.flatnonzero(counts)
         number = np.cumsum(counts > 0) - 1
-        return Cells(present // width, present % width, counts[present], docs, number[combined])
-    present, inverse, counts = np.unique(combined, return_inverse=True, return_counts=True)
+        inverse, counts = number[combined], counts[present]
+    else:
+        present, inverse, counts = np.unique(combined, return_inverse=True, return_counts=True)
+    if doc_counts is not None:
+        counts = np.bincount(inverse, doc_counts[docs], len(present)).astype(np.int64)
     return Cells(present // width, present % width, counts, docs, inverse)
 
 
@@ -239,7 +243,7 @@ class Scope:
 
 def cells_of(scope: Scope, rows: Rows, members: Longs, keys: Longs) -> Cells:
     """`own_cells`, with the cells of all shards. Keys mean the same in each."""
-    return over_shards(scope, own_cells(rows, members, keys))
+    return over_shards(scope, own_cells(rows, members, keys, scope.columns.doc_counts))
 
 
 def over_shards(scope: Scope, cells: Cells) -> Cells:
@@ -339,7 +343,7 @@ class SingleBucket(Aggregation):
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         scope.count_buckets(rows.count)
         inner = self.narrowed(scope, rows)
-        sizes = scope.total(inner.sizes()).tolist()
+        sizes = scope.total(inner.sizes(scope.columns.doc_counts)).tolist()
         below = answers_below(scope, self.common, inner)
         return [{"doc_count": size, **sub} for size, sub in zip(sizes, below, strict=True)]
 
@@ -348,7 +352,7 @@ class SingleBucket(Aggregation):
         if not path:
             if metric not in ("", "doc_count", "_count"):
                 return super().measure(scope, rows, path, metric)
-            return scope.total(inner.sizes()).astype(float)
+            return scope.total(inner.sizes(scope.columns.doc_counts)).astype(float)
         return measure_below(scope, self.common, inner, path, metric)
 
 

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.fields import DOC_COUNT, FieldSpec, Storage
 from graphdb.search.leaf_reader import (
     Bools,
     Doubles,
@@ -145,6 +145,7 @@ class Columns:
         self.size = sum(leaf.segment.size for leaf in leaves)
         self._bases = np.array([leaf.base for leaf in leaves], dtype=np.int64)
         self._terms: dict[str, GlobalTerms] = {}
+        self._doc_counts: Longs | None = None
         self._bounds: dict[str, tuple[float, float]] = {}
         self._parents: Longs | None = None
         self._roots: Longs | None = None
@@ -300,6 +301,20 @@ class Columns:
         """Which of all documents have a value for a path."""
         found = [np.asarray(leaf.segment.having(path), dtype=np.bool_) for leaf in self.leaves]
         return np.concatenate([np.zeros(0, np.bool_), *found])
+
+    @property
+    def doc_counts(self) -> Longs | None:
+        """For how many documents each of all stands, by its `_doc_count`; None where each is for one."""
+        there = self._doc_counts is not None
+        if not there and any(leaf.segment.ints(DOC_COUNT) is not None for leaf in self.leaves):
+            counts = np.ones(self.size, np.int64)
+            for leaf in self.leaves:
+                column = leaf.segment.ints(DOC_COUNT)
+                if column is not None:
+                    rows, values = _gather(column, np.arange(leaf.segment.size))
+                    counts[rows + leaf.base] = np.maximum(values, 1)
+            self._doc_counts = counts
+        return self._doc_counts
 
     @property
     def parents(self) -> Longs:

@@ -276,7 +276,7 @@ class Composite(Aggregation):
         if self.after is not None and len(found.places):
             kept = self._after(keys, found.places)[numbers]
             members, numbers = members[kept], numbers[kept]
-        cells = self._first(own_cells(rows, members, numbers))
+        cells = self._first(own_cells(rows, members, numbers, scope.columns.doc_counts))
         cells, combinations = _over_shards(scope, cells, found.places)
         cells = self._first(cells)
         scope.count_buckets(len(cells))
@@ -395,7 +395,9 @@ class MultiTerms(Aggregation):
             starts = np.searchsorted(members, np.arange(len(docs) + 1))
             members, at = spread(starts, np.searchsorted(docs, rows.docs))
             numbers = numbers[at]
-        cells, combinations = _over_shards(scope, own_cells(rows, members, numbers), found.places, whole)
+        cells, combinations = _over_shards(
+            scope, own_cells(rows, members, numbers, scope.columns.doc_counts), found.places, whole
+        )
         if whole:
             scope.check_buckets(len(combinations) * rows.count // 16)
             owners = np.repeat(np.arange(rows.count), len(combinations))

@@ -134,7 +134,8 @@ class Histogram(Aggregation):
             members, numbers = members[kept], numbers[kept]
         least = scope.gathered("least", int(numbers.min()) if len(numbers) else None)
         base = min((number for number in least if number is not None), default=0)
-        if rows.count == 1 and scope.searcher.peers is None and self._is_counted_alone(members):
+        simple = rows.count == 1 and scope.searcher.peers is None and scope.columns.doc_counts is None
+        if simple and self._is_counted_alone(members):
             width = int(numbers.max(initial=base)) - base
             if width <= 4 * len(numbers) + _QUICK_MAX:
                 return _counted(numbers - base), base

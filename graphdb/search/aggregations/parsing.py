@@ -55,6 +55,7 @@ from graphdb.search.aggregations.relations import parse_related
 from graphdb.search.aggregations.sampling import parse_random_sampler, parse_sampler
 from graphdb.search.aggregations.significant_terms import parse_significant_terms
 from graphdb.search.aggregations.terms_aggregation import parse_rare_terms, parse_terms
+from graphdb.search.aggregations.variable_histogram import parse_variable_histogram
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 from graphdb.search.near_names import did_you_mean
 from graphdb.search.query import QueryContext
@@ -113,6 +114,7 @@ KINDS: dict[str, Callable[[Definition], Aggregation]] = {
     "top_hits": parse_top_hits,
     "top_metrics": parse_top_metrics,
     "value_count": parse_metric,
+    "variable_width_histogram": parse_variable_histogram,
     "weighted_avg": parse_weighted_avg,
 }
 

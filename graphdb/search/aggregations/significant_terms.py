@@ -185,8 +185,8 @@ class SignificantTerms(Aggregation):
         found = cells_of(scope, behind, own, numbers[at])
         frequency = np.zeros(len(vocabulary), np.int64)
         frequency[found.keys] = found.counts
-        whole = int(scope.total(behind.sizes())[0])
-        sizes = scope.total(rows.sizes())
+        whole = int(scope.total(behind.sizes(scope.columns.doc_counts))[0])
+        sizes = scope.total(rows.sizes(scope.columns.doc_counts))
         scores = self._scores(cells.counts, sizes[cells.owners], frequency[cells.keys], whole)
         chosen = np.flatnonzero((scores > 0) & (cells.counts >= self.min_doc_count))
         cells, scores = cells.picked(chosen), scores[chosen]

@@ -296,7 +296,8 @@ class Terms(Aggregation):
         alone = not self.common.children and not self.common.pipelines and not self.choice.tests
         spec = self.source.spec
         held = spec is not None and spec.storage is Storage.TERMS and spec.type != "text"
-        return alone and held and self.source.missing is None and scope.searcher.peers is None
+        simple = scope.searcher.peers is None and scope.columns.doc_counts is None
+        return alone and held and self.source.missing is None and simple
 
     def _counted(self, scope: Scope, docs: Longs) -> tuple[Cells, Vocabulary]:
         """The same, without the documents of each bucket."""

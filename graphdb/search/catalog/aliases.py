@@ -111,6 +111,9 @@ def with_alias_actions(state: CatalogState, actions: Iterable[AliasAction]) -> C
     actions = list(actions)
     removed = [action.uuid for action in actions if action.kind == "remove_index"]
     state.indexes(removed)
+    for action in actions:
+        if action.alias in state.data_streams:
+            raise illegal_argument(f"[{action.alias}] is a data stream, not an alias")
     changed = state.without(removed)
     aliases = {uuid: dict(by_name) for uuid, by_name in changed.aliases.items()}
     for action in actions:
@@ -171,9 +174,10 @@ def check_aliases(state: CatalogState, names: Iterable[str]) -> None:
     Errors: invalid_alias_name_exception, illegal_state_exception.
     """
     for alias in sorted(names):
-        if alias in state.by_alias and alias in state.by_name:
+        if alias in state.data_streams or (alias in state.by_alias and alias in state.by_name):
             reason = "an index or data stream exists with the same name as the alias"
-            metadata = {"index": alias, "index_uuid": state.by_name[alias].uuid}
+            index = state.by_name.get(alias)
+            metadata = {"index": alias, "index_uuid": "_na_" if index is None else index.uuid}
             raise SearchError(
                 "invalid_alias_name_exception", f"Invalid alias name [{alias}]: {reason}", 400, metadata
             )

@@ -10,18 +10,20 @@ from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.analysis.parameters import time_limit
 from graphdb.search.catalog.catalog_commands import (
     Command,
+    CreateDataStream,
     DocumentWrite,
     Outcome,
     WriteDocuments,
     WriteResult,
 )
+from graphdb.search.catalog.data_streams import creates_stream
 from graphdb.search.catalog.document_writes import (
-    check_blocks,
     is_unfinished,
     makes_index,
     prepared,
     write_documents,
 )
+from graphdb.search.catalog.index_blocks import check_changes, check_writes
 from graphdb.search.catalog.index_names import (
     DEFAULT_OPTIONS,
     Resolved,
@@ -86,6 +88,17 @@ class Catalog:
         return self._state.legacy_templates
 
     @property
+    def data_streams(self) -> Mapping[str, Mapping[str, Any]]:
+        """By name: template, generation, hidden; those of which an index can be seen."""
+        state = self._state
+        return {name: one for name, one in sorted(state.data_streams.items()) if name in state.by_alias}
+
+    @property
+    def lifecycles(self) -> Mapping[str, Mapping[str, Any]]:
+        """Policies of index lifecycles by name: version, modified_ms, policy."""
+        return self._state.lifecycles
+
+    @property
     def scripts(self) -> Mapping[str, Mapping[str, Any]]:
         """Stored scripts by id, as they are shown."""
         return self._state.scripts
@@ -120,6 +133,7 @@ class Catalog:
     def check(self, command: Command) -> None:
         """Raise what applying it now would, without effect. Documents are not checked. On any thread."""
         if not isinstance(command, WriteDocuments):
+            check_changes(self._state, command)
             planned(self._state, command, self.check_graph, 0)
 
     def prepare(self, writes: Sequence[DocumentWrite]) -> list[DocumentWrite]:
@@ -152,7 +166,7 @@ class Catalog:
         following, move = None, command.cursor
         if move is not None:
             following = self._state.index(move.uuid)
-            check_blocks(following)
+            check_writes(following)
             if following.cursor != move.before:
                 return []
 
@@ -175,7 +189,11 @@ class Catalog:
         state, name = self._state, write.index
         if write.require_alias and name not in state.by_alias:
             raise _no_alias(name)
-        if name not in state.by_name and name not in state.by_alias and makes_index(write):
+        is_there = name in state.by_name or name in state.by_alias
+        if not is_there and makes_index(write) and creates_stream(state, name):
+            made = CreateDataStream(name, _uuid(name, log_index))
+            self._commit(planned(state, made, self.check_graph, timestamp_ms))
+        elif not is_there and makes_index(write):
             new = NewIndex(name, _uuid(name, log_index), timestamp_ms, {}, True, in_one_shard)
             self._state = with_new_index(state, new, self.check_graph)
         return write_target(self._state, name)

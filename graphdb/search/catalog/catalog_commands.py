@@ -16,12 +16,15 @@ __all__ = [
     "AliasAction",
     "CloseIndices",
     "Command",
+    "CreateDataStream",
     "CreateIndex",
     "CursorMove",
     "DeleteComponentTemplates",
+    "DeleteDataStreams",
     "DeleteIndexTemplates",
     "DeleteIndices",
     "DeleteLegacyTemplates",
+    "DeleteLifecycles",
     "DeletePipelines",
     "DeleteScript",
     "DocumentWrite",
@@ -33,6 +36,7 @@ __all__ = [
     "PutComponentTemplate",
     "PutIndexTemplate",
     "PutLegacyTemplate",
+    "PutLifecycle",
     "PutMapping",
     "PutPipeline",
     "PutScript",
@@ -50,12 +54,29 @@ class CreateIndex:
     """body: settings, mappings, aliases, as PUT /{index} takes them. Its outcome: the index's name.
 
     in_one_shard: it was logged when `number_of_shards` was only shown, and the index is as it was made then.
+    from_templates: False for one that is all that the body says.
     """
 
     name: str
     uuid: str
     body: Mapping[str, Any] = field(default_factory=dict)
     in_one_shard: bool = False
+    from_templates: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDataStream:
+    """With its first index, which gets the uuid. Its outcome: the name of that index."""
+
+    name: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDataStreams:
+    """By name, without wildcards: all of them with their indexes, or none."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +204,21 @@ class DeletePipelines:
 
 
 @dataclass(frozen=True, slots=True)
+class PutLifecycle:
+    """A policy of index lifecycles. It has been read before."""
+
+    name: str
+    policy: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteLifecycles:
+    """By name, without wildcards: all of them, or none."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AliasAction:
     """One alias of one index. kind: add, remove, remove_index; options of an add: filter, routing,
     is_write_index and so on; of a remove: must_exist.
@@ -203,8 +239,8 @@ class UpdateAliases:
 
 @dataclass(frozen=True, slots=True)
 class RollOver:
-    """An index is made, as by CreateIndex, and the alias that wrote to an old one writes to it from here on.
-    Its outcome: the new index's name.
+    """An index is made, as by CreateIndex, and the alias or data stream that wrote to an old one writes to it
+    from here on. Its outcome: the new index's name.
     """
 
     name: str
@@ -302,6 +338,8 @@ class WriteResult:
 
 Command: TypeAlias = (
     CreateIndex
+    | CreateDataStream
+    | DeleteDataStreams
     | DeleteIndices
     | CloseIndices
     | OpenIndices
@@ -316,6 +354,8 @@ Command: TypeAlias = (
     | DeleteLegacyTemplates
     | PutScript
     | DeleteScript
+    | PutLifecycle
+    | DeleteLifecycles
     | PutPipeline
     | DeletePipelines
     | UpdateAliases

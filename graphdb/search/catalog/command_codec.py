@@ -20,12 +20,15 @@ from graphdb.search.catalog.catalog_commands import (
     AliasAction,
     CloseIndices,
     Command,
+    CreateDataStream,
     CreateIndex,
     CursorMove,
     DeleteComponentTemplates,
+    DeleteDataStreams,
     DeleteIndexTemplates,
     DeleteIndices,
     DeleteLegacyTemplates,
+    DeleteLifecycles,
     DeletePipelines,
     DeleteScript,
     DocumentWrite,
@@ -36,6 +39,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutComponentTemplate,
     PutIndexTemplate,
     PutLegacyTemplate,
+    PutLifecycle,
     PutMapping,
     PutPipeline,
     PutScript,
@@ -55,6 +59,8 @@ _HEADER = struct.Struct("<BI")
 _WHERE = "a search entry of the log"
 _PLAIN: dict[str, type[Any]] = {
     "create_index": CreateIndex,
+    "create_data_stream": CreateDataStream,
+    "delete_data_streams": DeleteDataStreams,
     "delete_indices": DeleteIndices,
     "close_indices": CloseIndices,
     "open_indices": OpenIndices,
@@ -70,6 +76,8 @@ _PLAIN: dict[str, type[Any]] = {
     "put_script": PutScript,
     "delete_script": DeleteScript,
     "put_pipeline": PutPipeline,
+    "put_lifecycle": PutLifecycle,
+    "delete_lifecycles": DeleteLifecycles,
     "delete_pipelines": DeletePipelines,
     "refresh_indices": RefreshIndices,
     "forget_deletions": ForgetDeletions,
@@ -95,6 +103,8 @@ def encode_command(command: Command) -> bytes:
     else:
         members = {name: getattr(command, name) for name in command.__dataclass_fields__}
         members.pop("in_one_shard", None)  # what is logged now is not
+        if members.get("from_templates"):
+            del members["from_templates"]  # only what differs, which an older version refuses
         head = {"command": _NAMES[type(command)], **members}
     try:
         raw = orjson.dumps(head)

@@ -9,10 +9,10 @@ from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.analysis.parameters import time_limit
 from graphdb.search.catalog.aliases import document_routing
 from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
+from graphdb.search.catalog.index_blocks import check_writes
 from graphdb.search.catalog.index_names import write_target
-from graphdb.search.catalog.index_settings import flag_setting
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
-from graphdb.search.errors import SearchError, index_closed, routing_missing, unexpected
+from graphdb.search.errors import SearchError, illegal_argument, routing_missing, unexpected
 from graphdb.search.mapping import Mapping
 from graphdb.search.segments.document_updates import read_object, updated_source
 from graphdb.search.segments.operations import (
@@ -27,7 +27,6 @@ from graphdb.search.segments.operations import (
 __all__ = [
     "Target",
     "admitted",
-    "check_blocks",
     "is_unfinished",
     "makes_index",
     "prepared",
@@ -101,11 +100,8 @@ Target: TypeAlias = Callable[[DocumentWrite], tuple[Index, AliasOptions]]
 
 logger = logging.getLogger(__name__)
 
-_BLOCKS = (
-    ("blocks.read_only", "FORBIDDEN/5/index read-only (api)"),
-    ("blocks.read_only_allow_delete", "TOO_MANY_REQUESTS/12/index read-only / allow delete (api)"),
-    ("blocks.write", "FORBIDDEN/8/index write (api)"),
-)
+
+_TIMESTAMP = "@timestamp"
 
 
 def makes_index(write: DocumentWrite) -> bool:
@@ -138,7 +134,8 @@ def write_documents(writes: Sequence[DocumentWrite], target: Target) -> tuple[li
             together = waiting.setdefault(index.uuid, _Waiting(index))
             if operation is write.operation:
                 together.add(place, write)
-                last = (write.index, together) if _asks_for_nothing(write) else None
+                is_stream = bool(options.get("data_stream"))
+                last = (write.index, together) if _asks_for_nothing(write) and not is_stream else None
             else:
                 together.add(place, replace(write, operation=operation))
     for one in waiting.values():
@@ -178,29 +175,36 @@ def is_unfinished(index: Index, results: Sequence[WriteResult]) -> bool:
     return any(one.again or index.shards.get(one.result.doc_id) is not None for one in failed)
 
 
-def check_blocks(index: Index) -> None:
-    """Errors: index_closed_exception; cluster_block_exception where the settings block writes."""
-    if index.is_closed:
-        raise index_closed(index.name, index.uuid)
-    for name, description in _BLOCKS:
-        if name in index.settings and flag_setting(index.settings, name):
-            status = 429 if description.startswith("TOO_MANY") else 403
-            reason = f"index [{index.name}] blocked by: [{description}];"
-            raise SearchError("cluster_block_exception", reason, status, {"index": index.name})
-
-
 def admitted(index: Index, options: AliasOptions, write: DocumentWrite) -> Operation:
     """The operation as the index gets it, with the alias's routing. Errors: what forbids it."""
     if write.error is not None:
         raise write.error
-    check_blocks(index)
+    check_writes(index)
     operation = write.operation
+    if options.get("data_stream"):
+        _check_addition(operation)
     routing = document_routing(write.index, options, operation.routing)
     if routing != operation.routing:
         operation = operation._replace(routing=routing)
     if operation.routing is None and index.mapping.routing_required:
         raise routing_missing(index.name, operation.doc_id)
     return operation
+
+
+def _check_addition(operation: Operation) -> None:
+    """To a data stream. Errors: illegal_argument_exception; document_parsing_exception without a time."""
+    if operation.action is not Action.CREATE:
+        raise illegal_argument("only write ops with an op_type of create are allowed in data streams")
+    source = operation.value if operation.value is not None else read_object(operation.body)
+    given = source.get(_TIMESTAMP)
+    if given is None or given == []:
+        reason = f"data stream timestamp field [{_TIMESTAMP}] is missing"
+    elif isinstance(given, list) and len(given) > 1:
+        reason = f"data stream timestamp field [{_TIMESTAMP}] encountered multiple values"
+    else:
+        return
+    cause = SearchError("illegal_argument_exception", reason)
+    raise SearchError("document_parsing_exception", f"failed to parse: {reason}", 400, None, cause)
 
 
 def _applied_together(index: Index, writes: Sequence[DocumentWrite]) -> list[WriteResult]:

@@ -96,9 +96,15 @@ class CatalogFile:
     scripts: JsonObject[str, Any] = field(default_factory=dict)
     pipelines: JsonObject[str, Any] = field(default_factory=dict)
     legacy_templates: JsonObject[str, Any] = field(default_factory=dict)
+    data_streams: JsonObject[str, Any] = field(default_factory=dict)
+    lifecycles: JsonObject[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        return encode_checked(_MARK, asdict(self))
+        values = asdict(self)
+        for name in ("data_streams", "lifecycles"):
+            if not values[name]:
+                del values[name]  # a version without them can read the others
+        return encode_checked(_MARK, values)
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> "CatalogFile":
@@ -178,7 +184,7 @@ class CatalogFiles:
         indexes = [self._open(row) for row in content.indexes]
         state = CatalogState(
             {index.uuid: index for index in indexes},
-            {index.uuid: index.aliases for index in indexes},
+            {row.uuid: row.aliases for row in content.indexes},
             content.templates,
             content.components,
             content.cluster_uuid,
@@ -187,7 +193,11 @@ class CatalogFiles:
             content.scripts,
             content.pipelines,
             content.legacy_templates,
+            content.data_streams,
+            content.lifecycles,
         )
+        for index in indexes:
+            index.aliases = state.aliases_of(index.uuid)
         return Catalog(state), content.log_index
 
     def save(self, catalog: Catalog, log_index: int) -> None:
@@ -222,6 +232,8 @@ class CatalogFiles:
             state.scripts,
             state.pipelines,
             state.legacy_templates,
+            state.data_streams,
+            state.lifecycles,
         )
         return CatalogSave(content, plans)
 
@@ -265,7 +277,7 @@ class CatalogFiles:
             raise CorruptionError(f"the index [{row.name}] cannot be opened: {error}", where) from error
         shards = IndexShards([first, *others], routing)
         index = Index(row.name, row.uuid, row.created_ms, row.settings, analyzers, shards)
-        index.aliases, index.mapping_version, index.cursor = row.aliases, row.mapping_version, row.cursor
+        index.mapping_version, index.cursor = row.mapping_version, row.cursor
         index.is_closed = row.is_closed
         return index
 

@@ -292,7 +292,8 @@ class _Walk:
     def _exclude(self, pattern: str) -> None:
         for uuid in list(self.found):
             index = self._state.by_uuid[uuid]
-            names = [index.name, *(index.aliases if self._options.aliases else ())]
+            aliases = self._state.aliases.get(uuid, ()) if self._options.aliases else ()
+            names = [index.name, *aliases]
             if any(wildcard_match(pattern, name) for name in names):
                 del self.found[uuid]
 
@@ -336,8 +337,9 @@ class _Walk:
         elif self._options.ignore_unavailable:
             return
         elif members is not None:
+            what = "a data stream" if name in self._state.data_streams else "an alias"
             raise illegal_argument(
-                f"The provided expression [{name}] matches an alias, specify the corresponding concrete "
+                f"The provided expression [{name}] matches {what}, specify the corresponding concrete "
                 "indices instead."
             )
         else:

@@ -17,6 +17,7 @@ __all__ = [
     "PREFIXES",
     "PRIVATE",
     "TREES",
+    "VERSION_CREATED_TEXT",
     "Setting",
     "Settings",
     "analyzers_of",
@@ -66,6 +67,8 @@ def _flag(default: str = "false", dynamic: bool = True) -> Setting:
 KNOWN: dict[str, Setting] = {
     "analyze.max_token_count": _number(10_000, 1),
     "auto_expand_replicas": Setting("text", "false"),
+    "blocks.metadata": _flag(),
+    "blocks.read": _flag(),
     "blocks.read_only": _flag(),
     "blocks.read_only_allow_delete": _flag(),
     "blocks.write": _flag(),
@@ -75,6 +78,11 @@ KNOWN: dict[str, Setting] = {
     "gc_deletes": Setting("time", "60s"),
     "hidden": _flag(),
     "highlight.max_analyzed_offset": _number(1_000_000, 1),
+    "lifecycle.indexing_complete": _flag(),
+    "lifecycle.name": Setting("text"),
+    "lifecycle.origination_date": Setting("integer", "-1", True, -1, 2**63 - 1),
+    "lifecycle.prefer_ilm": _flag("true"),
+    "lifecycle.rollover_alias": Setting("text"),
     "mapping.depth.limit": _number(20, 1),
     "mapping.dimension_fields.limit": _number(32_768),
     "mapping.field_name_length.limit": Setting("integer", str(2**63 - 1), True, 1, 2**63 - 1),
@@ -137,7 +145,7 @@ def known_setting(name: str) -> Setting | None:
 
 Settings: TypeAlias = Mapping[str, Any]
 
-_VERSION_CREATED = "8536000"  # what an index made by 8.19 says
+_VERSION_CREATED, VERSION_CREATED_TEXT = "8536000", "8.19.0"  # what an index made by 8.19 says
 _SETTINGS_MAX = 2000
 _DEPTH_MAX = 50
 _DURATION = re.compile(r"(-?\d{1,15}(?:\.\d{1,6})?)(nanos|micros|ms|s|m|h|d)")

@@ -38,6 +38,7 @@ _LEGACY_MEMBERS = {"aliases", "index_patterns", "mappings", "order", "settings",
 _INDEX_MEMBERS = _COMPONENT_MEMBERS | {
     "allow_auto_create",
     "composed_of",
+    "data_stream",
     "ignore_missing_component_templates",
     "index_patterns",
     "priority",
@@ -99,6 +100,7 @@ def index_template(state: CatalogState, command: PutIndexTemplate) -> CatalogSta
     body["index_patterns"] = _patterns(command.name, body.get("index_patterns"))
     body["composed_of"] = _texts(body.get("composed_of") or [], "composed_of")
     _priority(body)
+    _check_stream_options(body.get("data_stream", {}))
     body.update(_shown_template(body))
     tolerated = set(_texts(body.get("ignore_missing_component_templates") or [], "ignore_missing"))
     missing = [name for name in body["composed_of"] if name not in state.components and name not in tolerated]
@@ -133,8 +135,6 @@ def _check(
         raise illegal_argument(f"{what} [{command.name}] already exists")
     if len(there) >= _TEMPLATES_MAX and command.name not in there:
         raise illegal_argument(f"there cannot be more than [{_TEMPLATES_MAX}] templates")
-    if "data_stream" in command.body:
-        raise illegal_argument("data streams are not supported: a template cannot have [data_stream]")
     for name in command.body:
         if name not in members:
             raise SearchError("x_content_parse_exception", f"[{kind}] unknown field [{name}]")
@@ -179,6 +179,15 @@ def _priority(template: Mapping[str, Any]) -> int:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
         raise illegal_argument(f"index template priority must be >= 0, not [{value}]")
     return value or 0
+
+
+def _check_stream_options(given: Any) -> None:
+    """Of the data streams that a template makes. Errors: x_content_parse_exception."""
+    if not isinstance(given, Mapping):
+        raise SearchError("x_content_parse_exception", "[data_stream] must be an object")
+    for name, value in given.items():
+        if name not in ("hidden", "allow_custom_routing") or not isinstance(value, bool):
+            raise SearchError("x_content_parse_exception", f"[data_stream] failed to parse [{name[:100]}]")
 
 
 def _check_overlap(state: CatalogState, name: str, body: Mapping[str, Any]) -> None:
@@ -234,6 +243,12 @@ def without_templates(state: CatalogState, names: Iterable[str]) -> CatalogState
     if missing:
         reason = f"index_template [{','.join(missing)}] missing"
         raise SearchError("index_template_missing_exception", reason, 404)
+    used = sorted(name for name, stream in state.data_streams.items() if stream["template"] in gone)
+    if used:
+        raise illegal_argument(
+            f"unable to remove composable templates {_listed(sorted(gone))} as they are in use by a data "
+            f"streams {_listed(used)}"
+        )
     return replace(
         state, templates={name: body for name, body in state.templates.items() if name not in gone}
     )

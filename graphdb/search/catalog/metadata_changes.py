@@ -10,11 +10,14 @@ from graphdb.search.catalog.aliases import check_aliases, read_aliases, with_ali
 from graphdb.search.catalog.catalog_commands import (
     CloseIndices,
     Command,
+    CreateDataStream,
     CreateIndex,
     DeleteComponentTemplates,
+    DeleteDataStreams,
     DeleteIndexTemplates,
     DeleteIndices,
     DeleteLegacyTemplates,
+    DeleteLifecycles,
     DeletePipelines,
     DeleteScript,
     ForgetDeletions,
@@ -24,6 +27,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutComponentTemplate,
     PutIndexTemplate,
     PutLegacyTemplate,
+    PutLifecycle,
     PutMapping,
     PutPipeline,
     PutScript,
@@ -33,6 +37,18 @@ from graphdb.search.catalog.catalog_commands import (
     UpdateAliases,
 )
 from graphdb.search.catalog.cluster_settings import check_auto_create, with_cluster_settings
+from graphdb.search.catalog.data_streams import (
+    BACKING_BODY,
+    TIMESTAMP,
+    backing_name,
+    check_deletion,
+    check_new_stream,
+    check_timestamp_type,
+    creates_stream,
+    with_first_backing,
+    with_next_backing,
+    without_streams,
+)
 from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_settings import (
     CLOSED_SETTINGS,
@@ -58,6 +74,7 @@ from graphdb.search.catalog.index_templates import (
     without_legacy_templates,
     without_templates,
 )
+from graphdb.search.catalog.lifecycles import with_lifecycle, without_lifecycles
 from graphdb.search.catalog.state import CatalogState, Index, KnownNode
 from graphdb.search.catalog.stored_definitions import (
     with_pipeline,
@@ -77,12 +94,15 @@ __all__ = ["Change", "GraphCheck", "NewIndex", "planned", "with_new_index"]
 GraphCheck: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Raises SearchError where the tree of settings under `graph` cannot be."""
 
+_TIMESTAMPED: Mapping[str, Any] = {"properties": {TIMESTAMP: {"type": "date"}}}
 _SHARDS_MAX = 1000  # cluster.max_shards_per_node; every node has all, so copies do not count
 
 
 @dataclass(frozen=True, slots=True)
 class NewIndex:
-    """automatic: made because a document is to go into it. in_one_shard: see `CreateIndex`."""
+    """automatic: made because a document is to go into it. in_one_shard, from_templates: see `CreateIndex`.
+    stream: the data stream that it is made for.
+    """
 
     name: str
     uuid: str
@@ -90,6 +110,8 @@ class NewIndex:
     body: Mapping[str, Any]
     automatic: bool = False
     in_one_shard: bool = False
+    from_templates: bool = True
+    stream: str | None = None
 
 
 def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) -> CatalogState:
@@ -100,7 +122,8 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
     for key in new.body:
         if key not in ("settings", "mappings", "aliases"):
             raise SearchError("parse_exception", f"unknown key [{key}] for create index")
-    made = _template(state, new).with_over(Contents.of(new.body))
+    below = _template(state, new) if new.from_templates else Contents()
+    made = below.with_over(Contents.of(new.body))
     settings = {name: value for name, value in made.settings.items() if value is not None}
     if new.in_one_shard:
         settings = in_one_shard(settings)
@@ -111,6 +134,7 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
     analyzers = analyzers_of(settings)
     mapping = FieldMapping.of(made.mappings, analyzers, limits_of(settings))
     check_index_sort(settings, mapping)
+    _check_stream(state, new, mapping)
     if routing.partition_size > 1 and not mapping.routing_required:
         raise illegal_argument(
             f"mapping type [_doc] must have routing required for partitioned index [{new.name}]"
@@ -121,6 +145,18 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
     after = state.with_index(index, index.aliases)
     check_aliases(after, {new.name, *index.aliases})
     return after
+
+
+def _check_stream(state: CatalogState, new: NewIndex, mapping: FieldMapping) -> None:
+    """An index of a data stream has its timestamp; another one is not for a template of data streams."""
+    if new.stream is not None:
+        check_timestamp_type(mapping)
+    elif new.from_templates and creates_stream(state, new.name):
+        raise illegal_argument(
+            f"cannot create index with name [{new.name}], because it matches with template "
+            f"[{template_for(state, new.name)}] that creates data streams only, use create data stream api "
+            "instead"
+        )
 
 
 def _check_name(state: CatalogState, name: str) -> None:
@@ -149,7 +185,7 @@ def _check_room(state: CatalogState, added: int) -> None:
 
 def _template(state: CatalogState, new: NewIndex) -> Contents:
     """What a template says of automatic creation counts before what the cluster says."""
-    name = template_for(state, new.name)
+    name = template_for(state, new.stream or new.name)
     template = {} if name is None else state.templates[name]
     allowed = template.get("allow_auto_create")
     if new.automatic and allowed in (None, ""):
@@ -162,6 +198,8 @@ def _template(state: CatalogState, new: NewIndex) -> Contents:
             404,
             {"index_uuid": "_na_", "index": new.name},
         )
+    if new.stream is not None:
+        return Contents(mappings=_TIMESTAMPED).with_over(contents(state, template))
     return contents(state, template) if template else legacy_contents(state, new.name)
 
 
@@ -187,9 +225,26 @@ def planned(state: CatalogState, command: Command, check_graph: GraphCheck, time
     """What a command other than WriteDocuments does. No effect yet. Raises SearchError."""
     if isinstance(command, CreateIndex):
         new = NewIndex(
-            command.name, command.uuid, timestamp_ms, command.body, in_one_shard=command.in_one_shard
+            command.name,
+            command.uuid,
+            timestamp_ms,
+            command.body,
+            in_one_shard=command.in_one_shard,
+            from_templates=command.from_templates,
         )
         return Change(with_new_index(state, new, check_graph), value=command.name)
+    if isinstance(command, PutLifecycle):
+        return Change(with_lifecycle(state, command, timestamp_ms))
+    if isinstance(command, CreateDataStream):
+        check_new_stream(state, command.name)
+        name = backing_name(command.name, 1, timestamp_ms)
+        new = NewIndex(name, command.uuid, timestamp_ms, BACKING_BODY, stream=command.name)
+        return _with_aliases(with_first_backing(with_new_index(state, new, check_graph), command), name)
+    if isinstance(command, RollOver) and command.alias in state.data_streams:
+        new = NewIndex(command.name, command.uuid, timestamp_ms, BACKING_BODY, stream=command.alias)
+        return _with_aliases(
+            with_next_backing(with_new_index(state, new, check_graph), command), command.name
+        )
     if isinstance(command, RollOver):
         new = NewIndex(command.name, command.uuid, timestamp_ms, command.body)
         made = with_new_index(state, new, check_graph)
@@ -202,7 +257,7 @@ def _with_aliases(after: CatalogState, value: Any = None) -> Change:
 
     def act() -> None:
         for uuid, index in after.by_uuid.items():
-            index.aliases = after.aliases.get(uuid, {})
+            index.aliases = after.aliases_of(uuid)
 
     return Change(after, act, value)
 
@@ -215,7 +270,13 @@ def _planned(command: object, state: CatalogState) -> Change:
 @_planned.register
 def _(command: DeleteIndices, state: CatalogState) -> Change:
     state.indexes(command.uuids)
+    check_deletion(state, command.uuids)
     return Change(state.without(command.uuids))
+
+
+@_planned.register
+def _(command: DeleteDataStreams, state: CatalogState) -> Change:
+    return Change(without_streams(state, command.names))
 
 
 @_planned.register
@@ -348,6 +409,11 @@ def _(command: PutScript, state: CatalogState) -> Change:
 @_planned.register
 def _(command: DeleteScript, state: CatalogState) -> Change:
     return Change(without_script(state, command))
+
+
+@_planned.register
+def _(command: DeleteLifecycles, state: CatalogState) -> Change:
+    return Change(without_lifecycles(state, command.names))
 
 
 @_planned.register

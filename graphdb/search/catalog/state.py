@@ -5,10 +5,17 @@ A state is never changed: a command makes another one.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from graphdb.search.analysis import Analyzers
-from graphdb.search.catalog.index_settings import flag_setting, number_setting, shown_settings, words_setting
+from graphdb.search.catalog.index_settings import (
+    VERSION_CREATED_TEXT,
+    flag_setting,
+    number_setting,
+    shown_settings,
+    words_setting,
+)
 from graphdb.search.errors import index_not_found
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.query import QueryContext, Searcher
@@ -92,10 +99,14 @@ class Index:
         return number_setting(self.settings, setting)
 
     def shown_settings(
-        self, pattern: str = "*", flat: bool = False, include_defaults: bool = False
+        self, pattern: str = "*", flat: bool = False, include_defaults: bool = False, human: bool = False
     ) -> dict[str, Any]:
-        """As `GET /{index}/_settings` has them for this index."""
+        """As `GET /{index}/_settings` has them for this index. human: times and versions as text, too."""
         metadata = {"uuid": self.uuid, "creation_date": str(self.created_ms), "provided_name": self.name}
+        if human:
+            created = datetime.fromtimestamp(self.created_ms / 1000, UTC).isoformat(timespec="milliseconds")
+            metadata["creation_date_string"] = created.replace("+00:00", "Z")
+            metadata["version.created_string"] = VERSION_CREATED_TEXT
         return shown_settings(self.settings, metadata, pattern, flat, include_defaults)
 
     def searcher(self, numbers: frozenset[int] | None = None) -> Searcher:
@@ -164,6 +175,8 @@ class CatalogState:
 
     cluster_uuid: None before the first node has introduced itself. nodes: by node id, those that ever have.
     cluster_settings: by `persistent` and `transient`, then by dotted name; what was set.
+    data_streams: by name: template, generation, hidden; each is an alias of its indexes, too. lifecycles: by
+    name: version, modified_ms, policy.
     """
 
     by_uuid: Mapping[str, Index] = field(default_factory=dict)
@@ -176,6 +189,8 @@ class CatalogState:
     scripts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pipelines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     legacy_templates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    data_streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    lifecycles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     by_name: Mapping[str, Index] = field(init=False)
     by_alias: Mapping[str, Mapping[str, AliasOptions]] = field(init=False)  # by alias and uuid
 
@@ -186,6 +201,18 @@ class CatalogState:
                 by_alias.setdefault(alias, {})[uuid] = options
         object.__setattr__(self, "by_name", {index.name: index for index in self.by_uuid.values()})
         object.__setattr__(self, "by_alias", by_alias)
+
+    def aliases_of(self, uuid: str) -> Mapping[str, AliasOptions]:
+        """Of an index, without data streams; the same object until they change."""
+        aliases = self.aliases.get(uuid, {})
+        if not any(options.get("data_stream") for options in aliases.values()):
+            return aliases
+        return {name: options for name, options in aliases.items() if not options.get("data_stream")}
+
+    def stream_of(self, uuid: str) -> str | None:
+        """The data stream that an index is of."""
+        aliases = self.aliases.get(uuid, {})
+        return next((name for name, options in aliases.items() if options.get("data_stream")), None)
 
     def index(self, uuid: str) -> Index:
         """Errors: index_not_found_exception."""

@@ -121,7 +121,7 @@ class VisibleCatalog:
         by_uuid = {
             uuid: self._index(index, before.get(uuid))
             for uuid, index in state.by_uuid.items()
-            if self._visibility.sees_index(index.name, index.follows_graph)
+            if self._visibility.sees_index(state.stream_of(uuid) or index.name, index.follows_graph)
         }
         aliases = {uuid: aliases for uuid, aliases in state.aliases.items() if uuid in by_uuid}
         return replace(state, by_uuid=by_uuid, aliases=aliases)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.fields import ParsedDocument, TextTokens
+from graphdb.search.fields import DOC_COUNT, ParsedDocument, TextTokens
 from graphdb.search.mapping.compiled import AliasNode, Compiled, FieldNode, Node, ObjectNode
 from graphdb.search.mapping.completions import completion_terms
 from graphdb.search.mapping.joins import join_of, parent_path
@@ -38,6 +38,10 @@ def read_document(
         if name == ALLOW_SIDS:  # no mapping has it
             document.column("terms")[ALLOW_SIDS] = listed_sids(member)
             continue
+        if name == DOC_COUNT:  # nor this
+            if member is not None:
+                document.column("ints")[DOC_COUNT] = [_doc_count(member)]
+            continue
         if reading is None:
             _check_names(source)
             reading = _Reading(mapping, document, doc_id, limits, source)
@@ -51,6 +55,15 @@ def _check_names(source: Mapping[str, Any]) -> None:
             f"Field [{name}] is a metadata field and cannot be added inside a document. Use the index API "
             "request parameters."
         )
+
+
+def _doc_count(value: Any) -> int:
+    """For how many documents this one stands."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**31:
+        raise _document_error(
+            f"[{DOC_COUNT}] field must be a positive integer below 2^31, and is [{str(value)[:100]}]"
+        )
+    return value
 
 
 class _Reading:

@@ -172,7 +172,15 @@ def parse_random_score(clause: Clause, context: QueryContext) -> ScoreFunction:
 
 # The decaying functions of `function_score`: the farther from an origin, the less.
 
-DURATIONS_MS = {"d": 86_400_000, "h": 3_600_000, "ms": 1, "m": 60_000, "s": 1000}
+DURATIONS_MS = {
+    "nanos": 1e-6,
+    "micros": 1e-3,
+    "d": 86_400_000,
+    "h": 3_600_000,
+    "ms": 1,
+    "m": 60_000,
+    "s": 1000,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +230,7 @@ class Decay:
 
 
 def duration_ms(value: Any) -> float:
-    """A time such as 10d, 12h, 30m, 5s or 100ms."""
+    """A time such as 10d, 12h, 30m, 5s, 100ms or 100micros."""
     text = str(value)
     for unit, length in DURATIONS_MS.items():
         if text.endswith(unit):

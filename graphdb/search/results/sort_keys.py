@@ -36,7 +36,9 @@ MODES = ("min", "max", "sum", "avg", "median")
 
 
 def combined(values: Values, mode: str) -> tuple[Longs, Numbers]:
-    """(rows, values): each row once. Means of whole numbers are rounded, as Elasticsearch's are."""
+    """(rows, values): each row once. Means of whole numbers are rounded, and their sums are of 64 bits, as
+    Elasticsearch's are.
+    """
     if bool((values.rows[1:] > values.rows[:-1]).all()):  # each has one at most
         return values.rows, values.data
     starts = np.flatnonzero(np.diff(values.rows, prepend=-1))
@@ -49,7 +51,7 @@ def combined(values: Values, mode: str) -> tuple[Longs, Numbers]:
     if mode == "sum":
         return rows, np.add.reduceat(data, starts)
     if mode == "avg":
-        means = _like(np.add.reduceat(data.astype(np.float64), starts) / counts, data)
+        means = _like(np.add.reduceat(data, starts) / counts, data)
         return rows, np.where(counts == 1, data[starts], means)
     low, high = data[starts + (counts - 1) // 2], data[starts + counts // 2]
     return rows, np.where(low == high, low, _like((low.astype(np.float64) + high) / 2, data))

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.scripts.script import LANGUAGES, check_stored
 
@@ -70,15 +72,28 @@ def checked_stored(body: Any) -> dict[str, Any]:
     lang, source = script.get("lang"), script.get("source", script.get("code"))
     if lang is None:
         raise illegal_request("must specify lang for stored script")
-    if lang == "mustache":
-        raise illegal_request("script_lang not supported [mustache]: search templates are not supported")
-    if lang not in LANGUAGES:
+    if lang == "mustache" and isinstance(source, Mapping):
+        source = orjson.dumps(source).decode()
+    if lang not in (*LANGUAGES, "mustache"):
         raise illegal_request(f"script_lang not supported [{str(lang)[:100]}]")
     if not isinstance(source, str) or not source:
         raise illegal_request("must specify source for stored script")
     for name in script:
-        if name not in ("lang", "source", "code", "options"):
+        if name not in ("lang", "source", "code", "options", "params"):  # the last says nothing
             raise SearchError("x_content_parse_exception", f"[script] unknown field [{name[:100]}]")
-    check_stored(source, str(lang))
     options = {"options": script["options"]} if script.get("options") else {}
+    if lang == "mustache":
+        _check_template(source, script.get("options"))
+    else:
+        check_stored(source, str(lang))
     return {"lang": lang, "source": source, **options}
+
+
+def _check_template(source: str, options: Any) -> None:
+    """Errors: script_exception, illegal_argument_exception."""
+    from graphdb.search.scripts.mustache import Template  # few store one
+
+    given = {} if options is None else options
+    if not isinstance(given, Mapping) or not given.keys() <= {"content_type"}:
+        raise illegal_request("[options] of a template can only have [content_type]")
+    Template(source, str(given.get("content_type", "application/json")))

@@ -144,6 +144,21 @@ class ArraySegment:
         """What the arrays take, in memory or on disk."""
         return sum(array.nbytes for array in self.sections.values())
 
+    def bytes_of(self, path: str) -> int:
+        """What the arrays of one field take."""
+        return sum(array.nbytes for (_, other, _), array in self.sections.items() if other == path)
+
+    def loaded_bytes(self) -> dict[str, int]:
+        """By path of a text field whose tokens by document are in memory, because somebody sorted or
+        aggregated by them: what they take.
+        """
+        loaded: dict[str, int] = {}
+        for (storage, path), reader in list(self._opened.items()):
+            ordinals = vars(reader).get("ordinals") if storage == "text" else None
+            if ordinals is not None:
+                loaded[path] = int(ordinals.starts.nbytes + ordinals.terms.nbytes)
+        return loaded
+
     @property
     def has_vectors(self) -> bool:
         return any(storage == "vectors" for storage, _, _ in self.sections)

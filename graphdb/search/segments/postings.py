@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from graphdb.search.leaf_reader import Ints, Longs
 
 __all__ = [
+    "ESCAPE",
     "Bytes",
     "freq_at",
+    "high_freq",
     "narrow_freqs",
     "pack_positions",
     "packed_length",
@@ -23,13 +25,13 @@ __all__ = [
 ]
 
 Bytes: TypeAlias = NDArray[np.uint8]
-_ESCAPE = 255
+ESCAPE = 255  # the byte of all frequencies from there on
 
 
 def narrow_freqs(freqs: Ints) -> tuple[Bytes, Longs]:
     """(bytes, high): high has, ascending, place << 32 | frequency of each whose byte is 255."""
-    places = np.flatnonzero(freqs >= _ESCAPE)
-    return np.minimum(freqs, _ESCAPE).astype(np.uint8), places << 32 | freqs[places]
+    places = np.flatnonzero(freqs >= ESCAPE)
+    return np.minimum(freqs, ESCAPE).astype(np.uint8), places << 32 | freqs[places]
 
 
 def whole_freqs(narrow: Bytes, high: Longs, start: int, stop: int) -> Ints:
@@ -46,9 +48,13 @@ def whole_freqs(narrow: Bytes, high: Longs, start: int, stop: int) -> Ints:
 def freq_at(narrow: Bytes, high: Longs, place: int) -> Any:
     """The frequency at a place."""
     freq = np.int64(narrow[place])
-    if freq == _ESCAPE:
-        freq = high[np.searchsorted(high, np.int64(place) << 32)] & 0xFFFFFFFF
-    return freq
+    return high_freq(high, place) if freq == ESCAPE else freq
+
+
+@numba.njit(cache=True, nogil=True)
+def high_freq(high: Longs, place: int) -> Any:
+    """That at a place whose byte is `ESCAPE`."""
+    return high[np.searchsorted(high, np.int64(place) << 32)] & 0xFFFFFFFF
 
 
 @numba.njit(cache=True, nogil=True)
@@ -80,21 +86,22 @@ def pack_positions(starts: Any, freqs: Any, positions: Any) -> Any:
 def unpack_positions(packed: Any, freqs: Any) -> Any:
     """The positions (int32) of postings with these whole frequencies, in turn."""
     positions = np.empty(freqs.sum(), np.int32)
-    number = place = 0
-    for freq in freqs:
-        position = np.int64(0)
-        for _ in range(freq):
-            byte = np.int64(packed[place])
-            place += 1
-            step, shift = byte & 127, 7
-            while byte >= 128:
-                byte = np.int64(packed[place])
-                place += 1
-                step |= (byte & 127) << shift
-                shift += 7
-            position += step
-            positions[number] = position
-            number += 1
+    number = posting = left = 0
+    step = shift = position = np.int64(0)
+    for place in range(len(packed)):  # one loop, for most steps have one byte: half the time of three
+        byte = np.int64(packed[place])
+        if byte >= 128:
+            step |= (byte & 127) << shift
+            shift += 7
+            continue
+        if left == 0:
+            left, position = freqs[posting], np.int64(0)
+            posting += 1
+        position += step | byte << shift
+        positions[number] = position
+        step = shift = np.int64(0)
+        number += 1
+        left -= 1
     return positions
 
 

@@ -76,11 +76,13 @@ class SourceBlocks:
         last = self._last
         if last[0] != block:
             try:
-                last = block, zstd.decompress(self.frame(block))
+                raw = zstd.decompress(self.frame(block))
             except zstd.ZstdError as error:
                 what = f"block {block} of the stored documents is damaged ({error})"
                 raise CorruptionError(what, self._where) from error
-            self._last = last
+            if len(raw) > 2 * _BLOCK_BYTES:
+                return raw  # one long text, which nobody asks for in parts
+            self._last = last = block, raw
         return last[1]
 
 
@@ -111,6 +113,8 @@ class _Writer:
         self._open_bytes = 0
 
     def add(self, raw: bytes) -> None:
+        if len(raw) >= _BLOCK_BYTES:
+            self.close()  # a long one stands alone, so that its neighbours do not pay for it
         self._open.append(raw)
         self._open_bytes += len(raw) + _ROOT_BYTES
         if self._open_bytes >= _BLOCK_BYTES:

@@ -1,7 +1,7 @@
 """Aliases: made, shown, removed, one at a time or many at once."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -53,12 +53,13 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
 
 
 async def _put(exchange: Exchange) -> dict[str, Any]:
+    """What the body names counts before what the path does."""
     body = await exchange.json() or {}
     options = {name: value for name, value in body.items() if name not in _NAMES}
-    names = exchange.get("index") or body.get("index")
+    names = body.get("index") or exchange.get("index")
     if not names:
         raise _invalid("indices is missing")
-    alias = exchange.get("name") or body.get("alias")
+    alias = body.get("alias") or exchange.get("name")
     if not alias:
         raise _invalid("alias is missing")
     entry = {"indices": names, "alias": alias, **options}
@@ -196,11 +197,17 @@ async def _get(exchange: Exchange) -> Answer:
         fitting = {alias: options for alias, options in index.aliases.items() if _fits(alias, patterns)}
         if fitting:
             shown[index.name] = {"aliases": fitting}
-    missing = sorted({name for name in patterns if _is_missing(name, shown)})
+    returned = {alias for one in shown.values() for alias in one["aliases"]}
+    missing = sorted(set(_missing(patterns, returned)))
     if not missing:
         return Answer(shown)
     text = f"alias{'es' if len(missing) > 1 else ''} [{','.join(missing)}] missing"
     return Answer({"error": text, "status": 404, **shown}, 404)
+
+
+def _first_wildcard(patterns: Sequence[str]) -> int:
+    """Only behind a pattern with a wildcard does `-` exclude."""
+    return next((number for number, one in enumerate(patterns) if "*" in one), len(patterns))
 
 
 def _fits(alias: str, patterns: Sequence[str]) -> bool:
@@ -214,10 +221,15 @@ def _fits(alias: str, patterns: Sequence[str]) -> bool:
     return fits
 
 
-def _is_missing(name: str, shown: Mapping[str, Any]) -> bool:
-    if "*" in name or name == "_all" or name.startswith("-"):
-        return False
-    return not any(name in one["aliases"] for one in shown.values())
+def _missing(patterns: Sequence[str], returned: Collection[str]) -> Iterator[str]:
+    """The plain names that were not found and that nothing behind them excludes."""
+    first = _first_wildcard(patterns)
+    for number, name in enumerate(patterns):
+        if name == "_all" or "*" in name or (number > first and name.startswith("-")) or name in returned:
+            continue
+        behind = patterns[max(number + 1, first) :]
+        if not any(one.startswith("-") and wildcard_match(one[1:], name) for one in behind):
+            yield name
 
 
 def _invalid(reason: str) -> SearchError:

@@ -20,7 +20,15 @@ from serve.search.backend import SearchBackend, ShardPlace, ShardSearch
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity, NodeName
 
-__all__ = ["UNASSIGNED_REASON", "ShardCopy", "copies_of", "routes", "routing_table", "transport_address"]
+__all__ = [
+    "UNASSIGNED_REASON",
+    "ShardCopy",
+    "allocation_id",
+    "copies_of",
+    "routes",
+    "routing_table",
+    "transport_address",
+]
 
 UNASSIGNED_REASON = "INDEX_CREATED"  # a replica without a node has never had one
 
@@ -110,7 +118,7 @@ def routing_table(
     }
 
 
-# `_cluster/allocation/explain`, `_cluster/reroute`; `_split` and the like.
+# `_cluster/allocation/explain`, `_cluster/reroute`.
 
 _EXPLAIN = "include_disk_info include_yes_decisions master_timeout index shard primary current_node"
 _REROUTE = "dry_run explain master_timeout metric retry_failed timeout"
@@ -131,11 +139,9 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
             return _explained(copy, list(exchange.node.shards.nodes()))
         return _explained(copy, identity.members(exchange.node.status()))
 
-    resizes = [f"/{{index}}/{name}/{{target}}" for name in ("_split", "_shrink", "_clone")]
     return [
         *endpoint("GET POST", "/_cluster/allocation/explain", explain, _EXPLAIN, Body.JSON),
         *endpoint("POST", "/_cluster/reroute", _reroute, _REROUTE, Body.JSON),
-        *endpoint("PUT POST", resizes, _resize, "master_timeout timeout wait_for_active_shards", Body.JSON),
     ]
 
 
@@ -330,11 +336,3 @@ def _command_explained(command: Reroute, error: NotAllowed | None) -> dict[str, 
         "parameters": {"index": command.index, "shard": command.shard, **nodes, **more},
         "decisions": [decision],
     }
-
-
-async def _resize(exchange: Exchange) -> dict[str, Any]:
-    name = exchange.request.url.path.rsplit("/", 2)[1]
-    raise illegal_argument(
-        f"[{name}] is not supported: create [{exchange['target']}] with the settings that it is to have, and "
-        f"copy the documents of [{exchange['index']}] with _reindex"
-    )

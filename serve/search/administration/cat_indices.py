@@ -9,8 +9,14 @@ from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.allocation import UNASSIGNED_REASON, copies_of
 from serve.search.administration.cat_table import CatView, Column, Listing, Row, Size
-from serve.search.administration.index_stats import Placement, count_shards, list_segments
+from serve.search.administration.index_stats import (
+    Placement,
+    count_shards,
+    fielddata_bytes,
+    list_segments,
+)
 from serve.search.administration.nodes import disk_use
+from serve.search.administration.recovery import recovered_copies, recovery_type
 
 __all__ = ["listings"]
 
@@ -26,6 +32,8 @@ def listings(data_dir: Path) -> list[Listing]:
         Listing("aliases", _ALIASES, _aliases, "name", "expand_wildcards"),
         Listing("count", _COUNT, _count, "index"),
         Listing("allocation", _ALLOCATION, lambda view: _allocation(view, data_dir), "node_id"),
+        Listing("recovery", _RECOVERY, _recovery, "index", "active_only detailed"),
+        Listing("fielddata", _FIELDDATA, _fielddata, "fields", "fields"),
     ]
 
 
@@ -249,3 +257,82 @@ def _allocation(view: CatView, data_dir: Path) -> Iterator[Row]:
     unassigned = sum(count_shards(index, view.placement).unassigned for index in indexes)
     if unassigned:
         yield {"shards": unassigned, "node": "UNASSIGNED"}
+
+
+_RECOVERY = (
+    Column("index", ("i", "idx"), "index name"),
+    Column("shard", ("s", "sh"), "shard name"),
+    Column("start_time", ("start",), "recovery start time", on=False),
+    Column("start_time_millis", ("start_millis",), "recovery start time in epoch milliseconds", on=False),
+    Column("stop_time", ("stop",), "recovery stop time", on=False),
+    Column("stop_time_millis", ("stop_millis",), "recovery stop time in epoch milliseconds", on=False),
+    Column("time", ("t", "ti"), "recovery time"),
+    Column("type", ("ty",), "recovery type"),
+    Column("stage", ("st",), "recovery stage"),
+    Column("source_host", ("shost",), "source host"),
+    Column("source_node", ("snode",), "source node name"),
+    Column("target_host", ("thost",), "target host"),
+    Column("target_node", ("tnode",), "target node name"),
+    Column("repository", ("rep",), "repository"),
+    Column("snapshot", ("snap",), "snapshot"),
+    Column("files", ("f",), "number of files to recover"),
+    Column("files_recovered", ("fr",), "files recovered"),
+    Column("files_percent", ("fp",), "percent of files recovered"),
+    Column("files_total", ("tf",), "total number of files"),
+    Column("bytes", ("b",), "number of bytes to recover"),
+    Column("bytes_recovered", ("br",), "bytes recovered"),
+    Column("bytes_percent", ("bp",), "percent of bytes recovered"),
+    Column("bytes_total", ("tb",), "total number of bytes"),
+    Column("translog_ops", ("to",), "number of translog ops to recover"),
+    Column("translog_ops_recovered", ("tor",), "translog ops recovered"),
+    Column("translog_ops_percent", ("top",), "percent of translog ops recovered"),
+)
+
+
+def _recovery(view: CatView) -> Iterator[Row]:
+    """Nothing is copied between nodes: see `serve.search.administration.recovery`."""
+    nodes = [node for node in view.identity.members(view.status) if node.reachable]
+    for index, copy in recovered_copies(view.node, view.indexes, nodes):
+        source = None if copy.is_primary else nodes[0]
+        at = datetime.fromtimestamp(index.created_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        yield {
+            "index": index.name,
+            "shard": copy.number,
+            **{f"{which}_time": at.replace("+00:00", "Z") for which in ("start", "stop")},
+            **{f"{which}_time_millis": str(index.created_ms) for which in ("start", "stop")},
+            "time": "0ms",
+            "type": recovery_type(index, copy).lower(),
+            "stage": "done",
+            "source_host": "n/a" if source is None else source.host,
+            "source_node": "n/a" if source is None else source.name,
+            "target_host": None if copy.node is None else copy.node.host,
+            "target_node": None if copy.node is None else copy.node.name,
+            "repository": "n/a",
+            "snapshot": "n/a",
+            **{f"{what}{part}": 0 for what in ("files", "bytes") for part in ("", "_recovered", "_total")},
+            "files_percent": "0.0%",
+            "bytes_percent": "0.0%",
+            "translog_ops": 0,
+            "translog_ops_recovered": 0,
+            "translog_ops_percent": "100.0%",
+        }
+
+
+_FIELDDATA = (
+    Column("id", (), "node id"),
+    Column("host", ("h",), "host name"),
+    Column("ip", (), "ip address"),
+    Column("node", ("n",), "node name"),
+    Column("field", ("f",), "field name"),
+    Column("size", ("s",), "field data usage", right=True),
+)
+
+
+def _fielddata(view: CatView) -> Iterator[Row]:
+    """Of this node: the text fields whose tokens by document are in memory."""
+    here = view.identity.here(view.status)
+    named = view.names or view.parameters.text("fields") or "*"
+    for path, taken in sorted(fielddata_bytes(view.indexes).items()):
+        if any(wildcard_match(pattern, path) for pattern in named.split(",")):
+            where = {"id": here.id, "host": here.host, "ip": here.host, "node": here.name}
+            yield {**where, "field": path, "size": Size(taken)}

@@ -190,6 +190,7 @@ _TASKS = (
     Column("ip", ("i",), "ip address"),
     Column("node", ("n",), "node name"),
     Column("description", ("desc",), "task action", on=False),
+    Column("x_opaque_id", ("x",), "X-Opaque-ID header", on=False),
 )
 
 
@@ -209,6 +210,7 @@ def _tasks(view: CatView) -> Iterator[Row]:
             "ip": here.host,
             "node": here.name,
             "description": task.description,
+            "x_opaque_id": task.headers.get("X-Opaque-Id", "-"),
         }
 
 

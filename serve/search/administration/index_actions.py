@@ -4,7 +4,7 @@ from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import CloseIndices, OpenIndices, PutSettings
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument
 from serve.search.administration.index_stats import Placement, shards_json
 from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
@@ -43,7 +43,8 @@ async def _flush(exchange: Exchange) -> dict[str, Any]:
     """Write the files of the index. Acknowledged documents are in the log already."""
     wait, force = (exchange.parameters.boolean(name, name[0] == "w") for name in ("wait_if_ongoing", "force"))
     if force and not wait:
-        raise illegal_argument("wait_if_ongoing must be true for a force flush")
+        reason = "Validation Failed: 1: wait_if_ongoing must be true for a force flush;"
+        raise SearchError("action_request_validation_exception", reason)
     indexes = chosen_indexes(exchange, closed=False)
     await exchange.node.flush(indexes)
     return {"_shards": shards_json(indexes, Placement.of(exchange.node))}

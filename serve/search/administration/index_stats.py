@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend, ShardSearch
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import LUCENE_VERSION, Identity, NodeName
+from serve.search.frame.parameters import Parameters
 
 __all__ = [
     "INDEX_METRICS",
@@ -36,6 +37,7 @@ __all__ = [
     "count_all",
     "count_each",
     "count_shards",
+    "fielddata_bytes",
     "list_segments",
     "metrics_asked",
     "nodes_reached",
@@ -241,11 +243,55 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
 def stats_json(indexes: Sequence[Index], copies: int = 1) -> dict[str, Any]:
     """Statistics of several indexes together. What is counted, is counted on this node, whatever copies."""
     contents = _stats_json([shard.stats() for index in indexes for shard in index.shards], copies)
-    return contents | _counted([index.shards.counters for index in indexes])
+    counted = _counted([index.shards.counters for index in indexes])
+    fields = {name: {**one, size: sum(by_field(indexes).values())} for name, one, size, by_field in _BY_FIELD}
+    return contents | counted | fields
+
+
+# What some kinds of fields take on this node.
+
+
+def fielddata_bytes(indexes: Sequence[Index]) -> Counter[str]:
+    """Of text fields by whose tokens somebody has sorted or aggregated."""
+    sizes: Counter[str] = Counter()
+    for leaf in (leaf for index in indexes for leaf in index.shards.leaves()):
+        sizes.update(array_segment(leaf).loaded_bytes())
+    return sizes
+
+
+def _completion_bytes(indexes: Sequence[Index]) -> Counter[str]:
+    """Of fields for suggestions."""
+    sizes: Counter[str] = Counter()
+    for index in indexes:
+        paths = [spec.path for spec in index.mapping.match("*") if spec.type == "completion"]
+        for leaf in index.shards.leaves() if paths else ():
+            sizes.update({path: array_segment(leaf).bytes_of(path) for path in paths})
+    return sizes
+
+
+_BY_FIELD: tuple[tuple[str, dict[str, int], str, Callable[[Sequence[Index]], Counter[str]]], ...] = (
+    ("fielddata", {"evictions": 0}, "memory_size_in_bytes", fielddata_bytes),
+    ("completion", {}, "size_in_bytes", _completion_bytes),
+)
+
+
+def _with_fields(shown: dict[str, Any], indexes: Sequence[Index], parameters: Parameters) -> dict[str, Any]:
+    """The same with the sizes of those fields that the request names."""
+    shown = dict(shown)
+    for name, _, size, by_field in _BY_FIELD:
+        patterns = [*parameters.strings("fields"), *parameters.strings(f"{name}_fields")]
+        if name in shown and patterns:
+            fitting = {
+                path: {size: taken}
+                for path, taken in sorted(by_field(indexes).items())
+                if any(pattern == "_all" or wildcard_match(pattern, path) for pattern in patterns)
+            }
+            shown[name] = {**shown[name], "fields": fitting}
+    return shown
 
 
 def _counted(counters: Sequence[IndexCounters]) -> dict[str, Any]:
-    """What has been done with indexes. Fields have no caches, and nothing warms or recovers shards."""
+    """What has been done with indexes. Nothing warms or recovers shards."""
 
     def total(name: str) -> int:
         return sum(getattr(one, name) for one in counters)
@@ -270,8 +316,6 @@ def _counted(counters: Sequence[IndexCounters]) -> dict[str, Any]:
         "flush": {"total": total("commits")},
         "warmer": {"current": 0, "total": 0},
         "query_cache": {"memory_size_in_bytes": 0},
-        "fielddata": {"memory_size_in_bytes": 0, "evictions": 0},
-        "completion": {"size_in_bytes": 0},
         "translog": {
             "operations": total("uncommitted"),
             "uncommitted_operations": total("uncommitted"),
@@ -334,8 +378,7 @@ def _stats(exchange: Exchange, identity: Identity) -> dict[str, Any]:
     status = exchange.node.status()
     indexes, nodes = chosen_indexes(exchange, closed=False), Placement.of(exchange.node)
     reachable = [node for node in identity.members(status) if node.reachable]
-    groups = exchange.parameters.strings("groups")
-    both = partial(_both, nodes=nodes, metrics=metrics, groups=groups)
+    both = partial(_both, nodes=nodes, metrics=metrics, parameters=exchange.parameters)
     shown: dict[str, Any] = {"_shards": shards_json(indexes, nodes), "_all": both(indexes)}
     if level != "cluster":
         shown["indices"] = {
@@ -371,7 +414,7 @@ def _following(exchange: Exchange, index: Index) -> dict[str, Any]:
 
 
 def _both(
-    indexes: Sequence[Index], *, nodes: Placement, metrics: Sequence[str], groups: Sequence[str]
+    indexes: Sequence[Index], *, nodes: Placement, metrics: Sequence[str], parameters: Parameters
 ) -> dict[str, Any]:
     """Of the primaries, and of all copies."""
     total: dict[str, Any] = {}
@@ -379,8 +422,12 @@ def _both(
         shards = count_shards(index, nodes)
         total = _sum(total, stats_json([index], shards.active // len(index.shards)))
     both = {"primaries": stats_json(indexes), "total": total or stats_json([])}
+    groups = parameters.strings("groups")
     return {
-        name: _with_groups(chosen_sections(stats, metrics), indexes, groups) for name, stats in both.items()
+        name: _with_fields(
+            _with_groups(chosen_sections(stats, metrics), indexes, groups), indexes, parameters
+        )
+        for name, stats in both.items()
     }
 
 

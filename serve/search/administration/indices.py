@@ -7,6 +7,7 @@ from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices, PutMapping, PutSettings
+from graphdb.search.catalog.data_streams import TIMESTAMP, backing_indexes
 from graphdb.search.catalog.index_names import ResolveOptions, with_dates
 from graphdb.search.catalog.index_settings import flag_setting
 from graphdb.search.catalog.state import Index
@@ -71,11 +72,12 @@ def _settings_routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint
 
 
 def settings_json(parameters: Parameters, index: Index, pattern: str = "*") -> dict[str, Any]:
-    """`settings`, and `defaults` where the request asks for them."""
+    """`settings`, and `defaults` where they are asked for; `human`: times and versions as text, too."""
     return index.shown_settings(
         pattern,
         parameters.boolean("flat_settings", False),
         parameters.boolean("include_defaults", False),
+        parameters.boolean("human", False),
     )
 
 
@@ -192,7 +194,9 @@ async def _get(exchange: Exchange) -> dict[str, Any]:
             raise illegal_argument(f"Invalid feature specified [{feature}]")
     return {
         index.name: {
-            name: shown for name, shown in _shown(exchange, index).items() if name in (*features, "defaults")
+            name: shown
+            for name, shown in _shown(exchange, index).items()
+            if name in (*features, "defaults", "data_stream")
         }
         for index in chosen_indexes(exchange)
     }
@@ -203,7 +207,14 @@ def _shown(exchange: Exchange, index: Index) -> dict[str, Any]:
         "aliases": dict(index.aliases),
         "mappings": index.mapping.as_json(),
         **settings_json(exchange.parameters, index),
+        **_stream(exchange, index),
     }
+
+
+def _stream(exchange: Exchange, index: Index) -> dict[str, str]:
+    """The data stream that it is of."""
+    name = exchange.node.catalog.state.stream_of(index.uuid)
+    return {} if name is None else {"data_stream": name}
 
 
 async def _exists(exchange: Exchange) -> Answer:
@@ -231,9 +242,20 @@ async def _resolve(exchange: Exchange) -> dict[str, Any]:
     shown = []
     for index in indexes:
         aliases_of = {"aliases": sorted(index.aliases)} if index.aliases else {}
-        shown.append({"name": index.name, **aliases_of, "attributes": _attributes(index)})
+        attributes = {"attributes": _attributes(index), **_stream(exchange, index)}
+        shown.append({"name": index.name, **aliases_of, **attributes})
     by_name = [{"name": alias, "indices": sorted(names)} for alias, names in sorted(aliases.items())]
-    return {"indices": shown, "aliases": by_name, "data_streams": []}
+    state = exchange.node.catalog.state
+    streams = [
+        {
+            "name": name,
+            "backing_indices": [one.name for one in backing_indexes(state, name)],
+            "timestamp_field": TIMESTAMP,
+        }
+        for name in exchange.node.catalog.data_streams
+        if any(one == "_all" or wildcard_match(one, name) for one in named.split(","))
+    ]
+    return {"indices": shown, "aliases": by_name, "data_streams": streams}
 
 
 def _attributes(index: Index) -> list[str]:

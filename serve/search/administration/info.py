@@ -3,7 +3,6 @@
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.errors import index_not_found
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import VERSION, Identity
@@ -11,7 +10,6 @@ from serve.search.frame.identity import VERSION, Identity
 __all__ = ["routes"]
 
 _LICENCE_ID = "graphdb"
-_DATA_STREAM = "expand_wildcards include_defaults master_timeout verbose"
 
 
 def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
@@ -31,20 +29,11 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
         *endpoint("GET", "/_license", _license, "local accept_enterprise"),
         *endpoint("GET", "/_xpack", _xpack, "accept_enterprise categories"),
         *endpoint("GET", "/_remote/info", _nothing),
-        *endpoint("GET", ["/_data_stream", "/_data_stream/{name}"], _no_data_streams, _DATA_STREAM),
     ]
 
 
 async def _nothing(_exchange: Exchange) -> dict[str, Any]:
     return {}
-
-
-async def _no_data_streams(exchange: Exchange) -> dict[str, Any]:
-    """Data streams do not exist: a pattern matches none, and a name is unknown."""
-    names = [name for name in (exchange.get("name") or "*").split(",") if "*" not in name and name != "_all"]
-    if names:
-        raise index_not_found(names[0])
-    return {"data_streams": []}
 
 
 async def _license(_exchange: Exchange) -> dict[str, Any]:
@@ -70,7 +59,8 @@ async def _xpack(_exchange: Exchange) -> dict[str, Any]:
         "build": {"hash": VERSION["build_hash"], "date": VERSION["build_date"]},
         "license": {"uid": _LICENCE_ID, "type": "basic", "mode": "basic", "status": "active"},
         "features": {
-            name: {"available": False, "enabled": False} for name in ("ilm", "ml", "security", "transform")
+            "ilm": {"available": True, "enabled": True},
+            **{name: {"available": False, "enabled": False} for name in ("ml", "security", "transform")},
         },
         "tagline": "You know, for X",
     }

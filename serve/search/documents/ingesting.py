@@ -14,7 +14,8 @@ from graphdb.search.catalog.index_templates import settings_of_new
 from graphdb.search.catalog.state import CatalogState
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.protection import ALLOW_SIDS
-from graphdb.search.segments.operations import Action, OperationResult, Outcome
+from graphdb.search.segments.document_updates import read_object
+from graphdb.search.segments.operations import Action, Operation, OperationResult, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.scripted import write_with_scripts
 from serve.search.documents.write_options import generated_id
@@ -43,13 +44,14 @@ async def write_documents(
 ) -> list[WriteResult]:
     """As `write_with_scripts`. pipelines: the one that a request names for each, None: the index's.
 
-    What a pipeline refuses or drops is not written. Updates and deletions go through none.
+    What a pipeline refuses or drops is not written. Of updates the document goes through that is written
+    where there is none yet; deletions go through no pipeline.
     """
     ingesting = _Ingesting(node)
     places = [
         place
         for place, (write, name) in enumerate(zip(writes, pipelines, strict=True))
-        if write.operation.action in (Action.INDEX, Action.CREATE) and ingesting.has_any(write.index, name)
+        if _has_document(write.operation) and ingesting.has_any(write.index, name)
     ]
     if not places:
         return await write_with_scripts(node, work, writes, refresh, retries)
@@ -125,7 +127,13 @@ class _Ingesting:
         if self._definitions is None:
             self._definitions, self._timestamp = definitions_of(self._node), timestamp(self._node.now_ms())
         operation = write.operation
-        source: Any = orjson.loads(operation.body)
+        source: Any = read_object(operation.body)
+        request, part = source, ""
+        if operation.action is Action.UPDATE:
+            part = "doc" if request.get("doc_as_upsert") in (True, "true") else "upsert"
+            source = request.get(part)
+            if not isinstance(source, dict):
+                return write
         meta: dict[str, Any] = {"_index": write.index, "_id": operation.doc_id}
         if operation.routing is not None:
             meta["_routing"] = operation.routing
@@ -144,16 +152,30 @@ class _Ingesting:
             self._definitions.pipeline(final).run(document)
             if document.meta.get("_index") != index:
                 raise illegal_argument(f"final pipeline [{final}] can't change the target index")
+        if part:
+            request[part] = {**kept, **document.source}
+            return replace(write, operation=operation._replace(body=_json(request), value=None))
         return _written(write, index, document, kept)
+
+
+def _has_document(operation: Operation) -> bool:
+    """Whether it may write one as it is given."""
+    if operation.action is Action.UPDATE:
+        return b'upsert"' in operation.body
+    return operation.action is not Action.DELETE
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except (orjson.JSONEncodeError, RecursionError) as error:
+        raise SearchError("document_parsing_exception", f"failed to parse: {error}") from None
 
 
 def _written(
     write: DocumentWrite, index: str, document: "IngestDocument", kept: dict[str, Any]
 ) -> DocumentWrite:
-    try:
-        body = orjson.dumps({**kept, **document.source})
-    except (orjson.JSONEncodeError, RecursionError) as error:
-        raise SearchError("document_parsing_exception", f"failed to parse: {error}") from None
+    body = _json({**kept, **document.source})
     doc_id, routing = document.meta.get("_id"), document.meta.get("_routing")
     operation = write.operation._replace(
         body=body,

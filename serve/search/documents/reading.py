@@ -7,6 +7,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.aliases import document_routing
 from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.index_blocks import check_reads
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_closed, index_not_found, parsing
 from graphdb.search.results.fetching import parse_source_filter
@@ -30,14 +31,15 @@ __all__ = ["one_document", "one_index", "routes"]
 
 
 def one_index(catalog: Catalog, name: str) -> Index:
-    """To read from. Errors: index_not_found_exception; index_closed_exception; illegal_argument_exception for
-    an alias of several.
+    """To read from. Errors: index_not_found_exception; index_closed_exception; cluster_block_exception;
+    illegal_argument_exception for an alias of several.
     """
     index = catalog.find(name)
     if index is None:
         index = _aliased(catalog, name)
     if index.is_closed:
         raise index_closed(index.name, index.uuid)
+    check_reads(index)
     return index
 
 

@@ -20,7 +20,7 @@ __all__ = ["routes"]
 _FLAGS = ("offsets", "positions", "payloads", "field_statistics", "term_statistics")
 _PARAMETERS = f"{' '.join(_FLAGS)} fields preference realtime routing version version_type"
 _DOCUMENT = {"_index", "_id", "doc", "fields", "filter", "per_field_analyzer", "routing", "_routing"}
-_DOCUMENT |= {"version", "version_type", *_FLAGS}
+_DOCUMENT |= {"realtime", "version", "version_type", *_FLAGS}
 _DOCUMENTS_MAX = 1_000
 _CHOICES = tuple(one.name for one in fields(TermChoice))
 
@@ -63,15 +63,17 @@ async def _many(exchange: Exchange) -> dict[str, Any]:
     index = exchange.get("index")
     around = {**_of_parameters(exchange), **shared, **({} if index is None else {"_index": index})}
 
-    def item(given: Any) -> dict[str, Any]:
+    for one in (shared, *wanted):
+        if not isinstance(one, Mapping):
+            raise illegal_argument("each of [docs] must be an object")
+        _check_members(one)
+
+    def item(given: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            if not isinstance(given, Mapping):
-                raise illegal_argument("each of [docs] must be an object")
             return _vectors(exchange, {**around, **given})
         except SearchError as error:
-            name = given.get("_index", index) if isinstance(given, Mapping) else index
-            doc_id = given.get("_id") if isinstance(given, Mapping) else None
-            return {"_index": name, "_id": doc_id, "error": error_json(search_error(error))}
+            found = {"_index": given.get("_index", index), "_id": given.get("_id")}
+            return {**found, "error": error_json(search_error(error))}
 
     return {"docs": await exchange.work.run(lambda: [item(one) for one in wanted])}
 
@@ -81,6 +83,8 @@ def _of_parameters(exchange: Exchange) -> dict[str, Any]:
     found: dict[str, Any] = {name: parameters.boolean(name, True) for name in _FLAGS if name in parameters}
     if "fields" in parameters:
         found["fields"] = parameters.strings("fields")
+    if "realtime" in parameters:
+        found["realtime"] = parameters.boolean("realtime", True)
     if "routing" in parameters:
         found["routing"] = parameters.text("routing")
     return found
@@ -88,11 +92,7 @@ def _of_parameters(exchange: Exchange) -> dict[str, Any]:
 
 def _vectors(exchange: Exchange, given: Mapping[str, Any]) -> dict[str, Any]:
     """Of one document. Raises SearchError."""
-    for member in given:
-        if member not in _DOCUMENT:
-            raise SearchError(
-                "parse_exception", f"failed to parse term vectors request. unknown field [{member[:100]}]"
-            )
+    _check_members(given)
     name, doc_id, document = given.get("_index"), given.get("_id"), given.get("doc")
     if not isinstance(name, str) or not name:
         raise illegal_argument("index is missing")
@@ -103,7 +103,7 @@ def _vectors(exchange: Exchange, given: Mapping[str, Any]) -> dict[str, Any]:
     index, its_routing = one_document(exchange.node.catalog, name, None if routing is None else str(routing))
     head: dict[str, Any] = {"_index": index.name}
     if document is None:
-        found = index.shards.get(str(doc_id), its_routing)
+        found = index.shards.get(str(doc_id), its_routing, given.get("realtime") is not False)
         head["_id"] = str(doc_id)
         if found is None:
             return {**head, "_version": 0, "found": False, "took": 0}
@@ -118,6 +118,15 @@ def _vectors(exchange: Exchange, given: Mapping[str, Any]) -> dict[str, Any]:
             raise illegal_argument(f"failed to find analyzer [{analyzer[:100]}]")
     vectors = term_vectors(source, context, index.searcher(), asked)
     return {**head, "found": True, "took": 0, "term_vectors": vectors}
+
+
+def _check_members(given: Mapping[str, Any]) -> None:
+    """Errors: parse_exception."""
+    for member in given:
+        if member not in _DOCUMENT:
+            raise SearchError(
+                "parse_exception", f"failed to parse term vectors request. unknown field [{member[:100]}]"
+            )
 
 
 def _asked(given: Mapping[str, Any]) -> VectorsAsked:

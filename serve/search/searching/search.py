@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -19,7 +19,7 @@ from serve.search.searching.search_contexts import search_point_in_time
 from serve.search.searching.search_names import NAME_PARAMETERS, ShardChoice, check_boosts, names_found
 from serve.search.searching.search_runner import Asked, SearchRunner
 
-__all__ = ["asked_of", "endpoints", "searched"]
+__all__ = ["asked_of", "endpoints", "multi_answers", "searched", "searches_of"]
 
 SEARCHES_MAX = 10_000
 _MULTI_PARAMETERS = (
@@ -218,21 +218,34 @@ def _named(found: Resolved) -> dict[str, Any]:
 def _multi_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search_all(exchange: Exchange) -> Any:
         runner = shared.visible_to(exchange)
-        start = time.perf_counter()
-        searches = _searches(await exchange.body())
-        limit = exchange.parameters.integer("max_concurrent_searches", None)
-        if limit is not None and limit < 1:
-            raise illegal_argument("maxConcurrentSearchRequests must be positive")
-        at_once = asyncio.Semaphore(min(limit or 8, 64))
-
-        async def one(header: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-            async with at_once:
-                return await _item(runner, exchange, header, body)
-
-        items = await asyncio.gather(*(one(header, body) for header, body in searches))
-        return {"took": int((time.perf_counter() - start) * 1000), "responses": items}
+        return await multi_answers(runner, exchange, searches_of(await exchange.body()))
 
     return endpoint("GET POST", ["/_msearch", "/{index}/_msearch"], search_all, _MULTI_PARAMETERS, Body.LINES)
+
+
+async def multi_answers(
+    runner: SearchRunner,
+    exchange: Exchange,
+    searches: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    made: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None,
+) -> dict[str, Any]:
+    """Of (header, body) each; made: what makes the body of a search of the one that was sent."""
+    start = time.perf_counter()
+    limit = exchange.parameters.integer("max_concurrent_searches", None)
+    if limit is not None and limit < 1:
+        raise illegal_argument("maxConcurrentSearchRequests must be positive")
+    at_once = asyncio.Semaphore(min(limit or 8, 64))
+
+    async def one(header: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+        async with at_once:
+            try:
+                whole = body if made is None else await made(body)
+            except Exception as error:  # noqa: BLE001 - each search fails by itself
+                return envelope(search_error(error))
+            return await _item(runner, exchange, header, whole)
+
+    items = await asyncio.gather(*(one(header, body) for header, body in searches))
+    return {"took": int((time.perf_counter() - start) * 1000), "responses": items}
 
 
 async def _item(
@@ -251,7 +264,7 @@ async def _item(
         return envelope(search_error(error))
 
 
-def _searches(body: bytes) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+def searches_of(body: bytes) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """(header, body) of each. Errors: SearchError."""
     if not body.strip():
         raise SearchError("action_request_validation_exception", "Validation Failed: 1: no requests added;")

@@ -8,6 +8,7 @@ import orjson
 
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.cluster_settings import allows_expensive
+from graphdb.search.catalog.index_blocks import check_reads
 from graphdb.search.catalog.index_names import Resolved, ResolveOptions
 from graphdb.search.catalog.index_settings import analyzers_of
 from graphdb.search.catalog.state import Index
@@ -186,14 +187,17 @@ NAME_PARAMETERS = "ignore_unavailable ignore_throttled allow_no_indices expand_w
 def names_found(node: SearchBackend, names: str | None, parameters: Parameters) -> list[Resolved]:
     """The indexes that are named, by name; all for no names.
 
-    Errors: index_not_found_exception, illegal_argument_exception.
+    Errors: index_not_found_exception, illegal_argument_exception, cluster_block_exception.
     """
     options = ResolveOptions.of(
         parameters.text("expand_wildcards") or "open",
         parameters.boolean("ignore_unavailable", False),
         parameters.boolean("allow_no_indices", True),
     )
-    return node.catalog.resolve(names or "_all", options, node.now_ms())
+    found = node.catalog.resolve(names or "_all", options, node.now_ms())
+    for one in found:
+        check_reads(one.index)
+    return found
 
 
 def check_boosts(node: SearchBackend, boosts: Any, parameters: Parameters) -> None:

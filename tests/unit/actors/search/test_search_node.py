@@ -18,9 +18,12 @@ from graphdb.search.catalog.catalog_commands import (
     CreateIndex,
     DeleteIndices,
     DocumentWrite,
+    PutIndexTemplate,
+    PutLifecycle,
     PutSettings,
     RefreshIndices,
 )
+from graphdb.search.catalog.data_streams import backing_indexes
 from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.errors import SearchError
 from graphdb.search.segments.index_files import IndexFiles
@@ -334,3 +337,23 @@ async def test_before_its_start_a_node_says_that_it_is_starting(tmp_path: Path) 
         _ = node.catalog
     with pytest.raises(LogUnavailable):
         await node.write([indexed(1)])
+
+
+async def test_lifecycles_are_obeyed_and_data_streams_survive_a_restart(tmp_path: Path) -> None:
+    phases = {"hot": {"actions": {"rollover": {"max_docs": 1}}}, "delete": {"actions": {"delete": {}}}}
+    template = {"settings": {"index.lifecycle.name": "p"}}
+    document = indexed(1, "logs").operation._replace(action=Action.CREATE, body=b'{"@timestamp":1}')
+    async with open_node(tmp_path, SearchConfig(lifecycles_s=0.05)) as node:
+        await node.perform(PutLifecycle("p", {"phases": phases}))
+        body = {"index_patterns": ["logs"], "data_stream": {}, "template": template}
+        await node.perform(PutIndexTemplate("t", body))
+        (result,) = await node.write([DocumentWrite("logs", document)], "true")
+        assert result.result.error is None
+        async with asyncio.timeout(HANG_S):
+            while node.catalog.find(result.index) is not None:  # noqa: ASYNC110 nobody tells of a deletion
+                await asyncio.sleep(0.01)
+        (left,) = backing_indexes(node.catalog.state, "logs")
+    async with open_node(tmp_path) as node:
+        assert [one.uuid for one in backing_indexes(node.catalog.state, "logs")] == [left.uuid]
+        assert node.catalog.data_streams["logs"]["generation"] == 2
+        assert node.catalog.lifecycles["p"]["policy"] == {"phases": phases}

@@ -1,11 +1,14 @@
 """Statistics of buckets against their definitions."""
 
 import math
+from itertools import pairwise
 from random import Random
 from statistics import correlation, covariance, fmean, variance
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
 from tests.unit.search.results.index import Index
@@ -199,3 +202,65 @@ def test_values_of_buckets_beside_each_other() -> None:
 def test_refused(aggs: dict[str, Any], reason: str) -> None:
     with pytest.raises(SearchError, match=reason):
         indexed({"x": 1, "k": "a"}).aggregations({"a": aggs})
+
+
+def test_documents_that_stand_for_several() -> None:
+    counted = [
+        {"tag": "a", "_doc_count": 10, "n": 1},
+        {"tag": "b", "_doc_count": 5, "n": 1},
+        {"tag": "a", "n": 2},
+    ]
+    index = Index({"tag": {"type": "keyword"}, "n": {"type": "integer"}}, counted)
+    aggs = {
+        "tags": {"terms": {"field": "tag"}, "aggs": {"n": {"sum": {"field": "n"}}}},
+        "pages": {"composite": {"sources": [{"tag": {"terms": {"field": "tag"}}}]}},
+        "steps": {"histogram": {"field": "n", "interval": 1}},
+        "one": {"filter": {"term": {"n": 1}}},
+    }
+    found = index.aggregations(aggs)
+    assert [(one["key"], one["doc_count"], one["n"]["value"]) for one in found["tags"]["buckets"]] == [
+        ("a", 11, 3.0),
+        ("b", 5, 1.0),
+    ]
+    assert [one["doc_count"] for one in found["pages"]["buckets"]] == [11, 5]
+    assert [one["doc_count"] for one in found["steps"]["buckets"]] == [15, 1]
+    assert found["one"]["doc_count"] == 15
+    wrong: list[Any] = [0, -1, 1.5, "2", True, 2**31]
+    for value in wrong:
+        with pytest.raises(SearchError, match="_doc_count"):
+            Index({}, [{"_doc_count": value}])
+
+
+def test_a_histogram_of_neighbours() -> None:
+    numbers: list[Any] = [-3, -2, 1, 4, 5, []]
+    index = Index({"n": {"type": "integer"}}, [{"n": value} for value in numbers])
+    found = index.aggregations({"h": {"variable_width_histogram": {"field": "n", "buckets": 3}}})["h"]
+    assert found["buckets"] == [
+        {"min": -3.0, "key": -2.5, "max": -2.0, "doc_count": 2},
+        {"min": 1.0, "key": 1.0, "max": 1.0, "doc_count": 1},
+        {"min": 4.0, "key": 4.5, "max": 5.0, "doc_count": 2},
+    ]
+    for bad in ({"buckets": 1}, {"buckets": 50_001}, {"shard_size": 1}):
+        with pytest.raises(SearchError):
+            index.aggregations({"h": {"variable_width_histogram": {"field": "n", **bad}}})
+
+
+@given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=60), st.integers(2, 8))
+def test_neighbours_are_merged_as_if_one_by_one(values: list[int], wanted: int) -> None:
+    clusters = [[value] for value in sorted(set(values))]
+    sizes = {value: values.count(value) for value in values}
+
+    def mean(cluster: list[int]) -> float:
+        return sum(value * sizes[value] for value in cluster) / sum(sizes[value] for value in cluster)
+
+    while len(clusters) > wanted:
+        gaps = [mean(two) - mean(one) for one, two in pairwise(clusters)]
+        at = gaps.index(min(gaps))
+        clusters[at : at + 2] = [clusters[at] + clusters[at + 1]]
+    index = Index({"n": {"type": "integer"}}, [{"n": value} for value in values])
+    body = {"variable_width_histogram": {"field": "n", "buckets": wanted}}
+    buckets = index.aggregations({"h": body})["h"]["buckets"]
+    assert [bucket["doc_count"] for bucket in buckets] == [
+        sum(sizes[value] for value in cluster) for cluster in clusters
+    ]
+    assert [bucket["key"] for bucket in buckets] == pytest.approx([mean(cluster) for cluster in clusters])

@@ -247,7 +247,7 @@ def test_an_index_gets_what_its_template_says() -> None:
         ),
         (template(nonsense=1), "x_content_parse_exception", "[index_template] unknown field [nonsense]"),
         (PutIndexTemplate("t", {}), "invalid_index_template_exception", None),
-        (template(data_stream={}), "illegal_argument_exception", None),
+        (template(data_stream={"colour": True}), "x_content_parse_exception", None),
         (template(template={"settings": {"nonsense": 1}}), "illegal_argument_exception", None),
         (
             template(template={"mappings": {"properties": {"f": {"type": "nonsense"}}}}),

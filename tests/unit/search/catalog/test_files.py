@@ -2,6 +2,7 @@
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import (
     CloseIndices,
+    CreateDataStream,
     CreateIndex,
     CursorMove,
     DeleteIndices,
@@ -25,12 +27,15 @@ from graphdb.search.catalog.catalog_commands import (
     PutPipeline,
     PutScript,
     PutSettings,
+    RollOver,
     WriteDocuments,
 )
 from graphdb.search.catalog.command_codec import decode_command, encode_command
+from graphdb.search.catalog.data_streams import backing_indexes
 from graphdb.search.catalog.files import CatalogFiles, copy_state, read_log_index
 from graphdb.search.catalog.state import KnownNode
 from graphdb.search.segments.index_files import encode_checked
+from graphdb.search.segments.operations import Action
 from tests.support.catalog_twin import contents_of
 from tests.unit.search.catalog.catalogs import Commands, put
 
@@ -310,3 +315,25 @@ def test_an_index_of_the_time_before_shards_stays_in_one(tmp_path: Path) -> None
     found = catalog.find("old")
     assert found is not None
     assert (len(found.shards), found.number("number_of_shards")) == (1, 1)
+
+
+def test_data_streams_survive(tmp_path: Path) -> None:
+    commands = Commands("plain")
+    files(tmp_path).save(commands.catalog, 1)
+    assert b"data_streams" not in (tmp_path / "catalog").read_bytes()  # readable before there were any
+    commands(PutIndexTemplate("t", {"index_patterns": ["logs*"], "data_stream": {}}))
+    first = commands(CreateDataStream("logs", "one"))
+    commands(RollOver(".ds-logs-1970.01.01-000002", "two", {}, "logs", "one"))
+    made = put("logs-b", "1", b'{"@timestamp":1}')
+    commands.write(replace(made, operation=made.operation._replace(action=Action.CREATE)))
+    files(tmp_path).save(commands.catalog, 7)
+    catalog, _ = loaded(tmp_path)
+    assert contents_of(catalog) == contents_of(commands.catalog)
+    assert catalog.data_streams == commands.catalog.data_streams
+    assert {name: one["generation"] for name, one in catalog.data_streams.items()} == {"logs": 2, "logs-b": 1}
+    assert [index.name for index in backing_indexes(catalog.state, "logs")] == [
+        first,
+        ".ds-logs-1970.01.01-000002",
+    ]
+    assert catalog.write_index("logs").uuid == "two"
+    assert [index.aliases for index in catalog.indexes()] == [{}] * 4

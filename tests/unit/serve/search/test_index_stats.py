@@ -54,3 +54,25 @@ def test_metrics_of_nodes(http: httpx.Client) -> None:
     refused = reason_of(http.get("/_nodes/stats/transprot"))
     assert refused[2].endswith("unrecognized metric: [transprot] -> did you mean [transport]?")
     assert reason_of(http.get("/_stats/colour"))[0] == 400
+
+
+def test_fields_in_memory(http: httpx.Client) -> None:
+    suggested = {"type": "completion"}
+    text = {"type": "text", "fielddata": True, "fields": {"suggested": suggested}}
+    http.put("/a", json={"mappings": {"properties": {"f": text, "g": text}}})
+    http.put("/a/_doc/1?refresh=true", json={"f": "x y", "g": "x"})
+    before = counted(http, parameters="?fields=*")
+    assert before["fielddata"] == {"memory_size_in_bytes": 0, "evictions": 0, "fields": {}}
+    assert list(before["completion"]["fields"]) == ["f.suggested", "g.suggested"]
+    http.post("/a/_search", json={"sort": "f"})
+    found = counted(http, parameters="?fielddata_fields=f,g&completion_fields=g*")
+    assert list(found["fielddata"]["fields"]) == ["f"]
+    assert found["fielddata"]["fields"]["f"]["memory_size_in_bytes"] > 0
+    assert list(found["completion"]["fields"]) == ["g.suggested"]
+    assert "fields" not in counted(http)["fielddata"]
+    rows = http.get("/_cat/fielddata?format=json").json()
+    assert [row["field"] for row in rows] == ["f"]
+    assert http.get("/_cat/fielddata/g?format=json").json() == []
+    after = counted(http)["completion"]["size_in_bytes"]
+    http.put("/a/_doc/2?refresh=true", json={"f": "more"})
+    assert counted(http)["completion"]["size_in_bytes"] > after

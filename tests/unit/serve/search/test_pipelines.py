@@ -124,3 +124,27 @@ def test_a_trace_shows_only_so_much(http: httpx.Client) -> None:
     results = answer.json()["docs"][0]["processor_results"]
     assert len(results) < 30
     assert "more than a pipeline may" in results[-1]["error"]["reason"]
+
+
+def test_what_an_update_inserts_goes_through_pipelines(http: httpx.Client) -> None:
+    put(http, "mark", {"set": {"field": "marked", "value": True}}, {"drop": {"if": "ctx.gone == true"}})
+    http.put("/a", json={"settings": {"index.default_pipeline": "mark"}})
+    inserted = http.post("/a/_update/1", json={"doc": {"x": 1}, "upsert": {"x": 0}})
+    assert inserted.status_code == 201
+    assert http.get("/a/_doc/1").json()["_source"] == {"x": 0, "marked": True}
+    http.post("/a/_update/2", json={"doc": {"x": 2}, "doc_as_upsert": True})
+    assert http.get("/a/_doc/2").json()["_source"] == {"x": 2, "marked": True}
+    scripted = {"script": "ctx._source.x += 1", "upsert": {"x": 5}}
+    http.post("/a/_update/3", json=scripted)
+    http.post("/a/_update/3", json=scripted)
+    assert http.get("/a/_doc/3").json()["_source"] == {"x": 6, "marked": True}
+    dropped = http.post("/a/_update/4", json={"doc": {}, "upsert": {"gone": True}}).json()
+    assert dropped["result"] == "noop"
+    assert http.get("/a/_doc/4").status_code == 404
+    http.put("/a/_doc/5?pipeline=_none", json={"x": 1})
+    http.post("/a/_update/5", json={"doc": {"x": 2}})  # nothing that could be inserted
+    assert http.get("/a/_doc/5").json()["_source"] == {"x": 2}
+    lines = '{"update":{"_id":"6"}}\n{"upsert":[1]}\n{"update":{"_id":"7"}}\n{"upsert":\n'
+    headers = {"content-type": "application/x-ndjson"}
+    items = http.post("/a/_bulk", content=lines, headers=headers).json()["items"]
+    assert [item["update"]["status"] for item in items] == [400, 400]

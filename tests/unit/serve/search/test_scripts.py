@@ -201,7 +201,7 @@ def test_stored_scripts(http: httpx.Client) -> None:
     assert missing.status_code == 404
     for body, kind in (
         ({"script": {"lang": "painless", "source": "1 +"}}, "script_exception"),
-        ({"script": {"lang": "mustache", "source": "{}"}}, "illegal_argument_exception"),
+        ({"script": {"lang": "python", "source": "1"}}, "illegal_argument_exception"),
         ({"script": {"source": "1"}}, "illegal_argument_exception"),
         ({}, "illegal_argument_exception"),
     ):

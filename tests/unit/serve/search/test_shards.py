@@ -216,10 +216,6 @@ def test_shards_are_not_moved_by_hand(books: httpx.Client) -> None:
     command = {"commands": [{"move": {"index": "books", "shard": 0, "from_node": "a", "to_node": "b"}}]}
     refused = reason_of(books.post("/_cluster/reroute", json=command))
     assert refused[:2] == (400, "illegal_argument_exception")
-    for name in ("_split", "_shrink", "_clone"):
-        status, kind, reason = reason_of(books.put(f"/books/{name}/more"))
-        assert (status, kind) == (400, "illegal_argument_exception")
-        assert reason.startswith(f"[{name}] is not supported")
 
 
 @pytest.mark.parametrize(

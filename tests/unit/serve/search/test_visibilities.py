@@ -486,3 +486,18 @@ def test_an_index_of_the_graph_is_seen_by_whoever_it_is_named_to(
     assert ask(reader, "GET", f"/{SEEN}/_search").status_code == 200
     written = ask(reader, "PUT", "/of-graph/_doc/1", {"title": "x"})
     assert written.status_code == (400 if is_seen else 403), written.text
+
+
+def test_a_data_stream_is_seen_by_its_own_name(ask: Asking) -> None:
+    template = {"index_patterns": ["logs-s*", "secret-s*"], "data_stream": {}}
+    ask(NODE, "PUT", "/_index_template/t", template)
+    for name in ("logs-stream", "secret-stream"):
+        made = ask(NODE, "POST", f"/{name}/_doc?refresh=true", {"@timestamp": 1, "_allow_sids": ONE})
+        assert made.status_code == 201
+    assert ask(READER, "GET", "/logs-stream/_count").json()["count"] == 1
+    assert ask(READER, "GET", "/secret-stream/_count").status_code == 404
+    assert ask(READER, "GET", "/secret-*,.ds-*/_count").json()["count"] == 0
+    shown = ask(READER, "GET", "/_data_stream").json()["data_streams"]
+    assert [one["name"] for one in shown] == ["logs-stream"]
+    assert ask(READER, "GET", "/_data_stream/secret-stream").status_code == 404
+    assert len(ask(NODE, "GET", "/_data_stream").json()["data_streams"]) == 2

@@ -1,0 +1,158 @@
+"""Lifecycles of indexes over HTTP, and what they do with time."""
+
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+
+from graphdb.search.catalog.catalog_commands import DeleteIndices, PutSettings, RollOver
+from graphdb.search.catalog.lifecycles import due_commands
+from tests.support.memory_search import MemorySearch
+from tests.unit.serve.search.conftest import one_shard, reason_of
+
+pytestmark = one_shard
+
+HOUR, DAY = 3_600_000, 86_400_000
+HOT = {"actions": {"rollover": {"max_age": "1d", "max_docs": 3}, "set_priority": {"priority": 100}}}
+PHASES = {
+    "hot": HOT,
+    "warm": {"min_age": "1h", "actions": {"readonly": {}, "forcemerge": {"max_num_segments": 1}}},
+    "delete": {"min_age": "2d", "actions": {"delete": {}}},
+}
+
+
+@pytest.fixture
+def logs(http: httpx.Client) -> httpx.Client:
+    """A policy, which data streams and the indexes `old-...` have."""
+    put = http.put("/_ilm/policy/p", json={"policy": {"phases": PHASES, "_meta": {"by": "us"}}})
+    assert put.json() == {"acknowledged": True}
+    template = {"settings": {"index.lifecycle.name": "p"}}
+    body = {"index_patterns": ["logs-*"], "data_stream": {}, "template": template}
+    http.put("/_index_template/t", json=body).raise_for_status()
+    return http
+
+
+def act(node: MemorySearch) -> list[str]:
+    """Do what is due, as the node that leads does; what was done."""
+    numbers, now_ms, done = count(1), node.clock_ms, []
+    for command in due_commands(node.catalog.state, now_ms, lambda: f"{now_ms}-{next(numbers)}"):
+        node.catalog.check(command)
+        node._apply(command)
+        done.append(type(command).__name__)
+    return done
+
+
+def explained(http: httpx.Client, name: str) -> Any:
+    return http.get(f"/{name}/_ilm/explain").json()["indices"]
+
+
+def test_the_life_of_a_data_stream(logs: httpx.Client, node: MemorySearch) -> None:
+    first, second = ".ds-logs-a-2023.11.14-000001", ".ds-logs-a-2023.11.16-000002"
+    logs.put("/_data_stream/logs-a")
+    node.clock_ms += 2 * DAY
+    assert act(node) == []  # an empty one is not rolled over
+    logs.post("/logs-a/_doc?refresh=true", json={"@timestamp": 1})
+    assert explained(logs, "logs-a")[first] | {"x": 0} == explained(logs, "logs-a")[first] | {
+        "x": 0,
+        "managed": True,
+        "policy": "p",
+        "phase": "hot",
+        "action": "rollover",
+        "step": "check-rollover-ready",
+        "age": "2d",
+    }
+    assert act(node) == [RollOver.__name__]
+    assert logs.post("/logs-a/_doc", json={"@timestamp": 1}).json()["_index"] == second
+    assert act(node) == []
+    assert explained(logs, "logs-a")[first]["age"] == "0ms"  # since the rollover
+    node.clock_ms += HOUR
+    assert act(node) == [PutSettings.__name__]
+    assert logs.get(f"/{first}").json()[first]["settings"]["index"]["blocks"] == {"write": "true"}
+    assert explained(logs, first)[first]["phase"] == "warm"
+    assert act(node) == []
+    node.clock_ms += 2 * DAY
+    assert act(node) == [DeleteIndices.__name__]  # the second is empty as far as a search finds
+    (stream,) = logs.get("/_data_stream/logs-a").json()["data_streams"]
+    assert [one["index_name"] for one in stream["indices"]] == [second]
+
+
+def test_the_life_of_an_alias(logs: httpx.Client, node: MemorySearch) -> None:
+    settings = {"index.lifecycle.name": "p", "index.lifecycle.rollover_alias": "old"}
+    logs.put("/_template/old", json={"index_patterns": ["old-*"], "settings": settings})
+    logs.put("/old-000001", json={"aliases": {"old": {"is_write_index": True}}})
+    for number in range(3):
+        logs.put(f"/old/_doc/{number}?refresh=true", json={})
+    assert act(node) == [RollOver.__name__]
+    assert logs.put("/old/_doc/3", json={}).json()["_index"] == "old-000002"
+    node.clock_ms += 2 * DAY
+    logs.post("/old/_refresh")
+    assert act(node) == [DeleteIndices.__name__, RollOver.__name__]
+    assert logs.get("/_alias/old").json().keys() == {"old-000002", "old-000003"}
+
+
+def test_without_rollover_the_creation_counts(http: httpx.Client, node: MemorySearch) -> None:
+    delete = {"delete": {"min_age": "1d", "actions": {"delete": {}}}}
+    http.put("/_ilm/policy/short", json={"policy": {"phases": delete}})
+    for name, origin in (("a", -1), ("b", node.clock_ms + DAY)):
+        settings = {"index.lifecycle.name": "short", "index.lifecycle.origination_date": origin}
+        http.put(f"/{name}", json={"settings": settings})
+    http.put("/c", json={"settings": {"index.lifecycle.name": "none"}})
+    http.put("/d")
+    node.clock_ms += DAY
+    assert act(node) == [DeleteIndices.__name__]
+    assert http.head("/a").status_code == 404
+    shown = explained(http, "*")
+    assert [(name, one["managed"], one.get("step")) for name, one in sorted(shown.items())] == [
+        ("b", True, "complete"),
+        ("c", True, "ERROR"),
+        ("d", False, None),
+    ]
+    assert explained(http, "*?only_managed&only_errors".partition("?")[0]).keys() == {"b", "c", "d"}
+    assert http.get("/*/_ilm/explain?only_errors").json()["indices"].keys() == {"c"}
+    assert http.post("/b/_ilm/remove").json() == {"has_failures": False, "failed_indexes": []}
+    assert explained(http, "b")["b"] == {"index": "b", "managed": False}
+
+
+def test_policies(logs: httpx.Client) -> None:
+    logs.post("/logs-a/_doc", json={"@timestamp": 1})
+    shown = logs.get("/_ilm/policy/p").json()["p"]
+    assert (shown["version"], shown["policy"]["phases"]) == (1, PHASES)
+    assert shown["in_use_by"] == {
+        "indices": [".ds-logs-a-2023.11.14-000001"],
+        "data_streams": ["logs-a"],
+        "composable_templates": ["t"],
+    }
+    logs.put("/_ilm/policy/p", json={"policy": {"phases": {}}})
+    assert logs.get("/_ilm/policy").json()["p"]["version"] == 2
+    assert reason_of(logs.delete("/_ilm/policy/p"))[1] == "illegal_argument_exception"
+    logs.delete("/_data_stream/logs-a")
+    assert logs.delete("/_ilm/policy/p").json() == {"acknowledged": True}
+    for answer in (logs.get("/_ilm/policy/p"), logs.delete("/_ilm/policy/p")):
+        assert reason_of(answer)[:2] == (404, "resource_not_found_exception")
+    assert logs.get("/_ilm/policy").json() == {}
+    assert logs.get("/_ilm/status").json() == {"operation_mode": "RUNNING"}
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        None,
+        {},
+        {"phases": []},
+        {"phases": {"lukewarm": {}}},
+        {"phases": {"hot": 1}},
+        {"phases": {"hot": {"min_age": "soon"}}},
+        {"phases": {"hot": {"actions": {"rollover": {}}}}},
+        {"phases": {"hot": {"actions": {"rollover": {"max_age": "soon"}}}}},
+        {"phases": {"hot": {"actions": {"rollover": {"max_colour": 1}}}}},
+        {"phases": {"warm": {"actions": {"rollover": {"max_docs": 1}}}}},
+        {"phases": {"hot": {"actions": {"delete": {}}}}},
+        {"phases": {"hot": {"actions": {"dance": {}}}}},
+        {"phases": {"cold": {"actions": {"searchable_snapshot": {}}}}},
+        {"phases": {}, "colour": 1},
+    ],
+)
+def test_policies_that_cannot_be(http: httpx.Client, policy: Any) -> None:
+    assert http.put("/_ilm/policy/bad", json={"policy": policy}).status_code == 400
+    assert http.get("/_ilm/policy").json() == {}
