@@ -3,10 +3,11 @@
 import contextlib
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from actors.python_values import Rows, rows_from_json
 from actors.ray_environment import client_environment
@@ -15,9 +16,8 @@ from graphdb.errors import GraphDBError, UnavailableError
 from graphdb.model import Confirmation
 from graphdb.public_text import fault_text
 
-__all__ = ["Connection", "open_connection"]
+__all__ = ["Connection", "PurgedPast", "open_connection"]
 
-_Form: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT"]
 _Moment: TypeAlias = int | str | datetime | None
 
 
@@ -51,10 +51,15 @@ def open_connection(data_dir: str | os.PathLike[str]) -> "Connection":
     return Connection(run_file, port)
 
 
+class PurgedPast(UserWarning):
+    """The state of the past that was read lacks what was purged after it."""
+
+
 class Connection:
     """A running service. Answers come whole, so they are for what fits in memory: 256 MB at most.
 
     Every method raises the service's own errors (`graphdb.errors`), and UnavailableError when it is gone.
+    Answers of a state of the past that lacks what was purged since warn with `PurgedPast`.
     """
 
     def __init__(self, run_file: RunFile, port: Any) -> None:
@@ -68,15 +73,15 @@ class Connection:
         as_of, here and below: the state of the past that is read, by its log index or a time. A time without
         an offset is that of this machine's time zone.
         """
-        return rows_from_json(self._answer(text, "SELECT", as_of))
+        return rows_from_json(self._read("answer", as_of, text, "SELECT"))
 
     def ask(self, text: str, *, as_of: _Moment = None) -> bool:
         """The answer to an ASK query."""
-        return b"true" in self._answer(text, "ASK", as_of)
+        return b"true" in self._read("answer", as_of, text, "ASK")
 
     def construct(self, text: str, *, as_of: _Moment = None) -> str:
         """The graph of a CONSTRUCT or DESCRIBE query, as N-Triples."""
-        return self._answer(text, "CONSTRUCT", as_of).decode()
+        return self._read("answer", as_of, text, "CONSTRUCT").decode()
 
     def validate(
         self,
@@ -91,9 +96,7 @@ class Connection:
         shapes is Turtle; or else shapes_graph is the IRI of a graph of the service. The report is as
         `POST /shacl/validate` answers: `conforms`, `results`, `stats`.
         """
-        report: dict[str, Any] = json.loads(
-            self._call("report", shapes, shapes_graph, graph, _text_of(as_of))
-        )
+        report: dict[str, Any] = json.loads(self._read("report", as_of, shapes, shapes_graph, graph))
         return report
 
     def update(self, text: str) -> Confirmation:
@@ -126,8 +129,15 @@ class Connection:
     def __repr__(self) -> str:
         return f"<graphdb connection to {self._run_file.url}, process {self._run_file.pid}>"
 
-    def _answer(self, text: str, form: _Form, as_of: _Moment) -> bytes:
-        answer: bytes = self._call("answer", text, form, _text_of(as_of))
+    def _read(self, method: str, as_of: _Moment, *arguments: object) -> bytes:
+        found, purged_index = self._call(method, *arguments, _text_of(as_of))
+        if purged_index is not None:
+            warnings.warn(
+                f"something was purged at log index {purged_index}: this state of the past lacks it",
+                PurgedPast,
+                stacklevel=3,
+            )
+        answer: bytes = found
         return answer
 
     def _call(self, method: str, *arguments: object) -> Any:

@@ -32,8 +32,8 @@ __all__ = ["run"]
 
 CONNECTIONS = (1, 2, 8)
 BATCH, WARMING_BATCHES = 500, 10
-SECONDS = 1.0
-WARMING_S, WARMING_JAVA_S = 0.5, 5.0  # of each search: Java compiles what it has run often
+SECONDS = 0.8
+WARMING_S, WARMING_JAVA_S = 0.5, 4.0  # of each search: Java compiles what it has run often
 TIMEOUT_S = 600
 A_SECOND = 5_000  # more requests than either answers
 COMPARED, RECALLED = 3, 100  # searches whose totals, and whose hits by vector, are looked at

@@ -506,6 +506,9 @@ class Purges(Protocol):
     def list(self) -> Sequence[PurgeRecord]:
         """In the order of the log. Raises UnavailableError."""
 
+    def error(self) -> str | None:
+        """Why this node cannot get on with a purge now; None if it can, or has none to do. Any thread."""
+
     async def purge(
         self, scope: PurgeScope, purged_by: str, request_id: bytes | None, timeout_s: float
     ) -> PurgeRecord:

@@ -59,6 +59,7 @@ from serve.graph.metrics import (
     LiveMetrics,
     Metrics,
     MetricsEndpoint,
+    PurgeMetrics,
     TransactionMetrics,
 )
 from serve.graph.named_states import named_state_routes
@@ -274,6 +275,7 @@ def _routes(
     )
     metrics.registry.register(LiveMetrics(node.changes, sockets, changes))
     metrics.registry.register(TransactionMetrics(node.transactions))
+    metrics.registry.register(PurgeMetrics(node.purges))
     metrics.registry.register(AccessMetrics(access))
     metrics.registry.register(HostMetrics(server.data_dir))
     cluster = ClusterEndpoint(node.admin)
@@ -314,7 +316,7 @@ def _routes(
         resource("/cluster/leader", post=cluster.lead),
         resource("/whoami", get=tell_principal),
         resource("/api_keys", get=list_of_keys(settings.authentication.api_keys)),
-        resource("/health", get=HealthEndpoint(node.changes, node.admin, search_word).get),
+        resource("/health", get=HealthEndpoint(node.changes, node.admin, node.purges, search_word).get),
         resource("/metrics", get=MetricsEndpoint(metrics).get),
         resource("/", get=workbench.root(_list_of(_enabled(settings)))),
         *workbench.routes(),

@@ -20,6 +20,8 @@ from actors.clustering.forwarded_writes import (
     PurgeChange,
     SavedQueryChange,
 )
+from actors.clustering.history_fetch import FetchMeans, HistoryFetch
+from actors.clustering.history_files import HistoryFiles
 from actors.clustering.maintenance import Maintenance
 from actors.clustering.routed_writes import RoutedWrites, RoutedWriting, WriteRouter
 from actors.clustering.search_copies import SearchCopies
@@ -79,7 +81,8 @@ def clustered_node(
     progress = Progress(parts.current, peers.reach)
     alert_log = _RoutedAlerts(parts.own_alerts, peers)
     alerts = AlertService(alert_log, progress, parts.queries, settings)
-    lifecycle = parts.lifecycle(_SharedLog(settings.server.data_dir, log, peers.follower), alerts.timer.wake)
+    following = _SharedLog(settings.server.data_dir, log, peers.follower)
+    lifecycle = parts.lifecycle(following, alerts.timer.wake, peers.fetch_history)
     peers.watch(lifecycle, alerts.timer.wake)
     writing = RoutedWriting(parts.own_writing, peers.router, parts.current)
     books = Books(
@@ -123,6 +126,11 @@ class _Peers:
             parts.own_purges,
             settings.security,
             SearchCopies(settings, log),
+            HistoryFiles(
+                settings.server.data_dir,
+                parts.own_progress.snapshot_index,
+                lambda: parts.current.opened().directory.history_purged,
+            ),
             parts.transactions.answer_other,
         )
         parts.transactions.ask_by(self._ask_about_transaction)
@@ -135,6 +143,33 @@ class _Peers:
         return await self._log.forward(
             node_id, ForwardedRequest(0, TRANSACTION_REQUEST, "", request), timeout_s
         )
+
+    async def fetch_history(self) -> None:
+        """Have what other nodes have of the past, where this node has begun with a snapshot."""
+        parts = self._parts
+        data_dir = parts.settings.server.data_dir
+        means = FetchMeans(
+            data_dir,
+            StoreDirectory(data_dir).history_wanted,
+            parts.history_keeper,
+            self._log.forward,
+            self._others,
+            parts.own_progress.snapshot_index,
+            lambda: parts.own_purges.book().last_index,
+            self._reach_end,
+        )
+        await HistoryFetch(means).run()
+
+    def _others(self) -> list[int]:
+        """The other members, that which leads first."""
+        view = self.follower.view
+        members = () if view is None else view.members
+        others = [member.node_id for member in members if member.node_id != self._node_id]
+        return sorted(others, key=lambda node_id: view is None or node_id != view.leader_id)
+
+    async def _reach_end(self) -> None:
+        index = await self._log.read_index(_READ_INDEX_S)
+        await self._parts.own_progress.wait_for_index(index, _READ_INDEX_S)
 
     def watch(self, lifecycle: StoreLifecycle, on_view: Callable[[], None]) -> None:
         """Do what the cluster asks of this store from now on; on_view hears of each view, while it is open,
@@ -221,6 +256,7 @@ class _SharedLog:
             received = (await self._log.watch(0, 0)).received
             if received is not None:
                 if received.index > applied:
+                    await asyncio.to_thread(directory.want_history)
                     await asyncio.to_thread(directory.adopt_snapshot, Path(received.path), received.index)
                 await self._log.adopted(received.index)
                 return

@@ -1,5 +1,5 @@
 """`ForwardedWork`: what other nodes ask of this one, taken from its log and performed: their clients' writes
-where it leads, requests about transactions that live here, and copies of its search indexes.
+where it leads, requests about transactions that live here, copies of its search indexes and history.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from actors.clustering.forwarded_writes import (
     encode_confirmation,
     encode_outcomes,
 )
+from actors.clustering.history_files import HISTORY_FILE, HistoryFiles
 from actors.clustering.search_copies import SearchCopies
 from actors.node.admin import AlertLog
 from actors.node.named_states import OwnNamedStates
@@ -63,13 +64,15 @@ class ForwardedWork:
         purges: OwnPurges,
         limits: GateLimits,
         copies: SearchCopies,
+        history: HistoryFiles,
         answer_about_transaction: Callable[[bytes], Awaitable[bytes]],
     ) -> None:
         """applied_index raises LogUnavailable; writing, alerts, saved_queries, namespaces, named_states
-        and purges are those of this node, for where it leads. copies belongs to this from here on.
+        and purges are those of this node, for where it leads. copies and history belong to this from here on.
         answer_about_transaction answers for the transactions that live here.
         """
-        self._copies, self._answer_about_transaction = copies, answer_about_transaction
+        self._copies, self._history = copies, history
+        self._answer_about_transaction = answer_about_transaction
         self._cluster = cluster
         self._applied_index, self._writing, self._alerts = applied_index, writing, alerts
         self._saved_queries, self._namespaces = saved_queries, namespaces
@@ -84,10 +87,13 @@ class ForwardedWork:
         """Finish what was taken; see `QueueWorker.close`."""
         await self._worker.close()
         self._copies.close()
+        self._history.close()
 
     async def _answer(self, request: ForwardedRequest) -> bytes:
         if self._copies.is_asked(request.operation):
             return await self._copies.answer(request.operation, request.body)
+        if request.operation == HISTORY_FILE:
+            return await self._history.answer(request.body)
         if request.operation == TRANSACTION_REQUEST:
             return await self._answer_about_transaction(request.body)
         if not self._cluster.leads:

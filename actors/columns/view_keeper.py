@@ -26,7 +26,7 @@ from graphdb.columns.applying import (
     transaction,
 )
 from graphdb.columns.entry_lines import EntryLines
-from graphdb.columns.past_rows import trim_past
+from graphdb.columns.past_rows import oldest_within_bound, trim_past
 from graphdb.errors import GraphDBError, LogCompacted, Overloaded, StorageFull, UnavailableError
 from graphdb.history.purges import is_purge
 from graphdb.log.views import ViewStatus
@@ -137,9 +137,9 @@ class _ColumnState:
             self._trim(self.opened)
 
     def _trim(self, view: OpenView) -> None:
-        """Forget what the history has forgotten. What fails is done another time."""
+        """Forget what the history has forgotten, and what is too much. What fails is done another time."""
         try:
-            oldest_index = self._oldest(self.shown_index)
+            oldest_index = max(self._oldest(self.shown_index), oldest_within_bound(view.connection))
             with view.changing(), transaction(view.connection):
                 trim_past(view.connection, oldest_index)
         except (GraphDBError, OSError, duckdb.IOException, duckdb.OutOfMemoryException) as error:

@@ -7,25 +7,34 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from enum import Enum
 from pathlib import Path
 
 from actors.worker_thread import on_thread
 from graphdb.config.service import History
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.history.archive import COMPRESSED, RAW, ArchiveName, CompressedFile, RawFile, compress
-from graphdb.history.past_log import archived_names
+from graphdb.history.past_log import PastLog, archived_names
 from graphdb.history.places import HISTORY
 from graphdb.history.purging import PurgedUpTo, purge_file
 from graphdb.history.retention import KeptFile, expired_count, is_needed
 from graphdb.log.file_system import RealFileSystem
 from graphdb.timestamps import until_whole
 
-__all__ = ["HistoryKeeper"]
+__all__ = ["Adoption", "HistoryKeeper"]
 
 logger = logging.getLogger(__name__)
 _EVERY_S = 60.0
 _PAUSE_S = 0.02  # between two megabytes; each takes a processor for about 10 ms
 _INDEX_MAX = (1 << 63) - 1
+
+
+class Adoption(Enum):
+    """What becomes of a file of another node."""
+
+    TAKEN = "taken"
+    UNPURGED = "unpurged"  # something was purged that it may have
+    EXPIRED = "expired"  # it would be deleted again
 
 
 class HistoryKeeper:
@@ -41,9 +50,9 @@ class HistoryKeeper:
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         """last_index: of the log; kept_from: see `expired_count`; has_room: whether the disk is not full."""
-        self._directory, self._config = data_dir / HISTORY, config
+        self._data_dir, self._directory, self._config = data_dir, data_dir / HISTORY, config
         self._last_index, self._kept_from, self._clock_ms = last_index, kept_from, clock_ms
-        self._has_room = has_room
+        self.has_room = has_room
         self._known: dict[ArchiveName, KeptFile] = {}
         self._one_at_a_time = threading.Lock()
 
@@ -73,6 +82,42 @@ class HistoryKeeper:
                 purge_file(self._directory, name, purges, lambda: time.sleep(_PAUSE_S))
             self._known = {}
 
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is kept."""
+        return self._config.keep != "off"
+
+    def drop_unjoined(self, last_index: int) -> None:
+        """Delete files that do not lead on to the log: a node that was down has a gap there, and what was
+        purged meanwhile may be in them. Raises OSError, LogUnavailable, CorruptionError.
+        """
+        with self._one_at_a_time:
+            with closing(PastLog(self._data_dir)) as past:
+                spans = past.spans(last_index)
+            begins = spans[0].first_index if spans else last_index + 1
+            for name in archived_names(self._directory):
+                if name.last_index < begins - 1:  # others may be where the log is putting what it drops
+                    self._delete(name)
+
+    def adopt(
+        self, path: Path, name: ArchiveName, purged_index: int, last_purge: Callable[[], int]
+    ) -> Adoption:
+        """Take a file of another node, whole and on disk, that ends where the history here begins, unless
+        retention would delete it again. purged_index: of the last purge of which it has nothing;
+        last_purge: that which this node knows of: one that it hears of later is taken out of this file too.
+        Raises OSError, CorruptionError.
+        """
+        with self._one_at_a_time:
+            if last_purge() > purged_index:
+                return Adoption.UNPURGED
+            files = [self._kept(name, path), *map(self._kept, archived_names(self._directory))]
+            if expired_count(files, self._config, self._clock_ms(), self._last_index(), self._kept_from()):
+                return Adoption.EXPIRED
+            self._directory.mkdir(exist_ok=True)
+            path.replace(self._directory / str(name))
+            RealFileSystem().sync_directory(str(self._directory))
+            return Adoption.TAKEN
+
     def _clean(self) -> None:
         for path in self._directory.glob("*.tmp"):
             path.unlink()
@@ -101,7 +146,7 @@ class HistoryKeeper:
         names = [] if self._config.keep == "forever" else archived_names(self._directory)
         kept_from = self._kept_from()
         for name in names:
-            if self._has_room() or is_needed(name, self._config, kept_from):
+            if self.has_room() or is_needed(name, self._config, kept_from):
                 return
             logger.warning("the disk is full: the history up to entry %d is deleted", name.last_index)
             self._delete(name)
@@ -125,10 +170,11 @@ class HistoryKeeper:
         for file in files[:count]:
             self._delete(file.name)
 
-    def _kept(self, name: ArchiveName) -> KeptFile:
+    def _kept(self, name: ArchiveName, path: Path | None = None) -> KeptFile:
+        """path: where it is, if not in the history."""
         if (known := self._known.get(name)) is not None:
             return known
-        path = self._directory / str(name)
+        path = path or self._directory / str(name)
         if name.suffix == RAW:
             return KeptFile(name, path.stat().st_size, 0)
         with closing(CompressedFile(path)) as file:

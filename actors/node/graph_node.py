@@ -2,9 +2,9 @@
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from actors.alerts.alert_service import AlertService
 from actors.columns.client import ColumnClient, ColumnRunner
@@ -264,8 +264,13 @@ class NodeParts:
         limits = self.settings.security
         return WriteChecks(self.readers, self.running, directory.scratch, timeout_s, limits, loop)
 
-    def lifecycle(self, following: Following, on_alerts: Callable[[], None]) -> StoreLifecycle:
-        """What opens the store; on_alerts: see `StoreMeans`."""
+    def lifecycle(
+        self,
+        following: Following,
+        on_alerts: Callable[[], None],
+        *beside: Callable[[], Coroutine[Any, Any, None]],
+    ) -> StoreLifecycle:
+        """What opens the store; on_alerts, beside: see `StoreMeans`."""
         feeding = () if self._feeder is None else (self._feeder.run,)
         means = StoreMeans(
             self.change_log,
@@ -274,7 +279,7 @@ class NodeParts:
             on_alerts,
             self.transactions.end_all,
             self.purging.wake,
-            (self._reported_views.run, self.history_keeper.run, self._run_purges, *feeding),
+            (self._reported_views.run, self.history_keeper.run, self._run_purges, *feeding, *beside),
         )
         return StoreLifecycle(self.settings, self.log, self.current, following, means, self.config)
 

@@ -25,6 +25,7 @@ from graphdb.errors import GraphDBError, LogUnavailable, NotFound, StorageFull
 from graphdb.history.purges import NodePurged, PurgeBook, PurgeCommand
 from graphdb.log.views import ViewStatus
 from graphdb.node import ClusterReport, NodeStatus
+from graphdb.public_text import fault_text
 
 __all__ = ["PurgeMeans", "PurgeRunner"]
 
@@ -77,7 +78,7 @@ class PurgeRunner:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._done_index = -1  # of this node
         self._began_at = time.time()
-        self.error: str | None = None  # why it does not get on
+        self.error: str | None = None  # why it does not get on; for `/health`, which anybody reads
 
     def wake(self) -> None:
         """Something was purged, or done. Any thread."""
@@ -101,10 +102,10 @@ class PurgeRunner:
                 must_look_again = await self._look(means)
                 self.error = None
             except (GraphDBError, OSError) as error:
-                self.error = str(error)
+                self.error = fault_text(error)
                 logger.warning("a purge does not get on now: %s", error)
             except Exception as error:
-                self.error = repr(error)
+                self.error = fault_text(error)
                 logger.exception("a purge has failed, and is tried again")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_AGAIN_S if must_look_again else None):

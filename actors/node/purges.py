@@ -73,6 +73,9 @@ def _planned(store: OpenStore, command: Purge) -> Callable[[], bytes]:
 class Purging(Protocol):
     """See `actors.node.purge_runner.PurgeRunner`."""
 
+    @property
+    def error(self) -> str | None: ...
+
     async def wait_done(self, log_index: int, timeout_s: float) -> None: ...
 
 
@@ -89,6 +92,10 @@ class PurgeService:
     def list(self) -> Sequence[PurgeRecord]:
         """See `serve.backend.Purges.list`."""
         return self._log.book().purges
+
+    def error(self) -> str | None:
+        """See `serve.backend.Purges.error`."""
+        return self._purging.error
 
     async def purge(
         self, scope: PurgeScope, purged_by: str, request_id: bytes | None, timeout_s: float

@@ -42,6 +42,7 @@ _QUERIES: tuple[dict[str, Any], ...] = (
     {"wildcard": {"text": "qu*k"}},
     {"fuzzy": {"text": "quack"}},
     {"terms": {"tag": ["even", "odd"]}},
+    {"bool": {"filter": {"term": {"tag.keyword": "odd"}}}},
     *(
         {"knn": {"field": name, "query_vector": [1, 2], "k": 2, "filter": {"range": {"number": {"gte": 1}}}}}
         for name in _MEASURES
@@ -57,7 +58,7 @@ def warm_up() -> None:
                 for query in _QUERIES:
                     _search(index, {"query": query})
                 _search(index, {"size": 0, "aggs": {"tags": {"terms": {"field": "tag.keyword"}}}})
-                _search(index, {"sort": [{"number": "desc"}]})
+                _search(index, {"sort": [{"number": "desc"}], "query": {"match": {"text": "fox"}}})
             _join()
     except Exception:
         logger.exception("warming up failed")

@@ -14,6 +14,7 @@ FORMAT     one line; a directory with another line is not touched
     store-purged, history-purged   the log index of the last purge of which the files of the store, and those
                of the history, have nothing any more; the first one goes where the store goes
     history/   what compaction took from the log (`actors.history` owns it)
+    history-wanted   an empty file: other nodes have history from before the snapshot that this node got
     live/      copies for live queries (`actors.live.live_copy` owns them), emptied before the first
     scratch/   temporary copies and files, emptied at each start
 
@@ -59,6 +60,7 @@ logger = logging.getLogger(__name__)
 
 _FORMAT = b"graphdb data directory, format 1\n"
 _HISTORY_PURGED = "history-purged"
+_HISTORY_WANTED = "history-wanted"
 _COLLECTS_AT = (10, 25, 100)  # attempts to open a store
 _DAMAGED = "store.damaged"
 _PAUSE_S = 0.00005
@@ -158,6 +160,15 @@ class StoreDirectory:
     def write_history_purged(self, index: int) -> None:
         """Record it, durably. Raises StorageFull, LogUnavailable."""
         self._write(_HISTORY_PURGED, b"%d\n" % index)
+
+    @property
+    def history_wanted(self) -> Path:
+        """The file that is there while history is to be fetched from other nodes."""
+        return self.path / _HISTORY_WANTED
+
+    def want_history(self) -> None:
+        """Have it fetched. Raises StorageFull, LogUnavailable."""
+        self._write(_HISTORY_WANTED, b"")
 
     def keeps_open_purges(self) -> bool:
         """Whether the book of purges on disk has what was purged. Raises CorruptionError."""

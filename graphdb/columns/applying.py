@@ -17,7 +17,7 @@ from graphdb.columns.schema import (
     FREQUENT_QUADS,
     GRAPH_SPANS,
     HASH_BITS,
-    REMOVED,
+    PAST_TURNS,
     REST,
     STALE,
     TABLES_MAX,
@@ -264,7 +264,7 @@ def _note_live(connection: DuckDBPyConnection) -> None:
         for column in ("s", "o"):
             run(f"INSERT INTO live SELECT DISTINCT {column} FROM {table}")
     for column in ("s", "p", "o", "g"):
-        run(f"INSERT INTO live SELECT DISTINCT {column} FROM {REMOVED}")
+        run(f"INSERT INTO live SELECT DISTINCT {column} FROM {PAST_TURNS}")
     run(f"INSERT INTO live SELECT g FROM {GRAPH_SPANS}")
 
 

@@ -49,10 +49,12 @@ class NetLines:
             turns = noted.setdefault(line, alone)
             if turns is alone or (turns[-1] > 0) is (turn > 0):
                 continue
-            if self._keeps_turns:
-                noted[line] = (*turns, turn)
-            else:
+            if not self._keeps_turns or turns == (-turn,):
                 del noted[line]
+            elif turns[-1] == -turn:  # within one change it is nothing
+                noted[line] = turns[:-1]
+            else:
+                noted[line] = (*turns, turn)
 
     def __bool__(self) -> bool:
         return bool(self._quads or self._graphs)

@@ -1,7 +1,8 @@
-"""What a view keeps of its past: the quads and graphs that have come and gone, and between which indexes of
-the log they were there. The tables of the present have nothing of it, so queries of the present read no more.
+"""What a view keeps of its past: at which indexes of the log quads have come and gone, and named graphs. The
+tables of the present have nothing of it, so queries of the present read no more.
 
-A quad of the view that is not in `added_since` has been there since before the past was kept: since 0.
+It is written as the log is: rows are appended to `past_turns`, and no row is looked for or changed before the
+history forgets it. Whoever asks for a state finds out what has changed since.
 """
 
 from collections.abc import Sequence
@@ -10,24 +11,23 @@ from typing import Final
 from duckdb import DuckDBPyConnection
 
 from graphdb.columns.encoding import NAMED, TURNS
-from graphdb.columns.schema import ADDED, GRAPH_SPANS, REMOVED
+from graphdb.columns.schema import GRAPH_SPANS, PAST_TURNS
 
-__all__ = ["keep_past", "keeps_past", "note_graph_turns", "note_turns", "past_from", "trim_past"]
+__all__ = [
+    "PAST_TURNS_MIN",
+    "keep_past",
+    "keeps_past",
+    "note_graph_turns",
+    "note_turns",
+    "oldest_within_bound",
+    "past_from",
+    "trim_past",
+]
 
-_SPANS: Final = "spans"
-_TURN_LISTS = f"SELECT s, p, o, g, string_split(turns, ',')::BIGINT[] AS turns FROM {TURNS}"
-# of each quad the times from an addition to the removal after it; until is NULL where there is none yet
-_SPANS_OF_TURNS = f"""
-SELECT s, p, o, g, turn AS since, -next AS until FROM (
-    SELECT s, p, o, g, unnest(turns) AS turn, unnest(list_append(turns[2:], NULL)) AS next
-    FROM ({_TURN_LISTS})
-) WHERE turn > 0"""
-# the same where each quad has one turn
-_SPANS_OF_ADDED = f"""
-SELECT s, p, o, g, turns::BIGINT AS since, NULL::BIGINT AS until FROM {TURNS} WHERE turns[1] <> '-'"""
-_ENDED = (
-    f"SELECT s, p, o, g, split_part(turns, ',', 1)[2:]::BIGINT AS until FROM {TURNS} WHERE turns[1] = '-'"
-)
+PAST_TURNS_MIN: Final = 2_000_000  # that are kept in any case
+_TURNS_A_QUAD: Final = 20  # or as many times the quads of the present, if these are more
+_ONE_EACH = f"SELECT s, p, o, g, turns::BIGINT AS turn FROM {TURNS}"
+_SEVERAL = f"SELECT s, p, o, g, unnest(string_split(turns, ',')::BIGINT[]) AS turn FROM {TURNS}"
 
 
 def past_from(connection: DuckDBPyConnection) -> int | None:
@@ -46,41 +46,30 @@ def keep_past(connection: DuckDBPyConnection, log_index: int, *, is_wanted: bool
     run = connection.execute
     if keeps_past(connection) is is_wanted:
         return
-    ((gone,),) = run(f"DELETE FROM {REMOVED}").fetchall()
-    _count_removed(connection, gone)
-    for table in (ADDED, GRAPH_SPANS):
-        run(f"DELETE FROM {table}")
+    _forget_turns(connection, "true")
+    run(f"DELETE FROM {GRAPH_SPANS}")
     if is_wanted:
         run(f"INSERT INTO {GRAPH_SPANS} SELECT g, 0, NULL FROM graphs")
     _set_past_from(connection, log_index if is_wanted else None)
 
 
 def note_turns(connection: DuckDBPyConnection) -> None:
-    """Take in `turns`, behind all that was noted before; `graphs` is as it is behind them."""
+    """Take in `turns`, after all that was noted before; `graphs` is as it is after them."""
     run = connection.execute
-    has_several = run(f"SELECT 1 FROM {TURNS} WHERE contains(turns, ',') LIMIT 1").fetchone()
-    run(f"CREATE OR REPLACE TEMP TABLE {_SPANS} AS {_SPANS_OF_TURNS if has_several else _SPANS_OF_ADDED}")
-    ((ended, over, opened),) = run(
-        f"SELECT (SELECT count(*) FROM {TURNS} WHERE turns[1] = '-'), "
-        f"count(*) FILTER (until > since), count(*) FILTER (until IS NULL) FROM {_SPANS}"
+    ((several, graphs),) = run(
+        f"SELECT count(*) FILTER (contains(turns, ',')), count(*) FILTER (g <> 0) FROM {TURNS}"
     ).fetchall()
-    if ended:
+    turns = _SEVERAL if several else _ONE_EACH
+    # the turns of a quad stand in their order, which `past_state` relies on
+    run(
+        f"INSERT INTO {PAST_TURNS} SELECT s, p, o, g, abs(turn), turn > 0 FROM ({turns}) "
+        "ORDER BY p, s, o, g, abs(turn)"
+    )
+    if graphs:  # one may come with its first quad
         run(
-            f"INSERT INTO {REMOVED} SELECT s, p, o, g, coalesce(since, 0), until FROM ({_ENDED}) "
-            f"LEFT JOIN {ADDED} USING (s, p, o, g) WHERE coalesce(since, 0) < until ORDER BY p, s"
-        )
-        run(f"DELETE FROM {ADDED} WHERE (s, p, o, g) IN (SELECT (s, p, o, g) FROM ({_ENDED}))")
-    if over:
-        run(f"INSERT INTO {REMOVED} FROM {_SPANS} WHERE until > since ORDER BY p, s")
-    if opened:
-        run(f"INSERT INTO {ADDED} SELECT s, p, o, g, since FROM {_SPANS} WHERE until IS NULL ORDER BY p, s")
-    # a graph may come with its first quad
-    if run(f"SELECT 1 FROM {_SPANS} WHERE g <> 0 LIMIT 1").fetchone():
-        run(
-            f"INSERT INTO {GRAPH_SPANS} SELECT g, min(since), NULL FROM {_SPANS} WHERE g <> 0 "
+            f"INSERT INTO {GRAPH_SPANS} SELECT g, min(turn), NULL FROM ({turns}) WHERE g <> 0 AND turn > 0 "
             f"AND g NOT IN (SELECT g FROM {GRAPH_SPANS} WHERE until IS NULL) GROUP BY g"
         )
-    run(f"DROP TABLE {_SPANS}")
 
 
 def note_graph_turns(connection: DuckDBPyConnection, turns: Sequence[tuple[str, int]]) -> None:
@@ -104,22 +93,44 @@ def note_graph_turns(connection: DuckDBPyConnection, turns: Sequence[tuple[str, 
 
 
 def trim_past(connection: DuckDBPyConnection, oldest_index: int) -> int:
-    """Forget all states before an index, in a transaction; how many removed quads are forgotten."""
+    """Forget all states before an index, in a transaction; how many removals are forgotten."""
     known = past_from(connection)
     if known is None or oldest_index <= known:
         return 0
-    run = connection.execute
-    ((gone,),) = run(f"DELETE FROM {REMOVED} WHERE until <= ?", [oldest_index]).fetchall()
-    run(f"DELETE FROM {GRAPH_SPANS} WHERE until <= ?", [oldest_index])
-    run(f"DELETE FROM {ADDED} WHERE since <= ?", [oldest_index])  # as if always there
+    gone = _forget_turns(connection, f"log_index <= {oldest_index}")
+    connection.execute(f"DELETE FROM {GRAPH_SPANS} WHERE until <= ?", [oldest_index])
     _set_past_from(connection, oldest_index)
-    _count_removed(connection, gone)
-    return int(gone)
+    return gone
 
 
-def _count_removed(connection: DuckDBPyConnection, quads: int) -> None:
-    """Nothing has their terms for their sake any more: see `applying.is_worth_collecting`."""
-    connection.execute("UPDATE meta SET value = value::BIGINT + ? WHERE key = 'removed'", [quads])
+def oldest_within_bound(connection: DuckDBPyConnection, turns_min: int = PAST_TURNS_MIN) -> int:
+    """The oldest log index whose state is to be known, so that no more turns are kept than turns_min, or
+    twenty for each quad of the present: the terms of removed quads are kept with them, and are read when the
+    view is opened. 0 where all may stay.
+    """
+    run = connection.execute
+    ((quads,),) = run("SELECT value::BIGINT FROM meta WHERE key = 'quads'").fetchall()
+    ((turns,),) = run(f"SELECT count(*) FROM {PAST_TURNS}").fetchall()
+    most = max(turns_min, _TURNS_A_QUAD * quads)
+    if turns <= most:
+        return 0
+    # a quarter at a time: a deletion is not worth it for a few
+    left = most - most // 4
+    ((index,),) = run(
+        f"SELECT log_index FROM {PAST_TURNS} ORDER BY log_index DESC LIMIT 1 OFFSET {left}"
+    ).fetchall()
+    return int(index)
+
+
+def _forget_turns(connection: DuckDBPyConnection, which: str) -> int:
+    """How many removals were among them: nothing has the terms of these quads for their sake any more (see
+    `applying.is_worth_collecting`).
+    """
+    run = connection.execute
+    ((removals,),) = run(f"SELECT count(*) FROM {PAST_TURNS} WHERE NOT added AND {which}").fetchall()
+    run(f"DELETE FROM {PAST_TURNS} WHERE {which}")
+    run("UPDATE meta SET value = value::BIGINT + ? WHERE key = 'removed'", [removals])
+    return int(removals)
 
 
 def _set_past_from(connection: DuckDBPyConnection, log_index: int | None) -> None:

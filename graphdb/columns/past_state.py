@@ -11,7 +11,7 @@ from typing import Final
 from duckdb import DuckDBPyConnection
 
 from graphdb.columns.past_rows import past_from
-from graphdb.columns.schema import ADDED, GRAPH_SPANS, REMOVED, REST
+from graphdb.columns.schema import GRAPH_SPANS, PAST_TURNS, REST
 
 __all__ = [
     "PAST",
@@ -26,12 +26,14 @@ __all__ = [
 
 PAST: Final = "past"  # the database in memory
 ROW_BYTES: Final = 32  # of a quad there, at most
-_BACK = f"FROM {REMOVED} WHERE since <= {{index}} AND until > {{index}}"
-_GONE = f"FROM {ADDED} WHERE since > {{index}}"
-_CHANGED = f"""
-SELECT p, sum(change)::BIGINT FROM (
-    SELECT p, count(*) AS change {_BACK} GROUP BY p UNION ALL SELECT p, -count(*) {_GONE} GROUP BY p
-) GROUP BY p"""
+_CHANGES: Final = "changes"
+# A quad was there if its first turn since takes it away, and is there if its last one brings it. Rows stand
+# in the order of the log: two turns of one large change are at the same index.
+_CHANGED_QUADS = f"""
+SELECT s, p, o, g, was_there FROM (
+    SELECT s, p, o, g, NOT arg_min(added, rowid) AS was_there, arg_max(added, rowid) AS is_there
+    FROM {PAST_TURNS} WHERE log_index > {{index}} GROUP BY s, p, o, g
+) WHERE was_there <> is_there"""
 
 
 class NotKept(Exception):
@@ -81,7 +83,11 @@ def make_past_state(connection: DuckDBPyConnection, log_index: int, schema: str,
     if first is None or log_index < first:
         since = "no past" if first is None else f"the past since log index {first}"
         raise NotKept(f"the column view keeps {since}")
-    changed = dict(run(_CHANGED.format(index=log_index)).fetchall())
+    run(f"CREATE SCHEMA {PAST}.{schema}")
+    changes = f"{PAST}.{schema}.{_CHANGES}"
+    run(f"CREATE TABLE {changes} AS {_CHANGED_QUADS.format(index=log_index)}")
+    each = "CASE WHEN was_there THEN 1 ELSE -1 END"
+    changed = dict(run(f"SELECT p, sum({each})::BIGINT FROM {changes} GROUP BY p").fetchall())
     present = {
         row[0]: row[1:]
         for row in run("SELECT p, tbl, quads, subjects, objects, is_stale FROM predicates").fetchall()
@@ -96,13 +102,13 @@ def make_past_state(connection: DuckDBPyConnection, log_index: int, schema: str,
         rows += sum(count for p, count in quads.items() if p not in had_own)
     if rows > rows_max:
         raise TooLarge(f"{rows} quads of predicates that have changed since, of at most {rows_max}")
-    run(f"CREATE SCHEMA {PAST}.{schema}")
     for predicate in own:
         table = present[predicate][0]
-        _copy(connection, schema, table, "s, o, g", log_index, f"p = {predicate}")
+        _copy(connection, schema, table, "s, o, g", f"p = {predicate}")
     if has_rest:
         of_rest = f"p NOT IN ({', '.join(map(str, sorted(had_own))) or 'NULL::BIGINT'})"
-        _copy(connection, schema, REST, "s, p, o, g", log_index, of_rest if had_own else "true")
+        _copy(connection, schema, REST, "s, p, o, g", of_rest if had_own else "true")
+    run(f"DROP TABLE {changes}")
     run(f"CREATE TABLE {PAST}.{schema}.predicates AS FROM predicates LIMIT 0")
     listed = []
     for predicate, count in quads.items():
@@ -122,14 +128,12 @@ def make_past_state(connection: DuckDBPyConnection, log_index: int, schema: str,
     return PastTables(schema, rows, had_own, own, has_rest)
 
 
-def _copy(
-    connection: DuckDBPyConnection, schema: str, table: str, columns: str, log_index: int, which: str
-) -> None:
-    gone, back = (sql.format(index=log_index) for sql in (_GONE, _BACK))
+def _copy(connection: DuckDBPyConnection, schema: str, table: str, columns: str, which: str) -> None:
+    changes = f"SELECT {columns} FROM {PAST}.{schema}.{_CHANGES} WHERE {which} AND"
     connection.execute(
         f"CREATE TABLE {PAST}.{schema}.{table} AS SELECT {columns} FROM ("
-        f"SELECT {columns} FROM {table} ANTI JOIN (SELECT {columns} {gone} AND {which}) USING ({columns}) "
-        f"UNION ALL SELECT {columns} {back} AND {which}) ORDER BY ALL"
+        f"SELECT {columns} FROM {table} ANTI JOIN ({changes} NOT was_there) USING ({columns}) "
+        f"UNION ALL {changes} was_there) ORDER BY ALL"
     )
 
 

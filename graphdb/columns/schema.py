@@ -10,12 +10,11 @@ from graphdb.columns.term_ids import PAYLOAD_MASK
 from graphdb.errors import CorruptionError
 
 __all__ = [
-    "ADDED",
     "FORMAT",
     "FREQUENT_QUADS",
     "GRAPH_SPANS",
     "HASH_BITS",
-    "REMOVED",
+    "PAST_TURNS",
     "REST",
     "STALE",
     "TABLES_MAX",
@@ -27,11 +26,10 @@ __all__ = [
     "written_format",
 ]
 
-FORMAT: Final = "4"  # of a view on disk; a view of another format is rebuilt
+FORMAT: Final = "5"  # of a view on disk; a view of another format is rebuilt
 REST: Final = "rest"
-ADDED: Final = "added_since"  # the quads that have come since the past is kept, and when
-REMOVED: Final = "removed"  # those that have gone, and since and until when they were there
-GRAPH_SPANS: Final = "graph_spans"  # the same of the named graphs
+PAST_TURNS: Final = "past_turns"  # what has come and gone since the past is kept, in the order of the log
+GRAPH_SPANS: Final = "graph_spans"  # since and until when named graphs were there
 FREQUENT_QUADS: Final = 1_000  # of a predicate that gets a table of its own
 TABLES_MAX: Final = 2_000  # such tables
 STALE: Final = ""  # a count in `meta` that is to be taken again
@@ -44,8 +42,7 @@ _CREATE: Final = (
     "is_stale BOOLEAN)",
     "CREATE TABLE graphs (g BIGINT, quads BIGINT)",
     "CREATE TABLE meta (key VARCHAR, value VARCHAR)",
-    f"CREATE TABLE {ADDED} (s BIGINT, p BIGINT, o BIGINT, g BIGINT, since BIGINT)",
-    f"CREATE TABLE {REMOVED} (s BIGINT, p BIGINT, o BIGINT, g BIGINT, since BIGINT, until BIGINT)",
+    f"CREATE TABLE {PAST_TURNS} (s BIGINT, p BIGINT, o BIGINT, g BIGINT, log_index BIGINT, added BOOLEAN)",
     f"CREATE TABLE {GRAPH_SPANS} (g BIGINT, since BIGINT, until BIGINT)",
 )
 HASH_BITS = 64  # of a quad; the checksum is the sum of the hashes, modulo 2 ** HASH_BITS

@@ -17,6 +17,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -40,6 +41,7 @@ __all__ = [
     "compress",
     "entries_in",
     "parse_archive_name",
+    "verify",
 ]
 
 RAW, COMPRESSED = ".segment", ".history"
@@ -222,9 +224,12 @@ def compress(
         file.write(_MAGIC)
         rows = bytearray()
         for block in source.blocks(last_index):
+            if block.first_index > last_index:
+                break
             data = _kept(source.read(block), last_index, revised)
             frame = zstd.compress(data, _LEVEL)
-            rows += _ROW.pack(*block._replace(offset=file.tell(), size=len(frame)))
+            end = min(block.last_index, last_index)
+            rows += _ROW.pack(*block._replace(offset=file.tell(), size=len(frame), last_index=end))
             file.write(frame)
             pause()
         table = zstd.compress(bytes(rows), _LEVEL)
@@ -249,6 +254,26 @@ def _kept(data: bytes, last_index: int, revised: Callable[[LogEntry], LogEntry] 
             kept.append(data[offset : record.end] if new is entry else encode_entry(new))
         offset = record.end
     return b"".join(kept)
+
+
+def verify(path: Path, name: ArchiveName) -> None:
+    """Read all of a compressed file that is to have this name. Raises OSError, and CorruptionError where it
+    is not whole, or has other entries than its name says.
+    """
+    with closing(CompressedFile(path)) as file:
+        index = name.first_index - 1
+        for block in file.blocks(name.last_index):
+            if block.first_index != index + 1:
+                break
+            offset, data = 0, file.read(block)
+            while offset < len(data):
+                record = decode_entry(data, offset)
+                if record is None or not index < record.entry.log_index <= block.last_index:
+                    raise CorruptionError("an entry is damaged", str(path))
+                index, offset = record.entry.log_index, record.end
+            index = block.last_index
+    if index != name.last_index:
+        raise CorruptionError(f"not the entries {name.first_index} to {name.last_index}", str(path))
 
 
 @dataclass(slots=True)

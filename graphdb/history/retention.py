@@ -16,7 +16,7 @@ class KeptFile(NamedTuple):
 
     name: ArchiveName
     size_bytes: int
-    last_ms: int  # the newest timestamp in it
+    last_ms: int  # the newest timestamp in it; 0 where no entry has one, as those of Raft itself
 
 
 def expired_count(
@@ -28,6 +28,7 @@ def expired_count(
     whatever its age; None for none. The bound on the size holds for those too, and where nothing is to be
     kept ("off") there will be a gap behind them.
     """
+    files = _with_times(files, now_ms)
     size_left = config.max_gb << 30
     fitting = 0
     for file in reversed(files):
@@ -41,6 +42,15 @@ def expired_count(
             break
         count += 1
     return count
+
+
+def _with_times(files: Sequence[KeptFile], now_ms: int) -> list[KeptFile]:
+    """A file without a time is as old as the next one."""
+    timed = list[KeptFile]()
+    for file in reversed(files):
+        last_ms = file.last_ms or (timed[-1].last_ms if timed else now_ms)
+        timed.append(file._replace(last_ms=last_ms))
+    return timed[::-1]
 
 
 def is_needed(name: ArchiveName, config: History, kept_from: int | None) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Floats, Longs
-from graphdb.search.query.field_table import BASE, SIZE, bytes_at, flags_at, ints_at, longs_at
+from graphdb.search.query.field_table import BASE, HIGHS, SIZE, bytes_at, flags_at, ints_at, longs_at
 from graphdb.search.query.max_score import top_of_leaves
 from graphdb.text.score_digits import DIGITS_MAX, write_digits
 
@@ -44,7 +44,7 @@ def load() -> None:
     """
     one = np.zeros(1, np.float32)
     table, live, numbers = (
-        np.zeros((0, 12), np.int64),
+        np.zeros((0, HIGHS + 1), np.int64),
         np.zeros(0, np.int64),
         np.zeros((1, 0), np.int64),
     )

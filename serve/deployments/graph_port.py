@@ -42,13 +42,13 @@ class GraphPort(PortActor):
     def _prepare_stop(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
         return self._graph.prepare_close if self._graph is not None else None
 
-    async def answer(self, text: str, form: str, as_of: str | None = None) -> bytes:
+    async def answer(self, text: str, form: str, as_of: str | None = None) -> tuple[bytes, int | None]:
         """See `HostedGraph.answer`."""
         return await self._on_port(self._hosted().answer(text, form, as_of))
 
     async def report(
         self, shapes: str | None, shapes_graph: str | None, data_graph: str, as_of: str | None = None
-    ) -> bytes:
+    ) -> tuple[bytes, int | None]:
         """See `HostedGraph.report`."""
         return await self._on_port(self._hosted().report(shapes, shapes_graph, data_graph, as_of))
 

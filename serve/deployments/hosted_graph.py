@@ -77,17 +77,27 @@ class HostedGraph:
     async def close(self) -> None:
         await self.graph.close()
 
-    async def answer(self, text: str, form: str, as_of: str | None = None) -> bytes:
-        """See `serve.graph.notebook_answers.answer`. as_of: see `graphdb.history.moments.read_moment`."""
+    async def answer(self, text: str, form: str, as_of: str | None = None) -> tuple[bytes, int | None]:
+        """See `serve.graph.notebook_answers.answer`. as_of: see `graphdb.history.moments.read_moment`. And
+        the log index of the newest purge, if it came after the state: that lacks what was purged.
+        """
         reads = await self._reads(as_of)
-        return await answer(reads, text, form, self._limits, self._query_timeout_s)
+        found = await answer(reads, text, form, self._limits, self._query_timeout_s)
+        return found, self._purged_since(reads, as_of)
 
     async def report(
         self, shapes: str | None, shapes_graph: str | None, data_graph: str, as_of: str | None = None
-    ) -> bytes:
-        """See `serve.graph.notebook_answers.report`, and answer() for as_of."""
+    ) -> tuple[bytes, int | None]:
+        """See `serve.graph.notebook_answers.report`, and answer() for the rest."""
         reads = await self._reads(as_of)
-        return await report(reads, shapes, shapes_graph, data_graph, self._query_timeout_s)
+        found = await report(reads, shapes, shapes_graph, data_graph, self._query_timeout_s)
+        return found, self._purged_since(reads, as_of)
+
+    def _purged_since(self, reads: GraphReads, as_of: str | None) -> int | None:
+        if as_of is None:
+            return None
+        last_index = self.graph.purges.last_index()
+        return last_index if reads.snapshot_index() < last_index else None
 
     async def _reads(self, as_of: str | None) -> GraphReads:
         moment = None if as_of is None else read_moment(as_of)

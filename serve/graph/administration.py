@@ -17,7 +17,7 @@ from graphdb.config.service import split_address
 from graphdb.errors import InvalidParameter
 from graphdb.node import ClusterReport, NodeStatus, PeerReport, RunningQuery, worse_status
 from serve.access.request_scope import principal_of
-from serve.backend import Admin, Changes, RunningQueries
+from serve.backend import Admin, Changes, Purges, RunningQueries
 from serve.bodies import JSON_TYPE, JsonBody, read_json
 from serve.errors import error_response
 from serve.routing import Handler
@@ -46,9 +46,11 @@ _NODE_ID_MAX = 0xFFFF_FFFF
 class HealthEndpoint:
     """GET /health: 200 while requests are served, otherwise 503 with the same record."""
 
-    def __init__(self, changes: Changes, admin: Admin, search_word: Callable[[], str] | None) -> None:
+    def __init__(
+        self, changes: Changes, admin: Admin, purges: Purges, search_word: Callable[[], str] | None
+    ) -> None:
         """search_word: the state of the search port: healthy, degraded or starting. None without one."""
-        self._changes, self._admin = changes, admin
+        self._changes, self._admin, self._purges = changes, admin, purges
         self._search_word = search_word
 
     async def get(self, _request: Request) -> Response:
@@ -60,6 +62,8 @@ class HealthEndpoint:
         }
         if status.reason is None:
             del record["reason"]
+        if (purge_error := self._purges.error()) is not None:
+            record["purge_error"] = purge_error
         code = 200 if status.status in ("healthy", "degraded") else 503
         headers = {"Cache-Control": "no-store"} | ({"Retry-After": "1"} if code == 503 else {})
         return Response(orjson.dumps(record), code, headers, media_type="application/json")

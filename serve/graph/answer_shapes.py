@@ -138,11 +138,13 @@ class GraphConfirmed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthRecord(NodeStatus):
     """How the node is. views: the state of each that follows the log, by name: following, waiting (to try
-    again), restarting (is made anew), starting or failed.
+    again), restarting (is made anew), starting or failed. purge_error: why this node cannot get on with a
+    purge now; absent if it can.
     """
 
     embedded_store: EmbeddedStore
     views: dict[str, str]
+    purge_error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,11 @@ from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graphdb.errors import UnavailableError
 from graphdb.log.views import ViewStatus
 from graphdb.node import ClusterReport
 from serve.access.access_backend import AccessBackend
-from serve.backend import Admin, Changes, RunningQueries, Transactions
+from serve.backend import Admin, Changes, Purges, RunningQueries, Transactions
 from serve.graph.administration import report_of
 from serve.graph.caching import ResultCache
 from serve.graph.changes import ChangesEndpoint
@@ -39,6 +40,7 @@ __all__ = [
     "Metrics",
     "MetricsEndpoint",
     "Outcome",
+    "PurgeMetrics",
     "TransactionMetrics",
     "ViewMetrics",
 ]
@@ -301,6 +303,23 @@ class TransactionMetrics(Collector):
         """See `Collector.collect`."""
         count = self._transactions.open_count
         yield _gauge_of("transactions", "Transactions over several requests that are open.", count)
+
+
+class PurgeMetrics(Collector):
+    """Whether purges get on. What is not known while the node starts is not reported."""
+
+    def __init__(self, purges: Purges) -> None:
+        self._purges = purges
+
+    def collect(self) -> Iterator[Metric]:
+        """See `Collector.collect`."""
+        told = "1 while this node cannot get on with a purge, else 0."
+        yield _gauge_of("purge_failing", told, int(self._purges.error() is not None))
+        try:
+            waiting = sum(not record.is_done for record in self._purges.list())
+        except UnavailableError:
+            return
+        yield _gauge_of("purges_open", "Purges that some node has not finished.", waiting)
 
 
 def _live_gauge(name: str, help_text: str, value: float) -> Metric:

@@ -115,7 +115,7 @@ class QuickAnswers:
         if asked.consistency is not Consistency.LOCAL or asked.as_of is not None:
             return None
         made = self._answers.quick_answer(asked, self._queries.whole_reads(), self._responding)
-        if cut is not None and isinstance(made, WholeAnswer):
+        if cut is not None and isinstance(made, WholeAnswer) and not self._word_requests.is_settled(cut[0]):
             self._note_search(cut, head, query_string, asked)
         return made
 

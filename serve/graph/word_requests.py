@@ -63,6 +63,10 @@ class WordRequests:
         found = self._known.get(key)
         return found if isinstance(found, KnownSearch) else None
 
+    def is_settled(self, key: Key) -> bool:
+        """Whether it is known what requests with this key are."""
+        return self._known.get(key, "met") != "met"
+
     def note(self, key: Key, search: Callable[[], KnownSearch | None]) -> None:
         """A search was answered at once whose request had this key. search finds out which the others are, in
         the time that it takes to read two texts; it is called for the second request.

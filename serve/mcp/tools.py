@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pyoxigraph import Literal, NamedNode
 
 from graphdb.rdf.prefixes import WELL_KNOWN, well_known_name
-from serve.mcp.graph_calls import GraphCalls, ToolFailure
+from serve.mcp.graph_calls import GraphCalls, Reply, ToolFailure
 from serve.mcp.known_terms import local_name, nearest
 
 __all__ = ["SEARCH", "TOOLS", "UPDATE", "Tool"]
@@ -23,6 +23,7 @@ TEXT_BYTES_MAX = 100_000
 _KNOWN_MAX = 2_000  # predicates and classes that are looked through for near ones
 _TSV = "text/tab-separated-values"
 _SPARQL, _UPDATE = "/sparql", "/update"
+_PURGED = "x-history-purged"  # see `serve.graph.purges.PurgeMark`
 
 
 class Arguments(BaseModel):
@@ -170,15 +171,25 @@ async def _query(calls: GraphCalls, arguments: QueryArguments) -> str:
         return orjson.dumps(kept, option=orjson.OPT_INDENT_2).decode()[:TEXT_BYTES_MAX]
     accept = f"{_TSV}, text/turtle;q=0.9, application/json;q=0.8"
     reply = (await calls.graph(_SPARQL, form, accept=accept, bytes_max=TEXT_BYTES_MAX)).checked()
+    notes = _purged_note(reply)
     text = reply.body.decode(errors="replace")
     if not reply.headers.get("content-type", "").startswith(_TSV):
-        return text if reply.is_complete else f"{text}\n(cut: the answer is longer)"
+        cut = [] if reply.is_complete else ["(cut: the answer is longer)"]
+        return "\n".join([text, *cut, *notes])
     lines = text.splitlines()
     head, rows = lines[:1], lines[1:] if reply.is_complete else lines[1:-1]
     if not rows:
-        return f"no rows. {await _unmatched(calls, arguments)}".strip()
+        return "\n".join([f"no rows. {await _unmatched(calls, arguments)}".strip(), *notes])
     cut = [] if reply.is_complete and len(rows) <= arguments.limit else ["(cut: there are more rows)"]
-    return "\n".join([*head, *rows[: arguments.limit], *cut])
+    return "\n".join([*head, *rows[: arguments.limit], *cut, *notes])
+
+
+def _purged_note(reply: Reply) -> list[str]:
+    """Of a state of the past that lacks what was purged since."""
+    index = reply.headers.get(_PURGED)
+    if index is None:
+        return []
+    return [f"(something was purged at log index {index}: this state of the past lacks it)"]
 
 
 async def _unmatched(calls: GraphCalls, arguments: QueryArguments) -> str:

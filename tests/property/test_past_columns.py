@@ -16,7 +16,7 @@ from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import CompiledQuery, compile_query
 from graphdb.columns.counting import counted
 from graphdb.columns.entry_lines import EntryLines
-from graphdb.columns.past_rows import keep_past, past_from, trim_past
+from graphdb.columns.past_rows import keep_past, oldest_within_bound, past_from, trim_past
 from graphdb.columns.past_state import (
     NotKept,
     PastTables,
@@ -209,7 +209,7 @@ def test_a_past_that_is_not_wanted_is_let_go_of(tmp_path: Path) -> None:
     for is_wanted in (False, True):
         with transaction(twin.view):
             keep_past(twin.view, twin.index, is_wanted=is_wanted)
-        for table in ("added_since", "removed", "graph_spans"):
+        for table in ("past_turns", "graph_spans"):
             assert twin.rows(f"FROM {table}") == []
     assert past_from(twin.view) == twin.index
 
@@ -228,3 +228,33 @@ def test_terms_of_the_past_go_when_it_is_forgotten(tmp_path: Path) -> None:
         assert trim_past(twin.view, twin.index) == 9
     assert is_worth_collecting(twin.view, removed_min=9)
     assert collect_terms(twin.view) == 9 + 9 + 1
+
+
+def test_the_past_has_a_bound(tmp_path: Path) -> None:
+    a = NamedNode("http://example.org/a")
+    twin = PastTwin(tmp_path, [])
+    for number in range(12):
+        twin.change([] if number % 2 else [Quad(a, a, a)], {0} if number % 2 else set(), drops=False)
+        twin.note(twin.index - 1)
+        twin.apply()
+    assert oldest_within_bound(twin.view, turns_min=12) == 0
+    oldest = oldest_within_bound(twin.view, turns_min=8)
+    with transaction(twin.view):
+        trim_past(twin.view, oldest)
+    assert twin.rows("SELECT count(*) FROM past_turns") == [(6,)]
+    assert oldest_within_bound(twin.view, turns_min=8) == 0
+    check_answers(twin.reading(oldest)[0], twin.states[oldest])
+
+
+def test_what_a_large_change_takes_and_brings_again_has_not_changed(tmp_path: Path) -> None:
+    """Its pieces are noted one after the other, all at the index of its end."""
+    a = NamedNode("http://example.org/a")
+    twin = PastTwin(tmp_path, [Quad(a, a, a)])
+    [(number,)] = twin.rows("SELECT s FROM rest")
+    came = number + 1
+    with transaction(twin.view):
+        for node, added in ((number, False), (came, True), (number, True), (came, False)):
+            twin.view.execute(f"INSERT INTO past_turns VALUES ({node}, {number}, {node}, 0, 2, {added})")
+    catalog, tables = twin.reading(1)
+    assert (tables.row_count, tables.has_rest) == (0, False)
+    check_answers(catalog, twin.store)

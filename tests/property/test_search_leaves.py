@@ -14,7 +14,7 @@ from graphdb.search.analysis import Analyzers
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import Query, QueryContext, Searcher, collect, parse_query
-from graphdb.search.query.max_score import NEVER
+from graphdb.search.query.few_terms import NEVER
 from graphdb.search.segments import SegmentBuilder
 
 # the package has a function of the same name

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphdb.search.query.max_score import NEVER
+from graphdb.search.query.few_terms import NEVER
+from graphdb.search.query.few_terms import top_of_few as compiled_of_few
 from graphdb.search.query.max_score import top_of_any as compiled
-from graphdb.search.query.max_score import top_of_few as compiled_of_few
 from graphdb.search.segments.postings import narrow_freqs, whole_freqs
 
 SIZE = 9000  # more than two windows
@@ -34,7 +34,7 @@ def postings(draw: Any) -> dict[str, Any]:
         "high": high,
         "begins": ends - np.array([len(one) for one in lists]),
         "ends": ends,
-        "weights": -np.sort(-random.choice(np.array([0.1, 1, 2, 2, 7], np.float32), len(lists))),
+        "weights": -np.sort(-random.choice(np.array([0, 0.1, 1, 2, 2, 7], np.float32), len(lists))),
         "norms": random.integers(1, 4, SIZE).astype(np.uint8),
         "inverse": np.linspace(1, 0.2, 256).astype(np.float32),
         "allowed": random.random(SIZE) < draw(st.sampled_from([0.1, 1.0])),

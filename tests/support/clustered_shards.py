@@ -7,6 +7,7 @@ from pathlib import Path
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.forwarded_work import ForwardedWork
+from actors.clustering.history_files import HistoryFiles
 from actors.clustering.search_copies import SearchCopies
 from actors.columns.client import ColumnClient
 from actors.columns.column_view import ColumnView
@@ -116,5 +117,6 @@ def forwarded_work(log: RaftLogClient, follower: ClusterFollower, shard: Shard) 
         parts.own_purges,
         GateLimits(),
         SearchCopies(Settings(), log),
+        HistoryFiles(Path("nowhere"), parts.own_progress.snapshot_index, lambda: 0),
         parts.transactions.answer_other,
     )

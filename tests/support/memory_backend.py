@@ -169,7 +169,8 @@ class MemoryBackend:
         names = _MemoryBookLog(self, self._state_names)
         self.named_states = NamedStateService(names, self.history, keeps_past=True)
         self._purges = PurgeBook()
-        self.purges = PurgeService(_MemoryBookLog(self, self._purges), _NothingToPurge())
+        self.purging = _NothingToPurge()
+        self.purges = PurgeService(_MemoryBookLog(self, self._purges), self.purging)
         self.book.on_change = self.alerts.timer.wake
         self._confirmed: dict[bytes, tuple[bytes, Confirmation]] = {}  # ids and answers, by `key_part`
         self._index = 0
@@ -600,6 +601,8 @@ B = TypeVar("B", bound=_AppliedBook)
 
 class _NothingToPurge:
     """See `actors.node.purges.Purging`: there are no files."""
+
+    error: str | None = None
 
     async def wait_done(self, log_index: int, timeout_s: float) -> None: ...
 

@@ -184,6 +184,32 @@ def test_the_difference_of_two_states(museum: Service, page: Chromium, indexes: 
     page.wait_for("document.querySelectorAll('.change').length === 25")
 
 
+def test_a_state_gets_a_name_and_loses_it(museum: Service, page: Chromium, indexes: list[int]) -> None:
+    name = "before-nine"
+    suggested = "[...document.querySelectorAll('datalist option')].map((one) => one.value)"
+    page.open(f"{museum.url}/#/changes?{urlencode({'graph': GRAPH})}")
+    press_button(page, "Name a state")
+    for number, text in ((1, name), (2, str(indexes[8]))):
+        page.click(f"dialog .field:nth-child({number}) .input")
+        page.write(text)
+    page.press("Enter")
+    page.wait_for(holds(".named-states td", name))
+    row = page.evaluate("document.querySelector('.named-states tbody tr').textContent")
+    assert f"{indexes[8]:,}" in row
+    page.wait_for(f"{suggested}.includes({json.dumps(name)})")
+    press_button(page, "Difference to now", ".named-states")
+    page.wait_for(holds(".card h2", f"from index {indexes[8]:,}"))
+    open_query(museum, page, QUERY, run=False)
+    page.click("[title='Query a state of the past']")
+    page.wait_for(f"{suggested}.includes({json.dumps(name)})")
+    choose_state(page, name)
+    page.wait_for(value_shown(8))
+    page.open(f"{museum.url}/#/changes")
+    press_button(page, f"Delete the name {name}", ".named-states")
+    press_button(page, "Delete", "dialog .foot")
+    page.wait_for(holds(".card", "No state has a name"))
+
+
 def test_hostile_changes_run_nothing(museum: Service, page: Chromium) -> None:
     long = "long " * 100_000
     text = f'GRAPH <urn:past:hostile> {{ <urn:past:hostile> <urn:past:text> "{HOSTILE}", "{long}" }}'

@@ -19,7 +19,7 @@ from graphdb.search.catalog.index_settings import (
 from graphdb.search.errors import index_not_found
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.query import QueryContext, Searcher
-from graphdb.search.query.clause import ResultLimits
+from graphdb.search.query.clause import ResultLimits, TermsLookup
 from graphdb.search.query.searcher import PartialSearcher
 from graphdb.search.segments.index_shards import IndexShards, ShardLeaves
 
@@ -79,6 +79,7 @@ class Index:
         self.has_patterns = has_patterns(settings)
         self.is_closed = False  # then its documents are neither read nor written
         self._searcher: tuple[ShardLeaves, FieldMapping, Searcher] | None = None
+        self._context: tuple[tuple[object, ...], QueryContext] | None = None
 
     @property
     def mapping(self) -> FieldMapping:
@@ -124,9 +125,15 @@ class Index:
             return searcher
         return searcher.keep(("shards", numbers), lambda: PartialSearcher(searcher, view.of_shards(numbers)))
 
-    def context(self, now_ms: int) -> QueryContext:
+    def context(
+        self, now_ms: int, terms_lookup: TermsLookup | None = None, allow_expensive: bool = True
+    ) -> QueryContext:
         """For the queries of one request."""
-        return query_context(self.name, self.mapping, self.analyzers, self.settings, self.aliases, now_ms)
+        made_of = self.mapping, self.analyzers, self.settings, self.aliases
+        known = self._context  # each of these is replaced, never changed
+        if known is None or any(one is not now for one, now in zip(known[0], made_of, strict=True)):
+            known = self._context = made_of, query_context(self.name, *made_of, now_ms)
+        return replace(known[1], now_ms=now_ms, terms_lookup=terms_lookup, allow_expensive=allow_expensive)
 
 
 def query_context(

@@ -12,9 +12,12 @@ __all__ = [
     "accumulate",
     "any_between",
     "any_within",
+    "between",
     "edit_distances",
     "find_sorted",
     "glob_matches",
+    "mark",
+    "term_scores",
     "top_k",
 ]
 
@@ -35,6 +38,24 @@ def accumulate(
         saturation = np.float32(1) + np.float32(freqs[i]) * inverse[norms[doc]]
         scores[doc] += weight - weight / saturation
         counts[doc] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def term_scores(
+    docs: Ints, freqs: NDArray[Any], norms: NDArray[np.uint8], inverse: Floats, weight: np.float32
+) -> Floats:
+    """One term's BM25 scores of the documents of its postings, as `accumulate` has them."""
+    scores = np.empty(len(docs), np.float32)
+    for i in range(len(docs)):
+        scores[i] = weight - weight / (np.float32(1) + np.float32(freqs[i]) * inverse[norms[docs[i]]])
+    return scores
+
+
+@numba.njit(cache=True, nogil=True)
+def mark(mask: Bools, docs: Ints) -> None:
+    """Set these documents; NumPy takes ten times as long for it."""
+    for doc in docs:
+        mask[doc] = True
 
 
 @numba.njit(cache=True, nogil=True)
@@ -74,6 +95,15 @@ def find_sorted(wanted: Ints, docs: Ints) -> Longs:
         if docs[low] == wanted[i]:
             found[i] = low
     return found
+
+
+@numba.njit(cache=True, nogil=True)
+def between(values: NDArray[Any], low: Any, high: Any) -> Bools:
+    """Which values are in [low, high]."""
+    mask = np.empty(len(values), np.bool_)
+    for i in range(len(values)):
+        mask[i] = (values[i] >= low) & (values[i] <= high)
+    return mask
 
 
 @numba.njit(cache=True, nogil=True)

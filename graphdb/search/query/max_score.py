@@ -1,18 +1,16 @@
 """The loops behind terms, any or all of which have to match: the best, without walking all postings.
 
-Source: Turtle and Flood's MaxScore, with the postings of a few terms merged, and those of many added up in
-windows of documents as in Lucene's MaxScoreBulkScorer.
+Source: Turtle and Flood's MaxScore, with the postings of many terms added up in windows of documents as in
+Lucene's MaxScoreBulkScorer; `few_terms` merges those of a few.
 
 Frequencies are read in the loops themselves: a call of `freq_at` costs 3 ns, as any that is given arrays.
 """
 
-from typing import Any, TypeAlias
-
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
+from graphdb.search.query.few_terms import top_of_few
 from graphdb.search.query.field_table import (
     BASE,
     BLOCK,
@@ -31,94 +29,13 @@ from graphdb.search.query.field_table import (
     longs_at,
     words_at,
 )
-from graphdb.search.segments.postings import ESCAPE, Bytes, freq_at, high_freq
+from graphdb.search.query.posting_steps import Ceilings, bounds_of, keep, score_of, sought
+from graphdb.search.segments.postings import ESCAPE, Bytes, high_freq
 
-__all__ = ["FEW", "NEVER", "Ceilings", "top_of_all", "top_of_any", "top_of_few", "top_of_leaves"]
-
-Ceilings: TypeAlias = NDArray[np.uint32]
-"""What no posting of a block is above: see `_ceiling`."""
-
-NEVER = 1 << 62  # more than anybody counts
+__all__ = ["FEW", "top_of_all", "top_of_any", "top_of_leaves"]
 
 FEW = 12  # terms whose postings are merged as fast as they are added up in windows
 _WINDOW = 4096  # documents; their sums stay in the processor's nearest cache
-_SLACK = 1 + 1e-12  # for what sums of doubles lose in rounding
-_LOOKED_AT = 8  # times k postings, for a first floor
-_FREQ_MAX = (1 << 24) - 1  # that a ceiling has; it stands for any from there on
-
-
-@numba.njit(cache=True, nogil=True)
-def top_of_few(
-    docs: Ints,
-    freqs: Bytes,
-    high: Longs,
-    begins: Longs,
-    ends: Longs,
-    weights: Floats,
-    norms: Bytes,
-    inverse: Floats,
-    allowed: Bools,
-    ceilings: Ceilings,
-    k: int,
-    floor: float,
-    counted: int,
-) -> tuple[Longs, Floats, int]:
-    """The k best documents with a score above floor, ties by number; and how many have one at all.
-
-    Term t has docs[begins[t]:ends[t]]; weights descend; inverse does not rise with the norm. ceilings has a
-    place for each block of the postings, 0 until it is known. Once more than `counted` are found, only those
-    are still counted that may be among the best: the last terms, which together cannot lift a document above
-    the worst of these, are then looked up for the documents of the others alone.
-    """
-    bounds = _bounds(docs, freqs, high, begins, ends, weights, norms, inverse, ceilings)
-    if k > 0 and counted < NEVER:
-        floor = max(
-            floor, _floor_of_one(docs, freqs, high, begins, ends, weights, norms, inverse, allowed, k)
-        )
-    kept, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
-    at, heads, beyond = begins.copy(), np.empty(len(weights), np.int64), len(allowed)
-    for term in range(len(weights)):
-        heads[term] = docs[at[term]] if at[term] < ends[term] else beyond
-    count, first = 0, len(weights)  # terms from `first` on are looked up
-    while True:
-        chooses = k > 0 and count > counted
-        if chooses:
-            while first > 0 and np.float32(bounds[first - 1]) <= best[k - 1]:
-                first -= 1
-        doc = beyond
-        for term in range(first):
-            doc = min(doc, heads[term])
-        if doc == beyond:
-            break
-        total = np.float64(0)
-        for term in range(first):
-            if heads[term] == doc:
-                i = at[term]
-                freq = np.int64(freqs[i])
-                if freq == ESCAPE:
-                    freq = high_freq(high, i)
-                total += _score(weights[term], freq, inverse[norms[doc]])
-                at[term] = i + 1
-                heads[term] = docs[i + 1] if i + 1 < ends[term] else beyond
-        if chooses and np.float32(total + bounds[first]) <= best[k - 1]:
-            continue
-        if total == 0 or not allowed[doc]:
-            continue
-        count += 1
-        if k == 0:
-            continue
-        for term in range(first, len(weights)):
-            if np.float32(total + bounds[term]) <= best[k - 1]:
-                break
-            i = at[term] = _sought(docs, at[term], ends[term], doc)
-            if i < ends[term] and docs[i] == doc:
-                freq = np.int64(freqs[i])
-                if freq == ESCAPE:
-                    freq = high_freq(high, i)
-                total += _score(weights[term], freq, inverse[norms[doc]])
-        _keep(kept, best, doc, np.float32(total))
-    some = int(np.sum(kept >= 0))
-    return kept[:some], best[:some], count
 
 
 @numba.njit(cache=True, nogil=True)
@@ -137,12 +54,8 @@ def top_of_any(
     floor: float,
     counted: int,
 ) -> tuple[Longs, Floats, int]:
-    """The same for many terms.
-
-    The look-ups of the last terms stand in both: as a function, also one that the compiler inlines, they cost
-    a quarter to a half of the whole more (2 and 3 terms, measured).
-    """
-    bounds = _bounds(docs, freqs, high, begins, ends, weights, norms, inverse, ceilings)
+    """As `top_of_few`, for many terms."""
+    bounds = bounds_of(docs, freqs, high, begins, ends, weights, norms, inverse, ceilings)
     at = begins.copy()
     sums = np.zeros(_WINDOW)
     met = np.zeros(_WINDOW, np.uint8)  # which documents of a window have a sum, eight at a time in `eights`
@@ -175,79 +88,15 @@ def top_of_any(
                 for term in range(first, len(weights)):
                     if np.float32(total + bounds[term]) <= best[k - 1]:
                         break
-                    i = at[term] = _sought(docs, at[term], ends[term], doc)
+                    i = at[term] = sought(docs, at[term], ends[term], doc)
                     if i < ends[term] and docs[i] == doc:
                         freq = np.int64(freqs[i])
                         if freq == ESCAPE:
                             freq = high_freq(high, i)
-                        total += _score(weights[term], freq, inverse[norms[doc]])
-                _keep(kept, best, doc, np.float32(total))
+                        total += score_of(weights[term], freq, inverse[norms[doc]])
+                keep(kept, best, doc, np.float32(total))
     some = int(np.sum(kept >= 0))
     return kept[:some], best[:some], count
-
-
-@numba.njit(cache=True, nogil=True)
-def _bounds(
-    docs: Ints,
-    freqs: Bytes,
-    high: Longs,
-    begins: Longs,
-    ends: Longs,
-    weights: Floats,
-    norms: Bytes,
-    inverse: Floats,
-    ceilings: Ceilings,
-) -> Doubles:
-    """What the terms from each on may add together. A score rises with the frequency and falls with the norm,
-    and so does its rounding: none is above that of the highest frequency with the least norm of its block.
-    """
-    bounds = np.zeros(len(weights) + 1)
-    for term in range(len(weights) - 1, -1, -1):
-        top = np.float32(0)
-        for block in range(begins[term] // BLOCK, (ends[term] + BLOCK - 1) // BLOCK):
-            if ceilings[block] == 0:
-                ceilings[block] = _ceiling(docs, freqs, high, norms, block)
-            freq, norm = ceilings[block] >> 8, ceilings[block] & 255
-            top = max(top, weights[term] if freq == _FREQ_MAX else _score(weights[term], freq, inverse[norm]))
-        bounds[term] = (bounds[term + 1] + top) * _SLACK
-    return bounds
-
-
-@numba.njit(cache=True, nogil=True)
-def _ceiling(docs: Ints, freqs: Bytes, high: Longs, norms: Bytes, block: int) -> np.uint32:
-    """The highest frequency of a block of postings, and the least norm of its documents in the last byte."""
-    freq, norm = 1, 255
-    for i in range(block * BLOCK, min((block + 1) * BLOCK, len(docs))):
-        freq, norm = max(freq, freq_at(freqs, high, i)), min(norm, norms[docs[i]])
-    return np.uint32(min(freq, _FREQ_MAX) << 8 | norm)
-
-
-@numba.njit(cache=True, nogil=True)
-def _floor_of_one(
-    docs: Ints,
-    freqs: Bytes,
-    high: Longs,
-    begins: Longs,
-    ends: Longs,
-    weights: Floats,
-    norms: Bytes,
-    inverse: Floats,
-    allowed: Bools,
-    k: int,
-) -> float:
-    """Right below a score that k documents have by one term alone, the heaviest that soon has so many."""
-    for term in range(len(weights)):
-        found, least = 0, np.float32(np.inf)
-        for i in range(begins[term], min(ends[term], begins[term] + _LOOKED_AT * k)):
-            if allowed[docs[i]]:
-                freq = np.int64(freqs[i])
-                if freq == ESCAPE:
-                    freq = high_freq(high, i)
-                least = min(least, _score(weights[term], freq, inverse[norms[docs[i]]]))
-                found += 1
-                if found == k:
-                    return float(np.nextafter(least, np.float32(-np.inf)))
-    return -np.inf
 
 
 @numba.njit(cache=True, nogil=True)
@@ -276,47 +125,12 @@ def _sum_up(
                 freq = np.int64(freqs[i])
                 if freq == ESCAPE:
                     freq = high_freq(high, i)
-                sums[docs[i] - base] += _score(weight, freq, inverse[norms[docs[i]]])
+                sums[docs[i] - base] += score_of(weight, freq, inverse[norms[docs[i]]])
                 met[docs[i] - base] = 1
             i += 1
         found |= i > at[term]
         at[term] = i
     return found
-
-
-@numba.njit(cache=True, nogil=True)
-def _score(weight: np.float32, freq: Any, inverse: np.float32) -> np.float32:
-    return np.float32(weight - weight / (np.float32(1) + np.float32(freq) * inverse))
-
-
-@numba.njit(cache=True, nogil=True)
-def _sought(docs: Ints, place: int, stop: int, doc: int) -> int:
-    """The first place from there on whose document is not before doc."""
-    step = 1
-    while place + step < stop and docs[place + step] < doc:
-        place += step
-        step *= 2
-    high = min(place + step, stop)
-    while place < high:
-        middle = (place + high) // 2
-        if docs[middle] < doc:
-            place = middle + 1
-        else:
-            high = middle
-    return place
-
-
-@numba.njit(cache=True, nogil=True)
-def _keep(kept: Longs, best: Floats, doc: int, score: np.float32) -> None:
-    """Put it in its place among the best, if it has one."""
-    place = len(best)
-    if score <= best[place - 1]:
-        return
-    place -= 1
-    while place > 0 and best[place - 1] < score:
-        best[place], kept[place] = best[place - 1], kept[place - 1]
-        place -= 1
-    best[place], kept[place] = score, doc
 
 
 @numba.njit(cache=True, nogil=True)
@@ -431,7 +245,7 @@ def top_of_all(
         at[rarest] = i
         for term in range(len(weights)):
             if term != rarest:
-                at[term] = _sought(docs, at[term], ends[term], doc)
+                at[term] = sought(docs, at[term], ends[term], doc)
                 if at[term] == ends[term]:
                     some = int(np.sum(kept >= 0))
                     return kept[:some], best[:some], count
@@ -445,11 +259,11 @@ def top_of_all(
             freq = np.int64(freqs[at[term]])
             if freq == ESCAPE:
                 freq = high_freq(high, at[term])
-            total += _score(weights[term], freq, inverse[norms[doc]])
+            total += score_of(weights[term], freq, inverse[norms[doc]])
         if np.float32(total) == 0:
             continue
         count += 1
         if k > 0:
-            _keep(kept, best, doc, np.float32(total))
+            keep(kept, best, doc, np.float32(total))
     some = int(np.sum(kept >= 0))
     return kept[:some], best[:some], count

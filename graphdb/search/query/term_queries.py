@@ -77,16 +77,15 @@ class TermQuery(Query):
         mask = np.zeros(leaf.segment.size, dtype=np.bool_)
         postings = self.postings(leaf)
         if postings is not None:
-            mask[postings[0]] = True
+            kernels.mark(mask, postings[0])
         return mask
 
     def listed_in(self, leaf: Leaf, searcher: Searcher, boost: float) -> tuple[Ints, Floats]:
         postings, index = self.postings(leaf), leaf.segment.text(self.path)
         if postings is None or index is None:
             return np.zeros(0, np.int32), np.zeros(0, np.float32)
-        docs, freqs = postings
-        inverse = searcher.inverse_norms(self.path)[index.norms[docs]]
-        return docs, bm25(self.weight(searcher, boost), freqs.astype(np.float32), inverse)
+        inverse, weight = searcher.inverse_norms(self.path), self.weight(searcher, boost)
+        return postings[0], kernels.term_scores(*postings, index.norms, inverse, weight)
 
     def accumulate(self, leaf: Leaf, searcher: Searcher, boost: float, scores: Doubles, counts: Ints) -> None:
         postings, index = self.postings(leaf), leaf.segment.text(self.path)
@@ -146,7 +145,7 @@ class KeywordQuery(Query):
         index = leaf.segment.terms(self.path)
         number = -1 if index is None else index.dictionary.find(self.term)
         if index is not None and number >= 0:
-            mask[index.postings(number)] = True
+            kernels.mark(mask, index.postings(number))
         return mask
 
     def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
@@ -231,9 +230,9 @@ class TermsQuery(Query):
         numbers = [] if index is None else [index.dictionary.find(term) for term in self.terms]
         for number in numbers:
             if number >= 0 and text is not None:
-                mask[text.postings(number)[0]] = True
+                kernels.mark(mask, text.postings(number)[0])
             elif number >= 0 and keyword is not None:
-                mask[keyword.postings(number)] = True
+                kernels.mark(mask, keyword.postings(number))
         return Matches(mask, None, boost * self.boost)
 
     def text(self) -> str:
@@ -320,7 +319,7 @@ def values_between(column: NumberColumn, low: float, high: float) -> Bools:
     kind = column.values.dtype.type
     least, most = kind(low), kind(high)
     if column.starts is None:
-        return np.asarray((column.values >= least) & (column.values <= most))
+        return kernels.between(column.values, least, most)
     return kernels.any_between(column.values, column.starts, least, most)
 
 

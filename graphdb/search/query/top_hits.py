@@ -9,9 +9,10 @@ import numpy as np
 from graphdb.search.deadline import checkpoint
 from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query.compound import BoolQuery
+from graphdb.search.query.few_terms import NEVER, top_of_few
 from graphdb.search.query.field_table import ceilings_of, with_masks
 from graphdb.search.query.kernels import accumulate, find_sorted, top_k
-from graphdb.search.query.max_score import FEW, NEVER, top_of_any, top_of_few, top_of_leaves
+from graphdb.search.query.max_score import FEW, top_of_any, top_of_leaves
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery

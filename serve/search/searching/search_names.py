@@ -212,10 +212,8 @@ def check_boosts(node: SearchBackend, boosts: Any, parameters: Parameters) -> No
 
 def search_context(node: SearchBackend, index: Index) -> QueryContext:
     """How queries read an index now."""
-    return replace(
-        index.context(node.now_ms()),
-        terms_lookup=TermsOfDocuments(node.catalog),
-        allow_expensive=allows_expensive(node.catalog.cluster_settings),
+    return index.context(
+        node.now_ms(), TermsOfDocuments(node.catalog), allows_expensive(node.catalog.cluster_settings)
     )
 
 

@@ -33,6 +33,15 @@ def test_the_oldest_go(keep: str, max_gb: int, kept_from: int | None, expected: 
     assert expired_count(FILES, config, 9 * DAY_MS, 1_000, kept_from) == expected
 
 
+def test_a_file_without_a_time_is_as_old_as_the_next_one() -> None:
+    """It has entries of Raft alone, and may be the oldest one while the history of other nodes is fetched."""
+    untimed = [file._replace(last_ms=0) if number in (2, 5, 9) else file for number, file in enumerate(FILES)]
+    config = History(keep="4d", max_gb=100)
+    assert expired_count(untimed, config, 9 * DAY_MS, 1_000, None) == 5
+    assert expired_count(untimed[5:], config, 9 * DAY_MS, 1_000, None) == 0
+    assert expired_count(untimed[9:], config, 9 * DAY_MS, 1_000, None) == 0
+
+
 @pytest.mark.parametrize("keep", ["forever", "off", "90d", "100000", 100_000])
 def test_how_long_is_said_in_words_days_or_entries(keep: object) -> None:
     assert History.model_validate({"keep": keep}).keep == str(keep)

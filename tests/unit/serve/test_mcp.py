@@ -237,3 +237,15 @@ def test_without_a_search_port_there_is_no_search(tmp_path: Path) -> None:
         failed, text = call(url, "search", index="books", words="a")
         assert failed
         assert text.startswith("there is no tool 'search'; there are")
+
+
+def test_a_state_before_a_purge_is_marked(client: httpx.Client, people: str) -> None:
+    before = client.get("/health").json()["snapshot_index"]
+    found = client.post("/history/purge", params={"graph": "https://people.example/none"})
+    purged = found.raise_for_status().json()["index"]
+    note = f"(something was purged at log index {purged}: this state of the past lacks it)"
+    for query in ("SELECT ?s { ?s ?p ?o } LIMIT 1", "SELECT ?s { ?s <urn:none> ?o }", "ASK {}"):
+        is_error, past = call(people, "query", query=query, as_of=str(before))
+        assert not is_error
+        assert past.endswith("\n" + note)
+        assert note not in call(people, "query", query=query)[1]

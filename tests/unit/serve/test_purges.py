@@ -13,14 +13,20 @@ from tests.support.memory_backend import MemoryBackend
 from tests.unit.serve.access.accounts import key, settings_of
 
 ADMIN, WRITER, READER = (key(role) for role in ("admin", "writer", "reader"))
+FAILING = "service_service_purge_failing "
 PERSON = "https://example.org/person/1"
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def backend() -> MemoryBackend:
+    return MemoryBackend()
+
+
+@pytest.fixture(scope="module")
+def http(backend: MemoryBackend, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     settings = settings_of(tmp_path_factory.mktemp("accounts"), {"query_timeout_seconds": 1})
     with (
-        serving(build_app(MemoryBackend(), settings)) as url,
+        serving(build_app(backend, settings)) as url,
         httpx.Client(base_url=url, trust_env=False) as client,
     ):
         yield client
@@ -75,3 +81,20 @@ def test_answers_of_states_before_a_purge_say_so(http: httpx.Client) -> None:
     assert http.get("/history", headers=READER).json()["purged_index"] == purged
     present = http.get("/sparql", params={"query": "ASK {}"}, headers=READER)
     assert "x-history-purged" not in present.headers
+
+
+def test_a_purge_that_does_not_get_on_is_told(http: httpx.Client, backend: MemoryBackend) -> None:
+    def failing() -> str:
+        lines = http.get("/metrics", headers=ADMIN).text.splitlines()
+        [line] = [line for line in lines if line.startswith(FAILING)]
+        return line.removeprefix(FAILING)
+
+    assert "purge_error" not in http.get("/health", headers=ADMIN).json()
+    assert failing() == "0.0"
+    backend.purging.error = "the disk is full"
+    try:
+        assert http.get("/health", headers=ADMIN).json()["purge_error"] == "the disk is full"
+        assert failing() == "1.0"
+    finally:
+        backend.purging.error = None
+    assert "service_service_purges_open 0.0" in http.get("/metrics", headers=ADMIN).text

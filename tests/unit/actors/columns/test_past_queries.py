@@ -148,6 +148,6 @@ def test_it_forgets_what_the_history_has_forgotten(tmp_path: Path) -> None:
     view = state.opened
     assert view is not None
     assert past_from(view.connection) == _TRIM_EVERY - 10
-    spans = view.connection.execute("SELECT since, until FROM removed ORDER BY since").fetchall()
-    assert spans == [(index, index + 1) for index in range(_TRIM_EVERY - 9, _TRIM_EVERY, 2)]
+    turns = view.connection.execute("SELECT log_index, added FROM past_turns ORDER BY log_index").fetchall()
+    assert turns == [(index, index % 2 == 1) for index in range(_TRIM_EVERY - 9, _TRIM_EVERY + 1)]
     state.let_go(view)

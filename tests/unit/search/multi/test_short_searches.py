@@ -92,3 +92,22 @@ def test_counted_alone_as_with_documents(target: Target, query: dict[str, Any], 
         del bucket["below"]
     assert answer["alone"] == answer["with"]
     assert bool(answer["alone"]["buckets"]) == (query != {"term": {"text": "none"}})
+
+
+def test_documents_that_stand_for_several_count_so() -> None:
+    shard = IndexShard("i", Mapping.of({"properties": FIELDS}, ANALYZERS), {})
+    bodies = [{"tags": [f"t{n % 3}"], "number": n % 5 * 10, "_doc_count": n % 4 + 1} for n in range(60)]
+    shard.apply([Operation(Action.INDEX, str(n), orjson.dumps(body)) for n, body in enumerate(bodies)])
+    shard.refresh()
+    searcher = Searcher(shard.leaves(), shard.mapping, ANALYZERS)
+    target = Target(searcher, QueryContext(shard.mapping, ANALYZERS, index_name="i"))
+    below = {"aggs": {"below": {"max": {"field": "number"}}}}
+    for aggregation in (TERMS, {"histogram": {"field": "number", "interval": 10}}):
+        both = {"alone": aggregation, "with": aggregation | below}
+        answer = _prepared(target, aggs=both).run()["aggregations"]
+        counts = {
+            name: [(bucket["key"], bucket["doc_count"]) for bucket in found["buckets"]]
+            for name, found in answer.items()
+        }
+        assert counts["alone"] == counts["with"]
+        assert sum(count for _, count in counts["alone"]) == 150  # of 1, 2, 3 and 4, 15 times each

@@ -10,6 +10,8 @@ export interface HistoryPage { entries: Entry[]; oldest_index: number; snapshot_
 export interface Difference extends Changed { from_index: number; to_index: number }
 export interface State { /** of the last change that it has */ index: number; timestamp: string; author: string | null }
 
+export interface NamedState { name: string; index: number; named_at: string; named_by: string | null; kept: boolean; /** that the history takes from there on */ history_bytes: number }
+
 const PAGE = 25; // entries
 
 /** A page of the changes, the newest first. cursor: of the page before; null: the first page. */
@@ -31,11 +33,16 @@ export async function readState(asOf: string, signal: AbortSignal): Promise<Stat
   return last ? { index: last.index, timestamp: last.timestamp, author: last.author } : null;
 }
 
+/** The states that have a name, by name. */
+export async function readNamedStates(signal: AbortSignal): Promise<NamedState[]> {
+  return (await graphJson<{ snapshots: NamedState[] }>("/snapshots", { signal })).snapshots;
+}
+
 export function differencePath(about: About, from: string, to: string | null): string {
   return `/diff?${new URLSearchParams({ ...about, from, ...(to === null ? {} : { to }) })}`;
 }
 
-/** What as_of, from and to take: a log index, or a time of RFC 3339. A local time such as 2026-11-27 or 2026-11-27 08:00
+/** What as_of, from and to take: a log index, a name, or a time of RFC 3339. A local time such as 2026-11-27 or 2026-11-27 08:00
  * becomes one; the service says what is wrong with anything else. */
 export function momentOf(text: string): string {
   const own = text.trim();

@@ -1,15 +1,17 @@
 /** Changes: the difference of two states, of everything, a graph or a resource; without a state to begin from, the last changes. */
 import { useState } from "preact/hooks";
-import { differencePath, momentOf, type About, type Difference } from "../../api/history";
+import { differencePath, momentOf, readNamedStates, type About, type Difference, type NamedState } from "../../api/history";
 import { graphJson } from "../../api/service";
 import { go, href, place } from "../../app/router";
 import { useAsked } from "../../ui/asked";
 import { Button, Field, Input, Menu, MenuItem, Select } from "../../ui/controls";
 import { toast } from "../../ui/dialog";
 import { downloadFrom } from "../../ui/download";
+import { StateNames } from "../../ui/state-names";
 import { Empty, Fault, Loading } from "../../ui/states";
 import { countOf } from "../service/figures";
 import { Amount, ChangeHistory, ChangedLines } from "./entries";
+import { NamedStates } from "./named-states";
 
 type Kind = "all" | "default" | "graph" | "resource";
 const KINDS = [["all", "Everything"], ["default", "The default graph"], ["graph", "A graph"], ["resource", "A resource"]] as const;
@@ -30,10 +32,11 @@ export default function ChangesPage() {
   const asked = askedOf(place.value.parameters);
   const { about, from, to } = asked;
   const key = JSON.stringify(asked);
+  const named = useAsked(readNamedStates, []);
   return (
     <div class="page">
       <div class="title"><div class="grow"><h1>Changes</h1><p class="muted">Who changed what and when, and the difference of two states.</p></div></div>
-      <Choice key={key} asked={asked} />
+      <Choice key={key} asked={asked} states={named.value} />
       {from !== null ? <Compared key={key} about={about} from={from} to={to} /> : (
         <section class="card">
           <header><h2>Last changes</h2></header>
@@ -42,11 +45,12 @@ export default function ChangesPage() {
           </>} />
         </section>
       )}
+      <NamedStates read={named} compareTo={(name) => href("changes", addressed({ about, from: name, to: null }))} />
     </div>
   );
 }
 
-function Choice({ asked }: { asked: Asked }) {
+function Choice({ asked, states }: { asked: Asked; states: readonly NamedState[] | null }) {
   const { about } = asked;
   const [kind, setKind] = useState<Kind>(about.resource !== undefined ? "resource" : about.graph !== undefined ? "graph" : about.default !== undefined ? "default" : "all");
   const [iri, setIri] = useState(about.resource ?? about.graph ?? "");
@@ -61,10 +65,11 @@ function Choice({ asked }: { asked: Asked }) {
       <div class="body choice">
         <Field label="Of">{(id) => <Select id={id} value={kind} options={KINDS} onPick={(one) => setKind(one as Kind)} />}</Field>
         {(kind === "graph" || kind === "resource") && <Field label={kind === "graph" ? "IRI of the graph" : "IRI of the resource"}>{(id) => <Input id={id} required value={iri} onInput={(event) => setIri(event.currentTarget.value)} />}</Field>}
-        <Field label="From" hint="A log index, or a time such as 2026-11-27 08:00. Empty: the last changes.">{(id) => <Input id={id} value={from} onInput={(event) => setFrom(event.currentTarget.value)} />}</Field>
-        <Field label="To">{(id) => <Input id={id} placeholder="now" value={to} onInput={(event) => setTo(event.currentTarget.value)} />}</Field>
+        <Field label="From" hint="A log index, a name, or a time such as 2026-11-27 08:00. Empty: the last changes.">{(id) => <Input id={id} list="named-states" value={from} onInput={(event) => setFrom(event.currentTarget.value)} />}</Field>
+        <Field label="To">{(id) => <Input id={id} placeholder="now" list="named-states" value={to} onInput={(event) => setTo(event.currentTarget.value)} />}</Field>
       </div>
       <div class="body row"><Button kind="primary" type="submit">Show</Button>{asked.from !== null && <a class="button" href={href("changes", addressed({ about, from: null, to: null }))}>Last changes</a>}</div>
+      <StateNames id="named-states" states={states} />
     </form>
   );
 }
