@@ -205,7 +205,7 @@ def _opened(state: AdoptIndex, before: _State | None) -> _State:
         own = numbered(pairs)
         leaves += [replace(leaf, base=leaf.base + base) for leaf in own]
         base += sum(leaf.segment.size for leaf in own)
-    searcher = Searcher(leaves, mapping, analyzers, index_name=state.name)
+    searcher = Searcher(leaves, mapping, analyzers, index_name=state.name).with_runtime_fields(mapping)
     return _State(state, segments, settings, aliases, analyzers, mapping, searcher)
 
 

@@ -170,7 +170,8 @@ class ShardHost:
         for leaf in state.leaves:
             segment = copy.segments[leaf.segment]
             pairs.append((segment, leaf.mask(segment.size)))
-        return Searcher(numbered(pairs), known[3], known[2], index_name=state.index)
+        searcher = Searcher(numbered(pairs), known[3], known[2], index_name=state.index)
+        return searcher.with_runtime_fields(known[3])
 
     # searches
 

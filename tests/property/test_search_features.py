@@ -1,4 +1,7 @@
-"""`distance_feature`, `rank_feature`, `pinned`, `geo_polygon` and `wrapper` against plain Python."""
+"""Queries that score by features, and others by their own formulas, against plain Python.
+
+`distance_feature`, `rank_feature`, `sparse_vector`, `combined_fields`, `pinned`, `geo_polygon`, `wrapper`.
+"""
 
 import base64
 import math
@@ -138,3 +141,128 @@ def test_features_are_positive_numbers() -> None:
     for value in (0, -1, "x"):
         with pytest.raises(SearchError):
             Index(FIELDS, [{"r": value}])
+
+
+# Features by name: `rank_features` and `sparse_vector`.
+
+WEIGHTS = st.dictionaries(st.sampled_from("abcd"), st.floats(0.01, 100), max_size=3)
+NAMED = {"v": {"type": "sparse_vector"}, "f": {"type": "rank_features"}}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.fixed_dictionaries({"v": WEIGHTS, "f": WEIGHTS}), max_size=9), WEIGHTS.filter(bool))
+def test_products_of_sparse_vectors(docs: list[dict[str, Any]], vector: dict[str, float]) -> None:
+    index = Index(NAMED, docs)
+    expected = {}
+    for number, doc in enumerate(docs):
+        shared = set(doc["v"]) & set(vector)
+        if shared:
+            score = 2 * math.fsum(kept(doc["v"][name]) * vector[name] for name in shared)
+            expected[number] = pytest.approx(score, rel=1e-5)
+    body = {"field": "v", "query_vector": vector, "boost": 2}
+    assert scores(index, {"sparse_vector": body}) == expected
+    assert scores(index, {"weighted_tokens": {"v": {"tokens": vector}, "boost": 2}}) == expected
+    for hit in index.hits(query={"sparse_vector": body}, explain=True, fields=["v"]):
+        assert hit["_explanation"]["value"] == pytest.approx(hit["_score"])
+        assert hit["fields"]["v"] == [docs[int(hit["_id"])]["v"]]
+    having = {number: 1.0 for number, doc in enumerate(docs) if doc["v"]}
+    assert scores(index, {"exists": {"field": "v"}}) == having
+    features = {number: kept(doc["f"]["a"]) for number, doc in enumerate(docs) if "a" in doc["f"]}
+    found = scores(index, {"rank_feature": {"field": "f.a", "linear": {}}})
+    assert found == {number: pytest.approx(value, rel=1e-5) for number, value in features.items()}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(WEIGHTS, min_size=1, max_size=9), WEIGHTS.filter(bool), st.integers(1, 3), st.floats(0, 1))
+def test_pruned_vectors(
+    docs: list[dict[str, float]], vector: dict[str, float], freq_ratio: int, weight_ratio: float
+) -> None:
+    """Kept are the tokens that are rare or heavy; distinct tokens count once in each of the two segments."""
+    index = Index(NAMED, [{"v": doc} for doc in docs])
+    half = (len(docs) + 1) // 2
+    distinct = sum(len(set().union(*part)) for part in (docs[:half], docs[half:]))
+    count = sum(map(bool, docs))
+    mean = sum(map(len, docs)) / count / distinct if distinct else 0
+    sides: tuple[list[str], list[str]] = [], []
+    for token, weight in vector.items():
+        frequency = sum(token in doc for doc in docs)
+        is_rare = frequency and frequency / count < freq_ratio * mean
+        sides[bool(is_rare or (frequency and weight > weight_ratio * max(vector.values())))].append(token)
+    for others in (False, True):
+        config = {"tokens_freq_ratio_threshold": freq_ratio, "tokens_weight_threshold": weight_ratio}
+        config["only_score_pruned_tokens"] = others
+        body = {"field": "v", "query_vector": vector, "prune": True, "pruning_config": config}
+        tokens = sides[not others]
+        expected = [number for number, doc in enumerate(docs) if set(tokens) & set(doc)]
+        assert sorted(scores(index, {"sparse_vector": body})) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"a.b": 1}, "do not support dots in feature names"),
+        ({"a": 0}, "positive normal float"),
+        ({"a": 1e-40}, "less than the minimum positive normal float"),
+        ({"a": {}}, "strictly positive float"),
+        (5, "strictly positive float"),
+    ],
+)
+def test_features_that_are_refused(value: Any, reason: str) -> None:
+    for name in NAMED:
+        with pytest.raises(SearchError) as raised:
+            Index(NAMED, [{name: value}])
+        assert raised.value.cause is not None
+        assert reason in raised.value.cause.reason
+
+
+# `combined_fields`.
+
+TEXTS = st.lists(st.sampled_from(["red", "fox", "dog"]), max_size=5).map(" ".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.fixed_dictionaries({"t": TEXTS, "u": TEXTS}), max_size=9),
+    st.lists(st.sampled_from(["red", "fox", "cow"]), min_size=1, max_size=2, unique=True),
+    st.sampled_from([1, 2.5]),
+    st.sampled_from(["or", "and"]),
+)
+def test_combined_fields(docs: list[dict[str, str]], words: list[str], weight: float, operator: str) -> None:
+    """BM25 of one field that has the words of `t` so many times, and those of `u` once."""
+    index = Index({"t": {"type": "text"}, "u": {"type": "text"}}, docs)
+    weights = {"t": weight, "u": 1.0}
+    count = max(sum(bool(doc[name]) for doc in docs) for name in weights) if docs else 0
+    total = int(sum(weights[name] * len(doc[name].split()) for doc in docs for name in weights))
+    expected = {}
+    for number, doc in enumerate(docs):
+        length = math.floor(sum(weights[name] * len(doc[name].split()) for name in weights) + 0.5)
+        parts = []
+        for word in words:
+            frequency = sum(weights[name] * doc[name].split().count(word) for name in weights)
+            n = max(sum(word in one[name].split() for one in docs) for name in weights)
+            idf = math.log(1 + (count - n + 0.5) / (n + 0.5))
+            if frequency:
+                norm = 1.2 * (0.25 + 0.75 * length / (total / count))
+                parts.append(2.2 * idf * frequency / (frequency + norm))
+        if parts and (operator == "or" or len(parts) == len(words)):
+            expected[number] = pytest.approx(math.fsum(parts), rel=1e-4)
+    body = {"query": " ".join(words), "fields": [f"t^{weight}", "u", "absent"], "operator": operator}
+    assert scores(index, {"combined_fields": body}) == expected
+    for hit in index.hits(query={"combined_fields": body}, explain=True):
+        assert hit["_explanation"]["value"] == pytest.approx(hit["_score"])
+
+
+def test_combined_fields_that_are_refused() -> None:
+    index = Index(FIELDS | {"t": {"type": "text"}, "w": {"type": "text", "analyzer": "whitespace"}}, [])
+    cases = {
+        "does not support \\[combined_fields\\] queries": ["t", "k"],
+        "at least 1": ["t^0.5"],
+        "must have the same search analyzer": ["t", "w"],
+    }
+    for reason, fields in cases.items():
+        with pytest.raises(SearchError, match=reason):
+            index.ids(query={"combined_fields": {"query": "x", "fields": fields}})
+    for body in ({"fields": ["t"]}, {"query": "x"}, {"query": "x", "fields": ["t"], "type": "phrase"}):
+        with pytest.raises(SearchError):
+            index.ids(query={"combined_fields": body})
+    assert index.ids(query={"combined_fields": {"query": "x", "fields": ["absent"]}}) == []

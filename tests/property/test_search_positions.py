@@ -3,11 +3,15 @@
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
+from graphdb.search.query.intervals import MaxGaps, Together, _Lengths
+from graphdb.search.query.positions import PositionLists, PositionSource, Term
+from graphdb.search.query.spans import Near, frequencies
 from tests.unit.search.results.index import Index
 
 FIELDS = {"t": {"type": "text"}, "k": {"type": "keyword"}, "u": {"type": "text"}}
@@ -209,3 +213,35 @@ def test_gaps_patterns_and_other_fields() -> None:
 def test_what_is_refused(query: dict[str, Any], reason: str) -> None:
     with pytest.raises(SearchError, match=reason):
         found(["a b"], query)
+
+
+# The compiled loop against the same sources in Python.
+
+PAIRS = st.lists(st.lists(WORDS, min_size=1, max_size=12).map(" ".join), min_size=1, max_size=6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    PAIRS,
+    st.lists(WORDS, min_size=2, max_size=4),
+    st.booleans(),
+    st.sampled_from([-1, 0, 1, 2]),
+)
+def test_terms_near_each_other_are_counted_alike(
+    docs: list[str], words: list[str], ordered: bool, limit: int
+) -> None:
+    index = Index(FIELDS, [{"t": text} for text in docs])
+    terms = tuple(Term("t", word) for word in words)
+    together: PositionSource = Together(terms, ordered, adjacent=ordered and limit == 0)
+    together = together if limit < 0 or (ordered and limit == 0) else MaxGaps(together, limit)
+    for source in (_Lengths(together), together, Near(terms, max(limit, 0), ordered)):
+        near = source.near()
+        assert (near is None) == (
+            not ordered and not isinstance(source, Near) and len(set(words)) < len(words)
+        )
+        for leaf in index.searcher.leaves:
+            counted = frequencies(source, leaf, index.searcher, 2)
+            lists = PositionLists(leaf, index.searcher, np.arange(leaf.segment.size, dtype=np.int32))
+            for doc in range(leaf.segment.size):
+                spans = source.spans(lists, doc)
+                assert counted[doc] == np.float32(sum(1.0 / (1 + max(slack - 2, 0)) for *_, slack in spans))

@@ -27,6 +27,7 @@ FIELDS = {
     "v": {"type": "dense_vector", "dims": 3, "similarity": "l2_norm"},
     "r": {"type": "integer_range"},
     "w": {"type": "version"},
+    "s": {"type": "sparse_vector"},
     "c": {"type": "nested", "properties": {"k": {"type": "keyword"}, "n": {"type": "integer"}}},
 }
 
@@ -43,6 +44,7 @@ def document(random: Random, doc_id: str) -> dict[str, Any]:
         "v": [random.random() for _ in range(3)],
         "r": {"gte": (low := random.randrange(20)), "lte": low + random.randrange(5)},
         "w": f"{random.randrange(3)}.{random.randrange(20)}{random.choice(['', '-rc'])}",
+        "s": {word: random.randrange(1, 9) for word in random.choices(WORDS, k=3)},
         "c": [{"k": random.choice("xyz"), "n": random.randrange(5)} for _ in range(random.randrange(3))],
     }
     return {name: value for name, value in whole.items() if name == "u" or random.random() < 0.9}
@@ -105,6 +107,8 @@ def query(random: Random, depth: int = 0) -> dict[str, Any]:
         {"terms": {"k": ["a", "c"]}},
         {"range": {"n": {"gte": random.randrange(20)}}},
         {"range": {"r": {"gte": random.randrange(20), "relation": random.choice(["within", "intersects"])}}},
+        {"sparse_vector": {"field": "s", "query_vector": dict.fromkeys(some.split(), 0.5)}},
+        {"combined_fields": {"query": some, "fields": ["t"]}},
         {"range": {"w": {"lt": f"1.{random.randrange(20)}"}}},
         {"prefix": {"t": random.choice("rgb")}},
         {"fuzzy": {"t": "reds"}},

@@ -13,6 +13,7 @@ from graphdb.search.results.search import SearchOptions
 from graphdb.search.sharded import (
     Call,
     IndexPart,
+    LookedUp,
     Lost,
     SearchShard,
     SearchTask,
@@ -65,10 +66,11 @@ def search_apart(
     body: dict[str, Any],
     options: SearchOptions | None = None,
     chosen: frozenset[int] | None = None,
+    looked_up: LookedUp | None = None,
 ) -> dict[str, Any]:
     """The answer of all of them, or of those that are chosen; none of them keeps anything."""
     copies = {number: [shard] for number, shard in enumerate(shards)}
-    task = SearchTask(body, options=options or SearchOptions(), chosen=chosen)
+    task = SearchTask(body, options=options or SearchOptions(), looked_up=looked_up or {}, chosen=chosen)
     answer, failures = search_shards("search", copies, task, Transport())
     assert not failures.lost
     assert not any(map(len, shards))

@@ -29,9 +29,11 @@ from graphdb.search.aggregations.rounding import (
 )
 from graphdb.search.aggregations.terms_aggregation import ByKey, Order, parse_order, sorted_cells
 from graphdb.search.aggregations.value_sources import DATE_TYPES, NUMERIC, Display, Source
-from graphdb.search.errors import illegal_argument, illegal_request
+from graphdb.search.errors import SearchError, illegal_argument, illegal_request
+from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
+from graphdb.search.mapping.range_fields import RANGE_TYPES, RangeType
 from graphdb.search.number_text import number_text
 
 __all__ = [
@@ -102,7 +104,10 @@ class Histogram(Aggregation):
         if isinstance(self.intervals, Steps) and width > _QUICK_MAX * self.intervals.interval:
             return None
         ends = np.array([least, greatest])
-        first, last = self.intervals.number(ends.astype(np.int64) if self.dates else ends).tolist()
+        try:
+            first, last = self.intervals.number(ends.astype(np.int64) if self.dates else ends).tolist()
+        except SearchError:  # which a search that meets such values raises itself
+            return None
         buckets: int = last - first + 1
         return 5 * documents + BUCKET_STEPS * buckets
 
@@ -124,8 +129,7 @@ class Histogram(Aggregation):
 
         Where documents alone are counted, intervals between them that have none may be among the cells.
         """
-        members, values = self.source.numbers(scope, rows.docs)
-        numbers = self.intervals.number(values.astype(np.int64, copy=False) if self.dates else values)
+        members, numbers = self._numbered(scope, rows)
         low, high = self.hard
         if low is not None or high is not None:
             kept = np.ones(len(numbers), np.bool_)
@@ -140,6 +144,11 @@ class Histogram(Aggregation):
             if width <= 4 * len(numbers) + _QUICK_MAX:
                 return _counted(numbers - base), base
         return cells_of(scope, rows, members, numbers - base), base
+
+    def _numbered(self, scope: Scope, rows: Rows) -> tuple[Longs, Longs]:
+        """(rows, numbers): the intervals that the documents are in."""
+        members, values = self.source.numbers(scope, rows.docs)
+        return members, self.intervals.number(values.astype(np.int64, copy=False) if self.dates else values)
 
     def _is_counted_alone(self, members: Longs) -> bool:
         """Whether no one asks which documents are in a bucket, and each has one value at most."""
@@ -183,6 +192,53 @@ class Histogram(Aggregation):
         return {bucket.get("key_as_string", number_text(bucket["key"])): bucket for bucket in buckets}
 
 
+_PAIRS_MAX = 10_000_000
+
+
+@dataclass(frozen=True)
+class RangeHistogram(Histogram):
+    """Of ranges: a document is in each interval that one of its ranges has a part of, once."""
+
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        return None  # who knows how many intervals a range is in
+
+    def _numbered(self, scope: Scope, rows: Rows) -> tuple[Longs, Longs]:
+        spec = self.source.spec
+        assert spec is not None
+        members, codes, terms = self.source.own_terms(scope, rows.docs)
+        used, places = np.unique(codes, return_inverse=True)
+        kind = RANGE_TYPES[spec.type]
+        bounds = [kind.bounds(terms.value(number)) for number in used.tolist()]
+        ends = np.array(bounds, np.int64 if self.dates else np.float64).reshape(-1, 2)
+        first, last = (self.intervals.number(column) for column in self._inside(ends, kind).T)
+        counts = np.maximum(last - first + 1, 0)[places]
+        if counts.sum(dtype=np.float64) > _PAIRS_MAX:
+            raise illegal_argument(
+                f"the ranges of [{spec.path}] are in more than {_PAIRS_MAX} intervals together: choose a "
+                "longer interval, or [hard_bounds]"
+            )
+        owners = np.repeat(members, counts)
+        before = np.cumsum(counts) - counts
+        numbers = np.arange(len(owners)) + np.repeat(first[places] - before, counts)
+        order = np.lexsort((numbers, owners))
+        owners, numbers = owners[order], numbers[order]
+        is_new = np.ones(len(owners), np.bool_)
+        is_new[1:] = (np.diff(owners) != 0) | (np.diff(numbers) != 0)
+        return owners[is_new], numbers[is_new]
+
+    def _inside(self, ends: Numbers, kind: RangeType) -> Numbers:
+        """The ranges between the hard bounds; without those none may be open."""
+        low, high = self.hard
+        if low is not None:
+            ends = np.maximum(ends, self.intervals.start(np.array([low]))[0])
+        if high is not None:
+            ends = np.minimum(ends, self.intervals.start(np.array([high + 1]))[0])
+        if ((ends == kind.least) | (ends == kind.most)).any():
+            assert self.source.spec is not None
+            raise illegal_argument(f"[{self.source.spec.path}] has ranges without an end: give [hard_bounds]")
+        return ends
+
+
 def _counted(numbers: Longs) -> Cells:
     """Of one owner: all intervals from 0 to the last, without the documents in them."""
     counts, none = np.bincount(numbers), np.empty(0, np.int64)
@@ -196,13 +252,27 @@ def parse_histogram(definition: Definition) -> Aggregation:
     if interval is None or not 0 < interval < np.inf:
         raise illegal_request(f"[interval] must be >0 for histogram aggregation [{definition.name}]")
     steps = Steps(interval, options.number("offset", 0.0) or 0.0)
-    source = Source.parse(definition, NUMERIC)
+    source = _of_numbers_or_ranges(definition, ("integer_range", "long_range", "float_range", "double_range"))
     return _finished(definition, source, False, steps, lambda bound: float(bound))
+
+
+def _of_numbers_or_ranges(definition: Definition, ranges: tuple[str, ...]) -> Source:
+    source = Source.parse(definition, NUMERIC | {Storage.CODES})
+    spec = source.spec
+    if spec is not None and spec.storage is Storage.CODES and spec.type not in ranges:
+        raise _unsupported(definition, spec)
+    return source
+
+
+def _unsupported(definition: Definition, spec: FieldSpec) -> SearchError:
+    return illegal_argument(
+        f"Field [{spec.path}] of type [{spec.type}] is not supported for aggregation [{definition.kind}]"
+    )
 
 
 def parse_date_histogram(definition: Definition) -> Aggregation:
     """date_histogram: `calendar_interval` or `fixed_interval`, in `time_zone`."""
-    source, rounding = interval_rounding(definition)
+    source, rounding = interval_rounding(definition, ("date_range",))
     pattern = source.display.pattern
     assert isinstance(pattern, DateFormat)
 
@@ -214,8 +284,10 @@ def parse_date_histogram(definition: Definition) -> Aggregation:
     return _finished(definition, source, True, rounding, bound)
 
 
-def interval_rounding(definition: Definition) -> tuple[Source, Rounding]:
-    """What `field`, `offset`, `time_zone` and one of the intervals say."""
+def interval_rounding(definition: Definition, ranges: tuple[str, ...] = ()) -> tuple[Source, Rounding]:
+    """What `field`, `offset`, `time_zone` and one of the intervals say. ranges: types of ranges that may be
+    meant.
+    """
     options = definition.options
     offset = duration_ms(options.text("offset", "0ms") or "0ms", "offset")
     calendar, fixed = options.text("calendar_interval"), options.text("fixed_interval")
@@ -223,18 +295,16 @@ def interval_rounding(definition: Definition) -> tuple[Source, Rounding]:
         raise illegal_request(
             "[interval] on [date_histogram] is removed: use [fixed_interval] or [calendar_interval]"
         )
-    source = date_source(definition)
+    source = date_source(definition, ranges)
     return source, _rounding(calendar, fixed, ZoneTable.of(source.display.zone), offset)
 
 
-def date_source(definition: Definition) -> Source:
-    """A field whose numbers are instants, and are shown so."""
-    source = Source.parse(definition, NUMERIC)
-    if source.spec is not None and source.spec.type not in (*DATE_TYPES, "boolean", "long", "integer"):
-        raise illegal_argument(
-            f"Field [{source.spec.path}] of type [{source.spec.type}] is not supported for aggregation "
-            f"[{definition.kind}]"
-        )
+def date_source(definition: Definition, ranges: tuple[str, ...] = ()) -> Source:
+    """A field whose numbers are instants, and are shown so. ranges: types of ranges that may be meant."""
+    source = _of_numbers_or_ranges(definition, ranges)
+    known = (*DATE_TYPES, *ranges, "boolean", "long", "integer")
+    if source.spec is not None and source.spec.type not in known:
+        raise _unsupported(definition, source.spec)
     if not isinstance(source.display.pattern, DateFormat):
         dates = Display.of(None, None, None, dates=True)
         source = replace(source, display=replace(dates, spec=source.spec, zone=source.display.zone))
@@ -284,7 +354,9 @@ def _finished(
     order = parse_order(options.take("order"), (ByKey(False),))
     keyed, least = options.flag("keyed"), options.integer("min_doc_count", 0, 0)
     options.done()
-    return Histogram(definition.common, source, dates, steps, least, order, keyed, extended, hard)
+    is_of_ranges = source.spec is not None and source.spec.storage is Storage.CODES
+    kind = RangeHistogram if is_of_ranges else Histogram
+    return kind(definition.common, source, dates, steps, least, order, keyed, extended, hard)
 
 
 def _bounds(

@@ -168,7 +168,7 @@ class Display:
     def of(spec: FieldSpec | None, shape: str | None, zone: str | None, dates: bool = False) -> "Display":
         """shape is the request's `format`. dates: values are instants although no field says so."""
         where = UTC if zone is None else zone_of(zone)
-        if dates or (spec is not None and spec.type in DATE_TYPES):
+        if dates or (spec is not None and spec.type in (*DATE_TYPES, "date_range")):
             own = None if spec is None else spec.options.get("format")
             return Display(spec, date_format(shape or own or DEFAULT_FORMAT), where)
         numeric = spec is None or (spec.storage in (Storage.INTS, Storage.FLOATS) and spec.type != "boolean")

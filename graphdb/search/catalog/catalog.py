@@ -31,7 +31,14 @@ from graphdb.search.catalog.index_names import (
     resolve,
     write_target,
 )
-from graphdb.search.catalog.metadata_changes import Change, GraphCheck, NewIndex, planned, with_new_index
+from graphdb.search.catalog.metadata_changes import (
+    Change,
+    GraphCheck,
+    NewIndex,
+    check_automatic,
+    planned,
+    with_new_index,
+)
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found, unexpected
 
@@ -191,6 +198,7 @@ class Catalog:
             raise _no_alias(name)
         is_there = name in state.by_name or name in state.by_alias
         if not is_there and makes_index(write) and creates_stream(state, name):
+            check_automatic(state, name)
             made = CreateDataStream(name, _uuid(name, log_index))
             self._commit(planned(state, made, self.check_graph, timestamp_ms))
         elif not is_there and makes_index(write):

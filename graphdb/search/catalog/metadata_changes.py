@@ -87,7 +87,7 @@ from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.index_shards import IndexShards
 
-__all__ = ["Change", "GraphCheck", "NewIndex", "planned", "with_new_index"]
+__all__ = ["Change", "GraphCheck", "NewIndex", "check_automatic", "planned", "with_new_index"]
 
 # Making an index: of what a client says and of the template for its name.
 
@@ -187,20 +187,28 @@ def _template(state: CatalogState, new: NewIndex) -> Contents:
     """What a template says of automatic creation counts before what the cluster says."""
     name = template_for(state, new.stream or new.name)
     template = {} if name is None else state.templates[name]
-    allowed = template.get("allow_auto_create")
-    if new.automatic and allowed in (None, ""):
-        check_auto_create(state, new.name)
-    if new.automatic and allowed in (False, "false"):
-        raise SearchError(
-            "index_not_found_exception",
-            f"no such index [{new.name}] and composable template [{template['index_patterns']}] forbids "
-            "index auto creation",
-            404,
-            {"index_uuid": "_na_", "index": new.name},
-        )
+    if new.automatic:
+        check_automatic(state, new.name)
     if new.stream is not None:
         return Contents(mappings=_TIMESTAMPED).with_over(contents(state, template))
     return contents(state, template) if template else legacy_contents(state, new.name)
+
+
+def check_automatic(state: CatalogState, name: str) -> None:
+    """Whether a document may make an index or data stream of the name. Errors: index_not_found_exception."""
+    found = template_for(state, name)
+    template = {} if found is None else state.templates[found]
+    allowed = template.get("allow_auto_create")
+    if allowed in (None, ""):
+        check_auto_create(state, name)
+    elif allowed in (False, "false"):
+        raise SearchError(
+            "index_not_found_exception",
+            f"no such index [{name}] and composable template [{template['index_patterns']}] forbids "
+            "index auto creation",
+            404,
+            {"index_uuid": "_na_", "index": name},
+        )
 
 
 # What a command that is not about documents would change: found out first, done afterwards or not.

@@ -119,11 +119,14 @@ class Index:
         known = self._searcher
         if known is None or known[0] is not view or known[1] is not mapping:
             whole = Searcher(view.leaves, mapping, self.analyzers, index_name=self.name)
-            known = self._searcher = (view, mapping, whole)
+            known = self._searcher = (view, mapping, whole.with_runtime_fields(mapping))
         searcher = known[2]
         if numbers is None or len(numbers) == len(view.parts):
             return searcher
-        return searcher.keep(("shards", numbers), lambda: PartialSearcher(searcher, view.of_shards(numbers)))
+        return searcher.keep(
+            ("shards", numbers),
+            lambda: PartialSearcher(searcher, view.of_shards(numbers)).with_runtime_fields(mapping),
+        )
 
     def context(
         self, now_ms: int, terms_lookup: TermsLookup | None = None, allow_expensive: bool = True

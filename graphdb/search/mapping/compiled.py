@@ -12,6 +12,7 @@ from graphdb.search.mapping.mapping_definition import Definition, MappingLimits,
 from graphdb.search.mapping.readers import Read, text_of
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType
 from graphdb.search.mapping.versions import version_term
+from graphdb.search.mapping.weighted_features import FEATURES_TYPES
 from graphdb.search.similarity import Similarity
 
 __all__ = [
@@ -82,7 +83,9 @@ Node: TypeAlias = FieldNode | AliasNode | ObjectNode
 # `document.py` would, or nothing: arrays, objects, null, copies, and what is refused or left out is the
 # walk's.
 
-_WALKED = frozenset({"completion", "dense_vector", "geo_point", "flattened", "join"})
+_WALKED = FEATURES_TYPES | frozenset(
+    {"completion", "dense_vector", "geo_point", "flattened", "geo_shape", "join", "percolator"}
+)
 _SIMPLE = frozenset({str, int, float, bool})
 
 
@@ -451,7 +454,7 @@ def _column(spec: FieldSpec) -> str | None:
     if spec.storage is Storage.NONE or spec.type == "constant_keyword":
         return None
     if spec.storage is Storage.CODES:
-        return "terms"
+        return "texts" if spec.type in FEATURES_TYPES else "terms"
     if spec.storage is Storage.VECTORS or spec.indexed or spec.doc_values:
         return "texts" if spec.storage is Storage.TEXT else str(spec.storage.value)
     return None

@@ -1,6 +1,6 @@
 """One JSON document through a compiled mapping: its values by path, and its nested objects."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
@@ -9,8 +9,11 @@ from graphdb.search.mapping.compiled import AliasNode, Compiled, FieldNode, Node
 from graphdb.search.mapping.completions import completion_terms
 from graphdb.search.mapping.joins import join_of, parent_path
 from graphdb.search.mapping.mapping_definition import MappingLimits
+from graphdb.search.mapping.percolators import terms_path
 from graphdb.search.mapping.readers import points_of, text_of
+from graphdb.search.mapping.shapes import shape_of, shape_term
 from graphdb.search.mapping.vectors import vector_of
+from graphdb.search.mapping.weighted_features import FEATURES_TYPES, feature_tokens, features_of
 from graphdb.search.mapping.wildcards import flat
 from graphdb.search.protection import ALLOW_SIDS, listed_sids
 
@@ -18,14 +21,20 @@ __all__ = ["METADATA_FIELDS", "read_document"]
 
 _METADATA = "_id _index _source _routing _field_names _ignored _seq_no _version _nested_path"
 METADATA_FIELDS = frozenset(_METADATA.split(" "))
+_ReadQuery = Callable[[Any], tuple[str, list[str]]]
 _PREVIEW_LENGTH_MAX = 1000
 _PREVIEW_DEPTH_MAX = 20
 
 
 def read_document(
-    mapping: Compiled, source: Mapping[str, Any], doc_id: str | None, limits: MappingLimits
+    mapping: Compiled,
+    source: Mapping[str, Any],
+    doc_id: str | None,
+    limits: MappingLimits,
+    read_query: _ReadQuery,
 ) -> tuple[ParsedDocument, bool]:
     """The document, and whether it has fields that dynamic mapping should see first: then it is incomplete.
+    read_query reads what a field of type percolator has, see `read_stored_query`.
 
     Errors: document_parsing_exception.
     """
@@ -44,7 +53,7 @@ def read_document(
             continue
         if reading is None:
             _check_names(source)
-            reading = _Reading(mapping, document, doc_id, limits, source)
+            reading = _Reading(mapping, document, doc_id, limits, source, read_query)
         reading.member(mapping.root, name, member, document)
     return document, reading is not None and reading.has_unknown
 
@@ -76,8 +85,9 @@ class _Reading:
         doc_id: str | None,
         limits: MappingLimits,
         source: Mapping[str, Any],
+        read_query: _ReadQuery,
     ) -> None:
-        self.root, self._source = root, source
+        self.root, self._source, self._read_query = root, source, read_query
         self.has_unknown = False
         self._mapping, self._limits, self._doc_id = mapping, limits, doc_id
         self._scopes: dict[str | None, ParsedDocument] = {None: self.root}
@@ -150,6 +160,9 @@ class _Reading:
         for path in [*child.texts, *child.uncut]:
             node = self._mapping.nodes[path]
             assert isinstance(node, FieldNode)
+            if node.spec.type in FEATURES_TYPES:
+                out.column("texts").setdefault(path, child.texts[path])
+                continue
             tokens = _tokens(child, node)
             assert tokens is not None
             first = tokens.positions[0] if tokens.positions else 0
@@ -179,6 +192,12 @@ class _Reading:
             self._flattened(node, value, out)
         elif type_name == "join":
             self._join(node, value, out)
+        elif type_name == "percolator":
+            self._stored_query(node, value, out)
+        elif type_name == "geo_shape":
+            self._shapes(node, value, out)
+        elif type_name in FEATURES_TYPES:
+            self._features(node, value, out)
         elif type_name == "completion":
             self._completion(node, value, out)
         elif type(value) is list:
@@ -276,6 +295,52 @@ class _Reading:
         out.column("terms")[path] = [name]
         if parent is not None:
             out.column("terms")[parent_path(path)] = [parent]
+
+    def _stored_query(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        if value is None:
+            return
+        path = node.spec.path
+        try:
+            if path in out.terms:
+                raise illegal_argument("a document can only contain one percolator query")
+            query, required = self._read_query(value)
+        except SearchError as error:
+            raise self._field_error(node, value, error) from None
+        terms = out.column("terms")
+        terms[path] = [query]
+        if required:
+            terms[terms_path(path)] = required
+
+    def _shapes(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        """All shapes of a document are one term."""
+        given = [item for item in flat(value) if item is not None] if isinstance(value, list) else [value]
+        if value is None or not given:
+            return
+        path, ignore_z = node.spec.path, node.spec.options["ignore_z_value"]
+        try:
+            if path in out.terms:
+                raise illegal_argument(f"[geo_shape] field [{path}] takes its shapes as one array")
+            shapes = [shape_of(item, ignore_z) for item in given]
+        except SearchError as error:
+            self._malformed(node, value, error, out)
+        else:
+            if node.column is not None:
+                out.column("terms")[path] = [shape_term(shapes)]
+        for sub in node.fields:
+            if sub.spec.type == "geo_shape":
+                self._field(sub, value, out)
+
+    def _features(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
+        if value is None:
+            return
+        path, positive = node.spec.path, node.spec.options.get("positive_score_impact", True)
+        try:
+            if path in out.texts:
+                raise illegal_argument(f"[{node.spec.type}] field [{path}] takes one value in a document")
+            if features := features_of(value, node.spec.type, positive):
+                out.column("texts")[path] = feature_tokens(features)
+        except SearchError as error:
+            raise self._field_error(node, value, error) from None
 
     def _completion(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
         if value is None:

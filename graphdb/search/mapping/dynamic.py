@@ -78,6 +78,8 @@ class _Walk:
         fresh = new["properties"].get(name)
         definition = fresh if old is None else old
         if definition is None:
+            if full in self._root.get("runtime", {}):
+                return
             if dynamic == "strict" and value is not None:
                 raise _strict(name, path.rstrip("."))
             if dynamic != "true":

@@ -21,6 +21,7 @@ from graphdb.search.mapping.readers import (
     point_of,
     text_of,
 )
+from graphdb.search.mapping.shapes import shape_of
 
 __all__ = ["reader_of"]
 
@@ -46,6 +47,8 @@ def reader_of(type_name: str, path: str, options: Mapping[str, Any]) -> Read:
     if type_name == "token_count":
         counts: Read = options["counts"]
         return counts
+    if type_name == "geo_shape":
+        return lambda value: shape_of(value, options["ignore_z_value"])
     if type_name in RANGE_TYPES:
         return range_reader(type_name, path, options)
     if type_name == "constant_keyword":

@@ -1,6 +1,7 @@
 """The mapping of an index, and how one is merged into another."""
 
 from collections.abc import Mapping as JsonObject
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,8 @@ from graphdb.search.mapping.document import read_document
 from graphdb.search.mapping.dynamic import dynamic_update
 from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised, unparsable
+from graphdb.search.mapping.percolators import read_stored_query
+from graphdb.search.mapping.runtime_fields import checked_runtime, runtime_fields
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, Parameter
 from graphdb.search.mapping.vectors import shown_vector
 from graphdb.search.mapping.wildcards import wildcard_match
@@ -30,6 +33,11 @@ def merged_definitions(existing: Definition, update: Definition) -> Definition:
     root = existing | {name: value for name, value in update.items() if name != "properties"}
     if "dynamic_templates" in existing and "dynamic_templates" in update:
         root["dynamic_templates"] = _templates(existing["dynamic_templates"], update["dynamic_templates"])
+    if "runtime" in existing or "runtime" in update:
+        both = existing.get("runtime", {}) | update.get("runtime", {})
+        root["runtime"] = {name: given for name, given in sorted(both.items()) if given is not None}
+        if not root["runtime"]:
+            del root["runtime"]
     root["properties"] = _properties(existing["properties"], update["properties"], "")
     return root
 
@@ -130,6 +138,7 @@ class Mapping:
         """definition is in normal form."""
         self._definition, self._analyzers, self._limits = definition, analyzers, limits
         self._compiled: Compiled = compiled(definition, analyzers, limits)
+        self.runtime = runtime_fields(definition.get("runtime", {}))
         self._matched: dict[str, tuple[FieldSpec, ...]] = {}  # by pattern: each hit asks for the same ones
 
     @classmethod
@@ -158,6 +167,8 @@ class Mapping:
         """A field or an object; of an alias what it stands for; a flattened field's key is a field, too, and
         so are those that every index has.
         """
+        if (runtime := self.runtime.get(path)) is not None:
+            return runtime.spec
         specs = self._compiled.specs
         spec = specs.get(self._compiled.aliases.get(path, path)) or METADATA.get(path)
         return spec if spec is not None or "." not in path else self._flattened_key(path)
@@ -178,7 +189,18 @@ class Mapping:
             spec = self.field(pattern)
             return [] if spec is None or spec.type in OBJECT_TYPES else [pattern]
         fields = (path for path, spec in self._compiled.specs.items() if spec.type not in OBJECT_TYPES)
-        return sorted(name for name in (*fields, *self._compiled.aliases) if wildcard_match(pattern, name))
+        names = {*fields, *self._compiled.aliases, *self.runtime}
+        return sorted(name for name in names if wildcard_match(pattern, name))
+
+    def with_runtime(self, section: Any) -> "Mapping":
+        """With the runtime fields of a request, which come before those of the same names.
+
+        Errors: mapper_parsing_exception, script_exception.
+        """
+        fields = runtime_fields(checked_runtime(section))
+        made = copy(self)
+        made.runtime, made._matched = self.runtime | fields, {}
+        return made
 
     def parse(
         self, source: JsonObject[str, Any], doc_id: str | None = None
@@ -190,7 +212,9 @@ class Mapping:
         """
         mapping = self
         for _ in range(_DYNAMIC_ROUNDS_MAX):
-            parsed, has_unknown = read_document(mapping._compiled, source, doc_id, self._limits)
+            parsed, has_unknown = read_document(
+                mapping._compiled, source, doc_id, self._limits, mapping._read_query
+            )
             if not has_unknown:
                 break
             update = dynamic_update(mapping._definition, source, self._limits)
@@ -198,6 +222,9 @@ class Mapping:
                 break
             mapping = mapping._with(update)
         return parsed, mapping
+
+    def _read_query(self, value: Any) -> tuple[str, list[str]]:
+        return read_stored_query(value, self, self._analyzers)
 
     def as_json(self) -> dict[str, Any]:
         """As `GET _mapping` shows it: what was given and is not a default."""
@@ -265,7 +292,10 @@ class Mapping:
         for end in range(len(parts) - 1, 0, -1):
             spec = self._compiled.specs.get(".".join(parts[:end]))
             if spec is not None:
-                return replace(spec, path=path) if spec.type == "flattened" else None
+                is_keyed = spec.type == "flattened" or (
+                    spec.type == "rank_features" and end == len(parts) - 1
+                )
+                return replace(spec, path=path) if is_keyed else None
         return None
 
 

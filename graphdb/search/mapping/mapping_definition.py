@@ -15,6 +15,7 @@ from typing import Any
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.mapping.dates import date_format
 from graphdb.search.mapping.dynamic_templates import checked_templates
+from graphdb.search.mapping.runtime_fields import checked_runtime
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType, boolean
 
 __all__ = [
@@ -143,10 +144,8 @@ def _put(properties: dict[str, Definition], parts: list[str], node: Definition, 
         properties[last] = node
 
 
-_NO_MODEL = "no model runs here: store vectors of your own in a [dense_vector]"
 _ABSENT = {
-    "semantic_text": _NO_MODEL,
-    "sparse_vector": _NO_MODEL,
+    "semantic_text": "no model runs here: store vectors of your own in a [dense_vector] or [sparse_vector]",
 }
 """Types of Elasticsearch that are not there, with what helps instead."""
 
@@ -341,4 +340,5 @@ _ROOT: dict[str, Any] = {
     "_source": _members("_source", "enabled", "includes", "excludes", "mode"),
     "_routing": _members("_routing", "required"),
     "_meta": _meta,
+    "runtime": checked_runtime,
 }

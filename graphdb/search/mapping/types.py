@@ -214,6 +214,12 @@ def _constant(value: Any) -> str:
     return str(value)
 
 
+_ORIENTATIONS = ("right", "left", "ccw", "cw", "clockwise", "counterclockwise")
+_SHAPE = _COLUMN | _MALFORMED | {
+    "ignore_z_value": Parameter(True, boolean, True),
+    "orientation": Parameter("right", _one_of(*_ORIENTATIONS), True),
+    "coerce": Parameter(False, boolean, True),
+}  # fmt: skip
 _RANGE = _COLUMN | {"coerce": Parameter(True, boolean, True)}
 _DATE_RANGE = _RANGE | {
     "format": Parameter(DEFAULT_FORMAT, _format),
@@ -268,6 +274,7 @@ def _table() -> dict[str, FieldType]:
             Storage.POINTS,
             _COLUMN | _NULL | _MALFORMED | {"ignore_z_value": Parameter(True, boolean, True)},
         ),
+        FieldType("geo_shape", Storage.CODES, _SHAPE),
         FieldType("dense_vector", Storage.VECTORS, _VECTOR),
         FieldType("flattened", Storage.TERMS, _FLATTENED),
         FieldType(
@@ -276,6 +283,15 @@ def _table() -> dict[str, FieldType]:
         FieldType("search_as_you_type", Storage.TEXT, _AS_YOU_TYPE),
         FieldType("token_count", Storage.INTS, _TOKEN_COUNT, ("analyzer",)),
         FieldType("completion", Storage.TERMS, _COMPLETION),
+        FieldType("percolator", Storage.CODES, {"doc_values": _no_columns("percolator")}),
+        FieldType(
+            "rank_features",
+            Storage.CODES,
+            {"positive_score_impact": Parameter(True, boolean), "doc_values": _no_columns("rank_features")},
+        ),
+        FieldType(
+            "sparse_vector", Storage.CODES, {"store": _FLAG, "doc_values": _no_columns("sparse_vector")}
+        ),
         *(
             FieldType(name, Storage.CODES, _DATE_RANGE if name == "date_range" else _RANGE)
             for name in RANGE_TYPES

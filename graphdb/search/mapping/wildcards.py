@@ -1,9 +1,9 @@
 """Names against patterns with `*`, and the JSON arrays of a field."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["flat", "wildcard_match"]
+__all__ = ["flat", "members_at", "scalars_at", "wildcard_match"]
 
 
 def wildcard_match(pattern: str, text: str) -> bool:
@@ -37,3 +37,30 @@ def flat(value: Any) -> Iterator[Any]:
             yield item
         else:
             waiting.pop()
+
+
+def scalars_at(path: str, value: Any) -> Iterator[Any]:
+    """The values at a path, whose dots may be in the names of members too; no objects, and no nulls."""
+    for member in members_at(path, value):
+        yield from _scalars(member)
+
+
+def members_at(path: str, value: Any) -> Iterator[Any]:
+    """What stands at a path, as it stands there."""
+    if isinstance(value, list):
+        for item in value:
+            yield from members_at(path, item)
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name == path:
+                yield inner
+            elif path.startswith(name + "."):
+                yield from members_at(path[len(name) + 1 :], inner)
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _scalars(item)
+    elif value is not None and not isinstance(value, Mapping):
+        yield value

@@ -246,6 +246,7 @@ def prepare(
 
     Raises SearchError for what no index could answer, AllFailed where each fails for itself.
     """
+    targets = _with_runtime(body.get("runtime_mappings"), targets)
     usable, failures = _usable(body, targets, options.hybrid)
     if not usable:
         raise AllFailed(failures)
@@ -269,6 +270,21 @@ def prepare(
         request = replace(request, query=narrowed)
     part = parse_slice(body.get("slice"), context.limits.slices_per_scroll)
     return Prepared(request, scope, options, tuple(usable), tuple(failures), part)
+
+
+def _with_runtime(section: Any, targets: Sequence[Target]) -> Sequence[Target]:
+    """The same, with the runtime fields of the request.
+
+    Errors: mapper_parsing_exception, script_exception.
+    """
+    if not section:
+        return targets
+    found = []
+    for target in targets:
+        mapping = target.searcher.mapping.with_runtime(section)
+        searcher = target.searcher.with_runtime_fields(mapping)
+        found.append(replace(target, searcher=searcher, context=replace(target.context, mapping=mapping)))
+    return found
 
 
 def check_request(body: Mapping[str, Any], context: QueryContext, hybrid: Scorer) -> None:

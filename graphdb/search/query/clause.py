@@ -29,7 +29,9 @@ __all__ = [
 # What parsing a query needs to know about the index that is asked, and how far a query may go.
 
 TermsLookup = Callable[[str, str, str, str | None], Sequence[Any]]
-"""(index, id, path, routing) -> the values there; none where the document is missing."""
+"""(index, id, path, routing) -> the values there; none where the document is missing. An empty path means the
+document itself.
+"""
 
 
 @dataclass(frozen=True, slots=True)

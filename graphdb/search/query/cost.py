@@ -22,6 +22,8 @@ _DENSE_MAX = 200_000  # documents in arrays of all
 
 def is_short_query(query: Query, searcher: Searcher) -> bool:
     """Whether its best documents are found within about two milliseconds."""
+    if searcher.has_runtime_fields:
+        return False
     nodes = list(islice(walk(query), _NODES_MAX + 1))
     if any(node.is_late for node in nodes):
         return False

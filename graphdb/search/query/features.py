@@ -9,9 +9,10 @@ import numpy as np
 
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import Storage
-from graphdb.search.leaf_reader import Doubles, Floats, Leaf
+from graphdb.search.leaf_reader import Doubles, Floats, Ints, Leaf, Longs
 from graphdb.search.mapping.readers import point_of
 from graphdb.search.mapping.value_formats import range_of
+from graphdb.search.mapping.weighted_features import feature_weights
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.query.geo import meters
@@ -82,16 +83,12 @@ class RankFeatureQuery(Query):
     kind: str
     pivot: float | None = None
     number: float = 1.0  # the factor of log, the exponent of sigmoid
+    feature: str | None = None  # of a field of type rank_features
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        column = leaf.segment.floats(self.path)
-        if column is None:
-            return Matches(np.zeros(leaf.segment.size, np.bool_))
         values = np.zeros(leaf.segment.size)
-        if column.starts is None:
-            values[:] = column.values
-        else:
-            values[np.diff(column.starts) > 0] = column.values
+        docs, weights = _features(leaf, self.path, self.feature)
+        values[docs] = weights
         scores: Floats = (boost * self.boost * self._scored(values, searcher)).astype(np.float32)
         return Matches(values > 0, np.where(values > 0, scores, np.float32(0)))
 
@@ -107,12 +104,26 @@ class RankFeatureQuery(Query):
             return values / (values + pivot)
 
     def _mean(self, searcher: Searcher) -> float:
-        found = searcher.keep(("mean", self.path), lambda: searcher.ask(_Sum(self.path)))
+        asked = _Sum(self.path, self.feature)
+        found = searcher.keep(("mean", asked), lambda: searcher.ask(asked))
         total, count = (sum(part) for part in zip(*found, strict=True))
         return total / count if count else 1.0
 
     def text(self) -> str:
-        return f"FeatureQuery(field={self.path}, function={self.kind})"
+        feature = "" if self.feature is None else f", feature={self.feature}"
+        return f"FeatureQuery(field={self.path}{feature}, function={self.kind})"
+
+
+def _features(leaf: Leaf, path: str, feature: str | None) -> tuple[Longs | Ints, Doubles]:
+    """(documents, values): of a rank_feature, or of one of the features of a field."""
+    if feature is not None:
+        return feature_weights(leaf.segment, path, feature)
+    column = leaf.segment.floats(path)
+    if column is None:
+        return np.empty(0, np.int64), np.empty(0)
+    size = leaf.segment.size
+    counts = np.ones(size, np.int64) if column.starts is None else np.diff(column.starts)
+    return np.repeat(np.arange(size), counts), column.values.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +131,13 @@ class _Sum:
     """(sum, count) of the values of a shard's live documents."""
 
     path: str
+    feature: str | None
 
     def answered(self, searcher: Searcher) -> tuple[float, int]:
         parts: list[Doubles] = []
         for leaf in searcher.leaves:
-            column = leaf.segment.floats(self.path)
-            if column is not None:
-                size = leaf.segment.size
-                counts = np.ones(size, np.int64) if column.starts is None else np.diff(column.starts)
-                parts.append(column.values[np.repeat(leaf.live, counts)].astype(np.float64))
+            docs, weights = _features(leaf, self.path, self.feature)
+            parts.append(weights[leaf.live[docs]])
         return math.fsum(value for part in parts for value in part.tolist()), sum(map(len, parts))
 
 
@@ -146,7 +155,13 @@ def _rank_feature(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
     spec = context.mapping.field(path)
     if spec is None:
         return MatchNoneQuery(reason=f"unmapped field [{path}]", boost=clause.boost, name=clause.name)
-    if spec.type != "rank_feature":
+    base, _, feature = spec.path.rpartition(".")
+    above = context.mapping.field(base) if spec.type == "rank_features" and base else None
+    if spec.type == "rank_features" and (above is None or above.type != "rank_features"):
+        raise illegal_argument(
+            f"[rank_feature] query on [rank_features] field [{path}] has to name a feature"
+        )
+    if spec.type not in ("rank_feature", "rank_features"):
         raise illegal_argument(
             "[rank_feature] query only works on [rank_feature] fields and features of [rank_features] "
             f"fields, not [{spec.type}]"
@@ -157,7 +172,9 @@ def _rank_feature(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
             f"trigger negative scores: [{path}]"
         )
     query = _FUNCTIONS[kind](Clause(kind, given))
-    return replace(query, path=spec.path, boost=clause.boost, name=clause.name)
+    if above is not None:
+        query = replace(query, feature=feature)
+    return replace(query, path=base if above else spec.path, boost=clause.boost, name=clause.name)
 
 
 def _positive(clause: Clause, member: str) -> float:

@@ -99,7 +99,8 @@ def _match_exact(spec: FieldSpec, value: Any, options: MatchOptions, context: Qu
             return index_query(f"{value}*", context)
         if spec.storage is Storage.TERMS and spec.type != "ip" and options.kind.endswith("prefix"):
             return on_texts(spec, PrefixQuery(path=spec.path, prefix=str(value)))
-        if spec.type == "keyword" and options.fuzziness is not None:
+        is_indexed = not spec.options.get("runtime")
+        if spec.type == "keyword" and options.fuzziness is not None and is_indexed:
             return _word(spec.path, (str(value),), options, Storage.TERMS)
         return exact(spec.path, value, context)
     except SearchError as error:

@@ -13,10 +13,12 @@ from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Bools, Doubles, Leaf, PointColumn
 from graphdb.search.mapping.readers import geohash_cell, point_of
+from graphdb.search.mapping.shapes import box_of
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.kernels import any_within
 from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
+from graphdb.search.query.shapes import on_shapes
+from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, boosted
 
 __all__ = ["METERS", "PARSERS", "BoundingBoxQuery", "DistanceQuery", "PolygonQuery", "distances_m", "meters"]
 
@@ -142,7 +144,8 @@ def _read(
     spec = context.mapping.field(fields[0])
     if spec is None and not ignore:
         raise context.failed(f"failed to find geo field [{fields[0]}]")
-    if spec is not None and spec.storage is not Storage.POINTS:
+    is_box_of_shapes = spec is not None and spec.type == "geo_shape" and kind == "geo_bounding_box"
+    if spec is not None and spec.storage is not Storage.POINTS and not is_box_of_shapes:
         raise context.failed(f"Field [{fields[0]}] is of unsupported type [{spec.type}] for [{kind}] query")
     return fields[0], body[fields[0]], clause, spec is not None
 
@@ -188,6 +191,9 @@ def _bounding_box(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         raise illegal_request(f"top is below bottom corner: {top} vs. {bottom}")
     if not known:
         return MatchNoneQuery(boost=clause.boost, name=clause.name)
+    if (spec := context.mapping.field(path)) is not None and spec.type == "geo_shape":
+        query = on_shapes(spec.path, box_of(left, top, right, bottom), "intersects", is_shape=True)
+        return boosted(query, clause.boost, clause.name)
     return BoundingBoxQuery(
         path=path, top=top, left=left, bottom=bottom, right=right, boost=clause.boost, name=clause.name
     )

@@ -8,6 +8,7 @@ from graphdb.search.analysis import Token
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.value_formats import term_of
+from graphdb.search.mapping.wildcards import scalars_at
 from graphdb.search.query.clause import Clause, QueryContext, malformed
 from graphdb.search.query.parse import parse_query
 from graphdb.search.query.passages import (
@@ -183,32 +184,11 @@ def _text(value: Any) -> str:
 
 def _values(path: str, source: Any, context: QueryContext) -> Iterator[Any]:
     """The values in a document's JSON; a multi-field has those of the field that it belongs to."""
-    found = list(_at(path, source))
+    found = list(scalars_at(path, source))
     above = path.rpartition(".")[0]
     if not found and above and (spec := context.mapping.field(above)) is not None:
         found = [] if spec.storage is Storage.NONE else list(_values(above, source, context))
     yield from found
-
-
-def _at(path: str, value: Any) -> Iterator[Any]:
-    """The values at a path, whose dots may be in the names of members too."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _at(path, item)
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            if name == path:
-                yield from _scalars(inner)
-            elif path.startswith(name + "."):
-                yield from _at(path[len(name) + 1 :], inner)
-
-
-def _scalars(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _scalars(item)
-    elif value is not None and not isinstance(value, Mapping):
-        yield value
 
 
 def _options(members: Mapping[str, Any], context: QueryContext) -> Options:

@@ -5,7 +5,7 @@ that contains another of the same rule does not count (minimal intervals).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from graphdb.search.query.dictionary_queries import (
 )
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.full_text import places_of
+from graphdb.search.query.near_terms import TermsNear
 from graphdb.search.query.positions import (
     AnyOf,
     ManyTerms,
@@ -37,6 +38,7 @@ from graphdb.search.query.positions import (
     has_end_after,
     has_inside,
     smallest_windows,
+    terms_near,
     without_containing,
 )
 from graphdb.search.query.regexp import Regexp
@@ -61,6 +63,11 @@ class Together(OfParts):
 
     ordered: bool
     adjacent: bool = False
+
+    def near(self) -> TermsNear | None:
+        if not self.ordered and len(set(self.parts)) < len(self.parts):
+            return None
+        return terms_near(self.parts, in_order=self.ordered, adjacent=self.adjacent, minimal=True)
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         if self.ordered:
@@ -113,6 +120,10 @@ class MaxGaps(OfPart):
     """The intervals with at most so many gaps."""
 
     gaps: int
+
+    def near(self) -> TermsNear | None:
+        inner = self.part.near()
+        return None if inner is None else inner.at_most(min(self.gaps, 2**31 - 1))
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         return [span for span in self.part.spans(lists, row) if span[2] <= self.gaps]
@@ -210,6 +221,10 @@ class Filtered(OfPart):
 @dataclass(frozen=True, slots=True)
 class _Lengths(OfPart):
     """The same intervals with their lengths as slack."""
+
+    def near(self) -> TermsNear | None:
+        inner = self.part.near()
+        return None if inner is None else replace(inner, by_length=True)
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         return [(start, end, end - start) for start, end, _ in self.part.spans(lists, row)]

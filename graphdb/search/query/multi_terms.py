@@ -35,6 +35,7 @@ def normalized_pattern(pattern: str, normalize: Callable[[str], str]) -> str:
 
 def _texts_only(spec: FieldSpec, kind: str, context: QueryContext, but: tuple[str, ...] = ()) -> None:
     """but: types with texts that such a query is not for."""
+    but = but if kind != "fuzzy" or not spec.options.get("runtime") else (*but, spec.type)
     is_text = spec.storage in (Storage.TEXT, Storage.TERMS) and spec.type not in ("ip", "_index", *but)
     if not is_text:
         raise context.failed(

@@ -1,10 +1,13 @@
 """From the JSON of a query to its tree: which parser reads which clause, and the limits on the whole."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from graphdb.search.errors import SearchError, illegal_request
+from graphdb.search.mapping.percolators import read_queries_with
 from graphdb.search.near_names import did_you_mean
 from graphdb.search.query.clause import ClauseParser, QueryContext, malformed
+from graphdb.search.query.combined_fields import PARSERS as COMBINED_FIELDS
 from graphdb.search.query.compound import PARSERS as COMPOUND
 from graphdb.search.query.features import PARSERS as FEATURES
 from graphdb.search.query.full_text import PARSERS as FULL_TEXT
@@ -16,17 +19,22 @@ from graphdb.search.query.knn import PARSERS as KNN
 from graphdb.search.query.more_like_this import PARSERS as MORE_LIKE_THIS
 from graphdb.search.query.multi_terms import PARSERS as MULTI_TERMS
 from graphdb.search.query.nested import PARSERS as NESTED
+from graphdb.search.query.percolate import PARSERS as PERCOLATE
+from graphdb.search.query.percolate import read_query
 from graphdb.search.query.query_string import PARSERS as QUERY_STRING
 from graphdb.search.query.ranges import PARSERS as RANGES
 from graphdb.search.query.scripted import PARSERS as SCRIPTED
 from graphdb.search.query.several import PerIndexQuery
+from graphdb.search.query.shapes import PARSERS as SHAPES
 from graphdb.search.query.spans import PARSERS as SPANS
+from graphdb.search.query.sparse_vectors import PARSERS as SPARSE_VECTORS
 from graphdb.search.query.term_level import PARSERS as TERM_LEVEL
 from graphdb.search.query.tree import SCORE_MAX, Query, largest_boost, walk
 
 __all__ = ["PARSERS", "parse_query"]
 
 PARSERS: dict[str, ClauseParser] = {
+    **COMBINED_FIELDS,
     **COMPOUND,
     **FEATURES,
     **FULL_TEXT,
@@ -38,26 +46,25 @@ PARSERS: dict[str, ClauseParser] = {
     **MORE_LIKE_THIS,
     **MULTI_TERMS,
     **NESTED,
+    **PERCOLATE,
     **QUERY_STRING,
     **RANGES,
     **SCRIPTED,
+    **SHAPES,
     **SPANS,
+    **SPARSE_VECTORS,
     **TERM_LEVEL,
 }
 """By the name of a clause."""
 
 _NO_MODEL = (
-    "no model runs here: make vectors of texts with your own, store them in a [dense_vector], use [knn]"
+    "no model runs here: make vectors of texts with your own, store them in a [dense_vector] or "
+    "[sparse_vector], use [knn] or [sparse_vector]"
 )
 _ABSENT = {
-    "combined_fields": "use [multi_match] of type [cross_fields]",
-    "geo_shape": "use [geo_polygon], [geo_bounding_box] or [geo_distance] on a [geo_point]",
-    "percolate": "stored queries are not matched to documents",
     "rule": "there are no query rules: use [pinned]",
     "semantic": _NO_MODEL,
-    "sparse_vector": _NO_MODEL,
     "text_expansion": _NO_MODEL,
-    "weighted_tokens": _NO_MODEL,
 }
 """Queries of Elasticsearch that are not there, with what helps instead."""
 
@@ -94,3 +101,6 @@ def _parse(body: object, context: QueryContext) -> Query:
     if len(body) > 1:
         raise malformed(f"[{kind}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]")
     return parser(inner, context.deeper(), _parse)
+
+
+read_queries_with(partial(read_query, parse_query))

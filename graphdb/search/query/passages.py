@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from graphdb.search.analysis import Token
+from graphdb.search.query.combined_fields import CombinedFieldsQuery
 from graphdb.search.query.compound import BoolQuery, BoostingQuery
 from graphdb.search.query.dictionary_queries import PrefixQuery, RegexpQuery, TermRangeQuery, WildcardQuery
 from graphdb.search.query.function_score import FunctionScoreQuery
@@ -216,6 +217,8 @@ def _positive(query: Query, searcher: Searcher) -> Iterator[Query]:
             children = (query.query,)
         case RewrittenQuery():
             children = (query.rewritten(searcher),)
+        case CombinedFieldsQuery():
+            children = query.by_field()
         case SpanQuery() | IntervalsQuery():
             children = queries_of(query.source)
         case _:

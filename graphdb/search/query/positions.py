@@ -8,7 +8,7 @@ number of its positions times its logarithm, however sources are nested.
 import itertools
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -19,6 +19,7 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs
 from graphdb.search.query.dictionary_queries import DictionaryQuery, FuzzyQuery
 from graphdb.search.query.kernels import find_sorted
+from graphdb.search.query.near_terms import TermsNear
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
@@ -38,6 +39,7 @@ __all__ = [
     "has_inside",
     "queries_of",
     "smallest_windows",
+    "terms_near",
     "terms_of",
     "without_containing",
 ]
@@ -58,15 +60,19 @@ class PositionLists:
 
     def of(self, path: str, term: str, row: int) -> list[int]:
         """In the document docs[row], ascending."""
-        key = path, term
-        if key not in self._lists:
-            self._lists[key] = self._read(path, term)
-        found = self._lists[key]
+        found = self.ranges(path, term)
         if found is None:
             return []
         starts, stops, positions = found
         listed: list[int] = positions[starts[row] : stops[row]].tolist()
         return listed
+
+    def ranges(self, path: str, term: str) -> tuple[Longs, Longs, Ints] | None:
+        """(starts, stops, positions): docs[row] has positions[starts[row]:stops[row]]; None: none has any."""
+        key = path, term
+        if key not in self._lists:
+            self._lists[key] = self._read(path, term)
+        return self._lists[key]
 
     def _read(self, path: str, term: str) -> tuple[Longs, Longs, Ints] | None:
         index = self.leaf.segment.text(path)
@@ -92,6 +98,10 @@ class PositionSource(ABC):
     @abstractmethod
     def spans(self, lists: PositionLists, row: int) -> Spans:
         """In the document lists.docs[row]."""
+
+    def near(self) -> TermsNear | None:
+        """The same, where it is no more than terms near to each other."""
+        return None
 
     @property
     @abstractmethod
@@ -217,6 +227,12 @@ def terms_of(source: PositionSource) -> Iterator[Term | ManyTerms]:
         yield source
     for part in source.sought():
         yield from terms_of(part)
+
+
+def terms_near(parts: Sequence[PositionSource], **rules: bool | int) -> TermsNear | None:
+    """Of parts that are terms, by the rules of `TermsNear`; None where a part is something else."""
+    terms = tuple((part.path, part.term) for part in parts if isinstance(part, Term))
+    return TermsNear(terms, **rules) if len(terms) == len(parts) else None  # type: ignore[arg-type]
 
 
 def check_size(source: PositionSource) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -194,6 +195,8 @@ class Searcher:
     over so that a refresh does not compute it again.
     """
 
+    has_runtime_fields = False
+
     def __init__(
         self,
         leaves: Sequence[Leaf],
@@ -210,6 +213,20 @@ class Searcher:
         self.peers: Peers | None = None
         self.shared_statistics = False  # of several indexes: score as if they were one
         self._kept: dict[Hashable, Any] = {}
+
+    def with_runtime_fields(self, mapping: Mapping) -> "Searcher":
+        """The same with the runtime fields of a mapping; itself where it has none."""
+        if not mapping.runtime:
+            return self
+        from graphdb.search.query.runtime_segment import runtime_leaf  # scripts, which few searches need
+
+        made = copy(self)
+        made.mapping, made.memory, made._kept = mapping, {}, {}
+        made.leaves = tuple(
+            runtime_leaf(leaf, mapping.runtime, mapping, self.index_name) for leaf in self.leaves
+        )
+        made.has_runtime_fields = True
+        return made
 
     @property
     def own(self) -> "Searcher":
@@ -384,6 +401,16 @@ class ShardSearcher(Searcher):
         super().__init__(own.leaves, own.mapping, own.analyzers, own.memory, own.index_name)
         self._own, self.peers = own, peers
         self._others = peers
+        self.has_runtime_fields = own.has_runtime_fields
+
+    def with_runtime_fields(self, mapping: Mapping) -> Searcher:
+        if not mapping.runtime:
+            return self
+        own = self._own.with_runtime_fields(mapping)
+        made = copy(self)
+        made.mapping, made.memory, made._kept = mapping, {}, {}
+        made._own, made.leaves, made.has_runtime_fields = own, own.leaves, True
+        return made
 
     @property
     def own(self) -> Searcher:

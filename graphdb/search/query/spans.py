@@ -16,6 +16,7 @@ from graphdb.search.leaf_reader import Bools, Floats, Leaf
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
 from graphdb.search.query.dictionary_queries import DictionaryQuery, FuzzyQuery
 from graphdb.search.query.explanation import Explanation, explained, no_match
+from graphdb.search.query.near_terms import TermsNear
 from graphdb.search.query.positions import (
     AnyOf,
     ManyTerms,
@@ -30,6 +31,7 @@ from graphdb.search.query.positions import (
     has_end_after,
     has_inside,
     smallest_windows,
+    terms_near,
     terms_of,
 )
 from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained
@@ -46,6 +48,9 @@ def frequencies(source: PositionSource, leaf: Leaf, searcher: Searcher, base: in
     docs = np.flatnonzero(source.mask(leaf, searcher) & leaf.live).astype(np.int32)
     lists = PositionLists(leaf, searcher, docs)
     freqs = np.zeros(leaf.segment.size, np.float32)
+    if (near := source.near()) is not None:
+        freqs[docs] = near.frequencies(lists, base)
+        return freqs
     for row, doc in enumerate(docs.tolist()):
         if row % _BATCH == 0:
             checkpoint()
@@ -84,6 +89,12 @@ class Near(OfParts):
 
     slop: int
     in_order: bool
+
+    def near(self) -> TermsNear | None:
+        between_max = min(self.slop, 2**31 - 1)
+        return terms_near(
+            self.parts, in_order=self.in_order, between_max=between_max, by_length=not self.in_order
+        )
 
     def spans(self, lists: PositionLists, row: int) -> Spans:
         found = [part.spans(lists, row) for part in self.parts]

@@ -122,7 +122,7 @@ def exact(path: str, value: Any, context: QueryContext, case_insensitive: bool =
     if spec.type.startswith("date"):
         return _moment(spec, value, context)
     number = _converted(spec, value, context)
-    if spec.type == "boolean":
+    if spec.type == "boolean" and not spec.options.get("runtime"):
         return BooleanQuery(path=path, value=bool(number))
     if not _representable(spec, number):
         return MatchNoneQuery(reason=f"Value [{value}] is out of range or has a decimal part")
@@ -143,6 +143,8 @@ def _exact_term(spec: FieldSpec, value: Any, context: QueryContext, case_insensi
         return among_versions(spec, WildcardQuery.literal(spec.path, str(value)))
     if spec.storage is Storage.TEXT:
         return TermQuery(path=spec.path, term=term)
+    if spec.options.get("runtime"):  # no statistics are kept of its terms
+        return TermsQuery(path=spec.path, terms=(term,))
     return KeywordQuery(path=spec.path, term=term)
 
 

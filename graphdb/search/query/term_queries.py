@@ -255,7 +255,8 @@ class SynonymQuery(Query):
     def _doc_freq(self, searcher: Searcher) -> int:
         return max(searcher.doc_freq(self.path, term) for term in self.terms)
 
-    def _frequencies(self, leaf: Leaf) -> Floats:
+    def frequencies(self, leaf: Leaf) -> Floats:
+        """By document how often any of the terms is in it."""
         freqs = np.zeros(leaf.segment.size, dtype=np.float32)
         for term in self.terms:
             postings = TermQuery(path=self.path, term=term).postings(leaf)
@@ -266,10 +267,10 @@ class SynonymQuery(Query):
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         statistics = searcher.statistics(self.path)
         weight = statistics.weight(boost * self.boost, idf(self._doc_freq(searcher), statistics.doc_count))
-        return bm25_scores(leaf, searcher, self.path, self._frequencies(leaf), weight)
+        return bm25_scores(leaf, searcher, self.path, self.frequencies(leaf), weight)
 
     def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
-        freq, index = float(self._frequencies(leaf)[doc]), leaf.segment.text(self.path)
+        freq, index = float(self.frequencies(leaf)[doc]), leaf.segment.text(self.path)
         if not freq or index is None:
             return no_match()
         statistics = searcher.statistics(self.path)

@@ -59,7 +59,7 @@ class Query(ABC):
     every method that scores takes the boost of what is above.
     """
 
-    is_late: ClassVar[bool] = False  # it runs scripts: what is beside it should match first
+    is_late: ClassVar[bool] = False  # it takes long, as scripts do: what is beside it should match first
 
     boost: float = 1.0
     name: str | None = None

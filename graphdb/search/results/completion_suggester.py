@@ -341,6 +341,8 @@ def _contexts(given: Any, spec: FieldSpec) -> tuple[_Wanted, ...] | None:
             raise illegal_request(f"context [{name}] has more than [{_CONTEXTS_MAX}] values")
         read: Callable[[Any, ContextMapping], list[_Wanted]] = _place if mappings[name].is_geo else _category
         wanted += [one for item in items for one in read(item, mappings[name])]
+    if not wanted:
+        raise illegal_argument("Missing mandatory contexts in context query")
     return tuple(wanted)
 
 

@@ -1,7 +1,7 @@
 """Values of fields in hits, as `fields`, `docvalue_fields` and `stored_fields` ask for them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from graphdb.search.mapping.field_readers import reader_of
 from graphdb.search.mapping.lookup import METADATA, FieldLookup
 from graphdb.search.mapping.range_fields import RANGE_TYPES, shown_range
 from graphdb.search.mapping.readers import Read
+from graphdb.search.mapping.shapes import shown_shape
 from graphdb.search.mapping.value_formats import shown
+from graphdb.search.mapping.weighted_features import FEATURES_TYPES
 from graphdb.search.mapping.wildcards import flat, wildcard_match
 from graphdb.search.query import QueryContext
 from graphdb.search.results.sort_keys import short_float
@@ -26,6 +28,7 @@ __all__ = [
     "docvalue_fields",
     "malformed_values",
     "parse_field_patterns",
+    "runtime_values",
     "source_fields",
     "values_at",
 ]
@@ -71,6 +74,7 @@ class Unmapped:
 # The values of fields in a hit: `fields`, read from the source, and `docvalue_fields`, read from columns.
 
 PATTERNS_MAX = 1_000
+_AS_GIVEN = FEATURES_TYPES | {"completion", "percolator"}  # shown as the source has them
 DEFAULT_FORMAT = "use_field_mapping"  # what older clients write for none
 
 
@@ -114,7 +118,7 @@ def parse_field_patterns(entries: list[Any], key: str, context: QueryContext) ->
 def _check_format(name: str, key: str, context: QueryContext) -> None:
     """Only dates and points have formats; numbers have them where they come from columns."""
     for spec in context.mapping.match(name):
-        shaped = spec.type in ("date", "date_nanos", "date_range", "geo_point")
+        shaped = spec.type in ("date", "date_nanos", "date_range", "geo_point", "geo_shape")
         is_number = spec.storage in (Storage.INTS, Storage.FLOATS) and spec.type != "boolean"
         if not (shaped or (is_number and key == "docvalue_fields")):
             refusal = "does not support custom" if key == "docvalue_fields" else "doesn't support"
@@ -138,7 +142,7 @@ def source_fields(
                 if spec.options["value"] is not None:
                     found[spec.path] = [spec.options["value"]]
                 continue
-            if spec.type in ("object", "nested") or spec.path in METADATA:
+            if spec.type in ("object", "nested") or spec.path in METADATA or spec.options.get("runtime"):
                 continue
             group = _group_below(context.mapping, spec, inside)
             if group is not None:
@@ -190,10 +194,13 @@ def _read(
     """Values that do not fit the type, and those too long for it, are left out."""
     read = reader_of(spec.type, spec.path, spec.options)
     for value in _given(context, spec, source, inside):
-        if spec.storage in (Storage.TEXT, Storage.NONE, Storage.VECTORS) or spec.type == "completion":
+        if spec.storage in (Storage.TEXT, Storage.NONE, Storage.VECTORS) or spec.type in _AS_GIVEN:
             yield value if spec.storage is not Storage.TEXT or isinstance(value, str) else str(value)
             continue
         if _is_malformed(spec, read, value):
+            continue
+        if spec.type == "geo_shape":
+            yield shown_shape(value, shape)
             continue
         if spec.type in RANGE_TYPES:
             yield shown_range(spec, value, shape)
@@ -271,6 +278,18 @@ def docvalue_fields(patterns: tuple[FieldPattern, ...], scope: Scope, doc: int) 
             elif spec.doc_values and (values := _stored(scope, spec, docs)):
                 found[spec.path] = [_column_value(spec, value, pattern.format) for value in values]
     return found
+
+
+def runtime_values(patterns: tuple[FieldPattern, ...], scope: Scope, doc: int) -> dict[str, list[Any]]:
+    """By path the values of the runtime fields that are asked for."""
+    mapping = scope.context.mapping
+    own = [
+        replace(pattern, name=spec.path)
+        for pattern in patterns
+        for spec in mapping.match(pattern.name)
+        if spec.options.get("runtime")
+    ]
+    return docvalue_fields(tuple(own), scope, doc)
 
 
 def _stored(scope: Scope, spec: FieldSpec, docs: "np.typing.NDArray[np.int64]") -> list[Any]:

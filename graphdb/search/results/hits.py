@@ -1,6 +1,6 @@
 """Hits as the answer shows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +10,15 @@ from graphdb.search.aggregations.aggregation import Scope, columns_of
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
+from graphdb.search.query.percolate import Percolated, PercolateQuery, percolate_queries
 from graphdb.search.results.fetching import Fetching, keeps_source
-from graphdb.search.results.field_values import docvalue_fields, malformed_values, source_fields, values_at
+from graphdb.search.results.field_values import (
+    docvalue_fields,
+    malformed_values,
+    runtime_values,
+    source_fields,
+    values_at,
+)
 from graphdb.search.results.matching import Hit, Rescored
 from graphdb.search.results.sort_keys import short_float
 
@@ -148,6 +155,10 @@ class Fetcher:
             values = one.values(leaf, doc, self.scope.context)
             if values is not None:
                 out.setdefault("fields", {})[one.name] = values
+        percolated = list(self._percolated(leaf, doc))
+        for query, found in percolated:
+            suffix = "" if query.name is None else f"_{query.name}"
+            out.setdefault("fields", {})[f"_percolator_document_slot{suffix}"] = list(found.slots)
         if not (shows_source or wants_more):
             return
         if self.raw_source and nested is None and shows_source and fetching.is_whole:
@@ -164,14 +175,39 @@ class Fetcher:
         ignored = out.get("_ignored")
         if ignored and (left_out := malformed_values(fetching.fields, self.scope.context, source, ignored)):
             out["ignored_field_values"] = left_out
+        if asked and self.scope.searcher.has_runtime_fields:
+            fields |= runtime_values(asked, self.scope, hit.doc)
         if fetching.docvalues:
             fields |= docvalue_fields(fetching.docvalues, self.scope, hit.doc)
         if fields:
             out["fields"] = out.get("fields", {}) | fields
         if fetching.highlight is None or self.query is None:
             return
-        if fragments := self._highlighter(fetching).fragments(whole, leaf.segment.doc_id(doc)):
+        fragments = self._highlighter(fetching).fragments(whole, leaf.segment.doc_id(doc))
+        for query, found in percolated:
+            fragments |= self._of_given(fetching, query, found)
+        if fragments:
             out["highlight"] = fragments
+
+    def _percolated(self, leaf: Leaf, doc: int) -> Iterator[tuple[PercolateQuery, Percolated]]:
+        """What the stored query of a document finds."""
+        for query in percolate_queries(self.query):
+            found = query.found(leaf, doc, self.scope.searcher)
+            if found is not None:
+                yield query, found
+
+    def _of_given(self, fetching: Fetching, query: PercolateQuery, found: Percolated) -> dict[str, list[str]]:
+        """The parts of the given documents that a stored query matches; of several, by their places."""
+        given = query.given(self.scope.searcher)
+        context = replace(self.scope.context, mapping=given.mapping)
+        highlighter = Highlighter.of(fetching.highlight, found.query, context, given)
+        fragments: dict[str, list[str]] = {}
+        for slot in found.slots:
+            prefix = "" if len(query.documents) == 1 else f"{slot}_"
+            prefix = prefix if query.name is None else f"{query.name}_{prefix}"
+            of_slot = highlighter.fragments(orjson.loads(query.documents[slot]), str(slot))
+            fragments |= {f"{prefix}{name}": texts for name, texts in of_slot.items()}
+        return fragments
 
     def _highlighter(self, fetching: Fetching) -> Highlighter:
         """Made once for each part of a request; that is kept with it, so that its identity stays its own."""

@@ -31,8 +31,7 @@ __all__ = [
 RESULT_WINDOW = 10_000  # index.max_result_window
 TOTAL_DEFAULT = 10_000
 _IGNORED = ("indices_boost", "stats", "timeout", "ext", "min_compatible_shard_node")
-_REFUSED = ("runtime_mappings",)
-_ELSEWHERE = ("pit", "slice", "_ext", "hybrid")  # the caller has read them
+_ELSEWHERE = ("pit", "slice", "_ext", "hybrid", "runtime_mappings")  # the caller has read them
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +165,6 @@ def _optional(options: Options, key: str, read: Callable[[Any], Any]) -> Any:
 def _finish(options: Options) -> None:
     options.ignore(*_IGNORED, *_ELSEWHERE)
     for key, value in options.rest().items():
-        if key in _REFUSED and value == {}:  # Grafana sends it so
-            continue
-        if key in _REFUSED:
-            raise illegal_request(f"[{key}] is not supported")
         raise parsing(f"Unknown key for a {_token(value)} in [{key}].")
 
 

@@ -1,7 +1,7 @@
 """`Script`: one script of a request, compiled; run on the documents of a leaf, or on given values."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,10 +23,12 @@ from graphdb.search.scripts.parser import SOURCE_MAX, Node, parse
 from graphdb.search.scripts.values import Budget, text_of, type_name
 
 __all__ = [
+    "EMITTED_MAX",
     "FIELD",
     "FILTER",
     "INGEST",
     "LANGUAGES",
+    "RUNTIME",
     "SCORE",
     "SORT",
     "UPDATE",
@@ -40,6 +42,9 @@ __all__ = [
 
 LANGUAGES = ("painless", "expression")
 _MEMBERS = {"source", "inline", "id", "lang", "params", "options"}
+EMITTED_MAX = 100
+"""Values that a script of a runtime field emits for one document."""
+
 _CHECKED_DOCS = 64  # between two looks at the deadline
 
 
@@ -58,6 +63,7 @@ SCORE = Purpose("score", frozenset({"doc", "params", "_score"}), _SCORING | _REA
 FILTER = Purpose("filter", frozenset({"doc", "params"}), _READING)
 SORT = Purpose("sort", frozenset({"doc", "params", "_score"}), _SCORING | _READING)
 FIELD = Purpose("field", frozenset({"doc", "params"}), _READING)
+RUNTIME = Purpose("runtime", frozenset({"doc", "params"}), _READING | {"emit"})
 VALUES = Purpose("values", frozenset({"params"}))
 UPDATE = Purpose("update", frozenset({"ctx", "params"}))
 INGEST = Purpose("ingest", frozenset({"ctx", "params"}))
@@ -233,6 +239,27 @@ class LeafScript:
         listed: list[Any] = np.broadcast_to(np.asarray(found), (len(docs),)).tolist()
         return listed
 
+    def emitted(self, docs: Longs, path: str) -> Iterator[list[Any]]:
+        """What the script of a runtime field, called path, emits for each of these documents.
+
+        A value is what `emit` is called with, a tuple where it is called with several. Raises SearchError.
+        """
+        values: list[Any] = []
+
+        def emit(*given: Any) -> None:
+            if len(values) >= EMITTED_MAX:
+                reason = f"Runtime field [{path}] is emitting more than the maximum of [{EMITTED_MAX}] values"
+                raise ScriptFault("illegal_argument_exception", reason)
+            values.append(given[0] if len(given) == 1 else given)
+
+        for run in self._runs(docs, None, {"emit": emit}):
+            try:
+                run()
+            except ScriptFault as fault:
+                raise self._script.error(fault) from None
+            yield values.copy()
+            values.clear()
+
     def _found(self, docs: Longs, scores: Floats | None) -> Any:
         """An array or one value of all, or a list."""
         try:
@@ -247,13 +274,18 @@ class LeafScript:
             raise self._script.error(fault) from None
 
     def _interpreted(self, docs: Longs, scores: Floats | None) -> list[Any]:
+        return [run() for run in self._runs(docs, scores, _PLAIN_FUNCTIONS)]
+
+    def _runs(
+        self, docs: Longs, scores: Floats | None, functions: Mapping[str, Any]
+    ) -> Iterator[Callable[[], Any]]:
+        """What runs the script once, for each of these documents in turn. It raises ScriptFault."""
         documents, program = self._documents, self._made.program
         params = deepcopy(dict(self._script.params))
-        names: dict[str, Any] = {"doc": documents, "params": params, **_PLAIN_FUNCTIONS}
+        names: dict[str, Any] = {"doc": documents, "params": params, **functions}
         if self._script.purpose.functions:
             names.update(documents.functions())
         segment = documents.leaf.segment
-        found = []
         for place, doc in enumerate(docs.tolist()):
             if place % _CHECKED_DOCS == 0:
                 checkpoint()
@@ -262,8 +294,7 @@ class LeafScript:
                 names["_score"] = float(scores[doc])
             if self._made.reads_source:
                 params["_source"] = orjson.loads(segment.source(doc))
-            found.append(program.run(names))
-        return found
+            yield lambda: program.run(names)
 
 
 def _saturation(value: Any, half: Any) -> float:

@@ -53,10 +53,16 @@ class TermsOfDocuments:
         self._catalog = catalog
 
     def __call__(self, index: str, doc_id: str, path: str, routing: str | None) -> list[Any]:
-        """The terms in the document now; none without the document. Errors: index_not_found_exception."""
+        """The terms in the document now; none without the document. Errors: index_not_found_exception.
+
+        An empty path means the document itself.
+        """
         its_index, routing = one_document(self._catalog, index, routing)
         document = its_index.shards.get(doc_id, routing)
-        return [] if document is None else list(values_at(orjson.loads(document.source), path))
+        if document is None:
+            return []
+        source = orjson.loads(document.source)
+        return list(values_at(source, path)) if path else [source]
 
 
 class RecordedTerms:
@@ -75,7 +81,7 @@ class RecordedTerms:
 
 # A search for others to make: who makes it need not have the documents that it looks up.
 
-_LOOKUPS = (b'"index"', b'"more_like_this"')
+_LOOKUPS = (b'"index"', b'"indexed_shape"', b'"more_like_this"', b'"percolate"')
 
 
 def is_limited(index: Index, target: Target) -> bool:

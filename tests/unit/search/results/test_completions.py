@@ -133,6 +133,10 @@ def test_contexts(index: Index) -> None:
         ({"prefix": "x", "completion": {"field": "tag"}}, "is not a completion suggest field"),
         ({"completion": {"field": "s"}}, "'prefix/text' or 'regex' must be defined"),
         ({"prefix": "x", "completion": {"field": "p"}}, "Missing mandatory contexts"),
+        (
+            {"prefix": "x", "completion": {"field": "p", "contexts": {"kind": []}}},
+            "Missing mandatory contexts",
+        ),
         ({"prefix": "x", "completion": {"field": "p", "contexts": {"no": 1}}}, "Unknown context name"),
         ({"prefix": "x", "completion": {"field": "s", "contexts": {"no": 1}}}, "no context mappings"),
         ({"prefix": "x", "completion": {"field": "s", "size": 0}}, "size must be positive"),

@@ -156,3 +156,13 @@ def test_a_hidden_stream(http: httpx.Client) -> None:
     assert stream(http)["name"] == "logs-web"
     assert http.get("/logs-*/_count").json()["count"] == 0
     assert http.get("/logs-web/_count").json()["count"] == 1
+
+
+def test_streams_are_made_only_where_indexes_are(logs: httpx.Client) -> None:
+    logs.put("/_cluster/settings", json={"persistent": {"action.auto_create_index": "-logs-*,+*"}})
+    assert reason_of(add(logs))[:2] == (404, "index_not_found_exception")
+    logs.put("/_index_template/logs", json={**TEMPLATE, "allow_auto_create": True})
+    assert add(logs).status_code == 201
+    logs.put("/_index_template/logs", json={**TEMPLATE, "allow_auto_create": False})
+    assert reason_of(add(logs, "logs-other"))[:2] == (404, "index_not_found_exception")
+    assert add(logs).status_code == 201
