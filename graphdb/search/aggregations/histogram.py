@@ -104,7 +104,10 @@ class Histogram(Aggregation):
         if isinstance(self.intervals, Steps) and width > _QUICK_MAX * self.intervals.interval:
             return None
         ends = np.array([least, greatest])
-        first, last = self.intervals.number(ends.astype(np.int64) if self.dates else ends).tolist()
+        try:
+            first, last = self.intervals.number(ends.astype(np.int64) if self.dates else ends).tolist()
+        except SearchError:  # which a search that meets such values raises itself
+            return None
         buckets: int = last - first + 1
         return 5 * documents + BUCKET_STEPS * buckets
 

@@ -69,6 +69,8 @@ def test_others_are_not(target: Target) -> None:
     assert not _is_short(target, TERMS | below)
     assert not _is_short(target, {"histogram": {"field": "number", "interval": 1}})
     assert not _is_short(target, {"histogram": {"field": "number", "interval": 1e-9}})
+    far = {"histogram": {"field": "number", "interval": 10, "offset": 1e300}}
+    assert not _is_short(target, far)
     assert not _is_short(target, {"date_histogram": {"field": "at", "fixed_interval": "1ms"}})
     bounds = {"extended_bounds": {"min": 0, "max": 10**9}}
     assert not _is_short(target, {"histogram": {"field": "number", "interval": 100} | bounds})
