@@ -21,6 +21,7 @@ from benchmarks import (
     graphql,
     history,
     hostile,
+    hybrid,
     json_result,
     knn,
     live,
@@ -119,6 +120,7 @@ BENCHMARKS = {
     ),
     "live": Benchmark(live.run, RATIO),
     "acl": Benchmark(acl.run, RATIO),
+    "hybrid": Benchmark(hybrid.run, (SCALE,)),
     "hostile": Benchmark(
         hostile.run,
         (

@@ -11,7 +11,7 @@ import orjson
 
 from benchmarks.service import PROJECT, BenchmarkError
 
-__all__ = ["FIELDS", "MAPPING", "Document", "bulk_bodies", "documents", "queries"]
+__all__ = ["FIELDS", "MAPPING", "Document", "bulk_bodies", "documents", "judgments", "queries"]
 
 FIELDS = ("title", "author", "bib", "text")
 MAPPING = {"properties": {name: {"type": "text"} for name in FIELDS}}
@@ -29,6 +29,16 @@ def documents(wanted: int) -> list[tuple[str, Document]]:
 def queries() -> list[str]:
     """The questions, in words alone: no engine takes them for a syntax of its own."""
     return [" ".join(re.findall(r"\w+", text)) for _, text in _ELEMENT.findall(_read("cran.qry.xml"))]
+
+
+def judgments() -> list[frozenset[int]]:
+    """The relevant documents of each query, by their numbers from 1."""
+    relevant = [set[int]() for _ in queries()]
+    for line in _read("cranqrel.trec.txt").splitlines():
+        query, _, document, grade = line.split()
+        if int(grade) > 0:
+            relevant[int(query) - 1].add(int(document))
+    return [frozenset(found) for found in relevant]
 
 
 def bulk_bodies(given: Sequence[tuple[str, Document]], batch: int) -> Iterator[bytes]:

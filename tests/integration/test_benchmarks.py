@@ -127,6 +127,16 @@ def test_elasticsearch_runs() -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
+def test_hybrid_runs() -> None:
+    rows = benchmark("hybrid", scale="0.05")
+    assert [row["work"] for row in rows[:2]] == ["words alone", "vectors alone"]
+    assert max(row["ours"] for row in rows[:2]) == rows[0]["floor"]
+    assert len(rows) == 6
+    assert all(0 < row["ours"] < 1 for row in rows)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
 def test_sparqloscope_runs() -> None:
     *rows, summary = benchmark(
         "sparqloscope", "--rounds", "1", "--peer", "no", "--only", "distinct-", scale="0.05"

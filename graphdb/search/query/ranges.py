@@ -11,7 +11,7 @@ from graphdb.search.mapping.readers import address_term, network_terms
 from graphdb.search.mapping.value_formats import range_of, term_of, whole_range
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
 from graphdb.search.query.dictionary_queries import TermRangeQuery
-from graphdb.search.query.field_types import range_field_query
+from graphdb.search.query.field_types import of_constant, range_field_query
 from graphdb.search.query.term_level import number_range, unmapped
 from graphdb.search.query.tree import MatchNoneQuery, Query, boosted
 
@@ -53,8 +53,14 @@ def range_on(
             format,
             relation,
         )
+    if spec.type == "constant_keyword":
+        low, high = (None if bound is None else str(bound) for bound in (bounds.low, bounds.high))
+        query = TermRangeQuery(
+            path=spec.path, low=low, high=high, with_low=bounds.with_low, with_high=bounds.with_high
+        )
+        return of_constant(spec, query.accepts)
     is_textual = spec.storage in (Storage.TEXT, Storage.TERMS)
-    if is_textual and spec.type not in ("_index", "constant_keyword"):
+    if is_textual and spec.type != "_index":
         context.check_expensive("[range] queries on [text] or [keyword] fields")
         low, high = (_term(spec, bound) for bound in (bounds.low, bounds.high))
         return TermRangeQuery(
