@@ -7,7 +7,7 @@ from actors.cluster import index_shard_places, namespaces_of_nodes, start_at
 from actors.columns.shard_calls import ShardProcess
 from actors.ray_calls import RayProcess
 from actors.search.shard_cluster import HostNode
-from actors.search.shard_host import ShardHost
+from actors.search.shard_host_process import ShardHostProcess
 
 __all__ = ["RayHosts", "divided"]
 
@@ -46,7 +46,7 @@ class RayHosts:
     def start(self, place: str) -> ShardProcess:
         """See `HostProcesses`."""
         node_id = place.partition("/")[0]
-        return RayProcess(start_at(ShardHost, node_id, _HOST_CALLS, self._search_limit_s))
+        return RayProcess(start_at(ShardHostProcess, node_id, _HOST_CALLS, self._search_limit_s))
 
 
 def divided(counts: Mapping[str, int], sharing: Sequence[str], own: str) -> dict[str, int]:

@@ -7,6 +7,7 @@ measured.
 
 import http.client
 import random
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
 from statistics import geometric_mean, median
+from threading import Lock
 from time import perf_counter
 from typing import Any
 
@@ -211,11 +213,18 @@ def _write(server: _Server, index: str, bodies: Sequence[bytes], connections: in
     """Until all can be found."""
     _create(server, index)
     latencies: list[float] = []
+    left = iter(bodies)  # the connections take the next one each; empty once the benchmark is ended
     before, began = server.used(), perf_counter()
     with ThreadPoolExecutor(connections) as pool:
-        shares = [bodies[number::connections] for number in range(connections)]
-        for found in pool.map(lambda share: _send(server, index, share), shares):
-            latencies.extend(found)
+        lock = Lock()
+        sent = [pool.submit(_send, server, index, left, lock) for _ in range(connections)]
+        try:
+            for one in sent:
+                latencies.extend(one.result())
+        except BaseException:
+            with lock:
+                deque(left, maxlen=0)
+            raise
     server.ask("POST", f"/{index}/_refresh")
     seconds, used = perf_counter() - began, server.processor_s(before)
     documents = server.ask("GET", f"/{index}/_count")["count"]
@@ -231,12 +240,16 @@ def _create(server: _Server, index: str) -> None:
     server.ask("PUT", f"/{index}", {"settings": settings, "mappings": MAPPING})
 
 
-def _send(server: _Server, index: str, bodies: Sequence[bytes]) -> list[float]:
+def _send(server: _Server, index: str, left: Iterator[bytes], lock: Lock) -> list[float]:
     """Seconds of each."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT_S)
     taken = []
     try:
-        for body in bodies:
+        while True:
+            with lock:
+                body = next(left, None)
+            if body is None:
+                break
             began = perf_counter()
             connection.request("POST", f"/{index}/_bulk", body, {"Content-Type": "application/x-ndjson"})
             answer = connection.getresponse()

@@ -35,8 +35,8 @@ QUERIES = {
 COPIES = {"olympics-medals": 1, "openflights": 1, "bsbm375k": 1, "lubm1": 2}
 CHANGES_A_QUAD = 10
 REWRITTEN_SHARE = 0.5  # of all quads, those of whole predicates
-PAST = {"GRAPHDB_COLUMNS__PAST": "true"}
-PATIENT = {"GRAPHDB_READERS__RESULT_CACHE_MB": "0", "GRAPHDB_HISTORY__AS_OF_SECONDS": "1800"} | PAST
+WITHOUT = {"GRAPHDB_COLUMNS__PAST": "false"}
+PATIENT = {"GRAPHDB_READERS__RESULT_CACHE_MB": "0", "GRAPHDB_HISTORY__AS_OF_SECONDS": "1800"}
 PAUSE_S = 5.0  # while a store of the past is made
 UPDATES_LEAST = 0.9  # as many as without
 CLIENTS = 64
@@ -142,8 +142,8 @@ def _updates(rounds: int, scale: float) -> Row:
         for name in ("with", "without"):
             (directory / name).mkdir()
         with (
-            running_service(directory / "with", environment=PAST) as ours,
-            running_service(directory / "without") as floor,
+            running_service(directory / "with") as ours,
+            running_service(directory / "without", environment=WITHOUT) as floor,
         ):
 
             def rate(service: RunningService) -> float:

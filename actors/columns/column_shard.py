@@ -27,6 +27,7 @@ from graphdb.columns.schema import REST
 from graphdb.columns.sharding.following import ShardChange, apply_change
 from graphdb.columns.sharding.shard import (
     Piece,
+    joined_in_parts,
     made_table,
     read_piece,
     split_piece,
@@ -39,6 +40,7 @@ __all__ = ["ColumnShard", "ShardPlace", "ShardSettings"]
 
 _INTERRUPT_S = 0.05  # an interrupt that comes between two statements is lost, so it is repeated
 _OVER_MAX = 1000
+_JOINED_ROWS = 1 << 19  # of pieces that are taken in together
 _DIRECTORY = "graphdb-shard-"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")  # another one on each machine
 _LOOK = "FROM graphs LIMIT 0"  # DuckDB gives a transaction its state when it first looks at a table
@@ -228,7 +230,7 @@ class ColumnShard:
         """Make a table of pieces, at least one, or append them to it; how many rows came."""
         with self._in(query) as cursor:
             rows = 0
-            for piece in pieces:
+            for piece in joined_in_parts(pieces, _JOINED_ROWS):
                 rows += take_piece(cursor, table, piece, appends=appends)
                 appends = True
             return rows

@@ -59,7 +59,9 @@ def _answers(client: httpx.Client) -> list[Any]:
     """Each by the shards, and whole."""
     found = []
     for body in SEARCHES:
-        answer = client.post("/books/_search", json={**body, "profile": True}).raise_for_status().json()
+        response = client.post("/books/_search", json={**body, "profile": True})
+        assert response.is_success, response.text
+        answer = response.json()
         assert answer["_shards"]["failed"] == 0
         assert answer.pop("profile")["searched_by"]["shards"] == 2
         found.append((answer["hits"], answer.get("aggregations")))

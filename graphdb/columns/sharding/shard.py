@@ -19,6 +19,7 @@ __all__ = [
     "chosen_rows",
     "coordinator_pieces",
     "joined",
+    "joined_in_parts",
     "made_table",
     "read_piece",
     "shard_pieces",
@@ -102,6 +103,21 @@ def joined(pieces: Sequence[Piece]) -> Piece:
     columns = zip(*(piece.arrays for piece in pieces), strict=True)
     concatenated: Any = np.ma.concatenate  # numpy does not type it
     return replace(first, arrays=tuple(map(concatenated, columns)))
+
+
+def joined_in_parts(pieces: Sequence[Piece], rows_max: int) -> Iterator[Piece]:
+    """The rows of pieces that all have the same columns, at least one, joined as long as they have at most
+    rows_max rows: to take one in costs 0.8 ms of processor time, however small it is.
+    """
+    part: list[Piece] = []
+    rows = 0
+    for piece in pieces:
+        if part and rows + piece.rows > rows_max:
+            yield joined(part)
+            part, rows = [], 0
+        part.append(piece)
+        rows += piece.rows
+    yield joined(part)
 
 
 def take_piece(

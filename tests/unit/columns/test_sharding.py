@@ -8,7 +8,7 @@ from pyoxigraph import Store
 
 from graphdb.columns.sharding.cutting import CutLimits
 from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Move, Run, Send, Share
-from graphdb.columns.sharding.shard import joined, read_piece, take_piece
+from graphdb.columns.sharding.shard import joined, joined_in_parts, read_piece, take_piece
 from graphdb.sparql.parser import parse_query
 from tests.support.column_answers import Refused, Rows, engine_rows, rows_of
 from tests.support.column_shards import EXCHANGING, LIMITS, WatchedShards, divided, sharded_read
@@ -204,3 +204,24 @@ def test_values_arrive_as_they_were(kind: str, rows: int) -> None:
         ours = connection.execute("FROM arrived ORDER BY c1")
         assert str(ours.description[0][1]) == kind
         assert repr(ours.fetchall()) == repr(connection.execute(f"{sql} ORDER BY i").fetchall())
+
+
+def test_pieces_are_joined_up_to_a_bound_and_nothing_is_lost() -> None:
+    connection = duckdb.connect()
+    sizes = (2, 0, 3, 9, 1, 1, 0)
+    pieces = [
+        read_piece(
+            connection, f"SELECT if(r % 3 = 1, NULL, r + {100 * number}) AS c0 FROM range({size}) t(r)"
+        )
+        for number, size in enumerate(sizes)
+    ]
+    parts = list(joined_in_parts(pieces, 5))
+    assert [part.rows for part in parts] == [5, 9, 2]
+    took = [take_piece(connection, "t", part, appends=number > 0) for number, part in enumerate(parts)]
+    expected = [
+        None if row % 3 == 1 else row + 100 * number
+        for number, size in enumerate(sizes)
+        for row in range(size)
+    ]
+    assert (took, [row for (row,) in connection.execute("FROM t").fetchall()]) == ([5, 9, 2], expected)
+    assert [part.rows for part in joined_in_parts(pieces[1:2], 5)] == [0]
