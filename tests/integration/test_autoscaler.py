@@ -26,6 +26,7 @@ ENVIRONMENT = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the loopback is this machine's address
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_FAKE_CLUSTER": "1",
+    "RAY_AUTH_MODE": "disabled",  # else Ray takes the token of its user, if there is one
     "AUTOSCALER_UPDATE_INTERVAL_S": "1",
 }
 HEAD = "ray.head.default"  # as the fake provider calls the type
