@@ -81,7 +81,7 @@ def clustered_node(
     progress = Progress(parts.current, peers.reach)
     alert_log = _RoutedAlerts(parts.own_alerts, peers)
     alerts = AlertService(alert_log, progress, parts.queries, settings)
-    following = _SharedLog(settings.server.data_dir, log, peers.follower)
+    following = _SharedLog(settings.server.data_dir, log, peers.follower, peers.adopted)
     lifecycle = parts.lifecycle(following, alerts.timer.wake, peers.fetch_history)
     peers.watch(lifecycle, alerts.timer.wake)
     writing = RoutedWriting(parts.own_writing, peers.router, parts.current)
@@ -134,6 +134,7 @@ class _Peers:
             parts.transactions.answer_other,
         )
         parts.transactions.ask_by(self._ask_about_transaction)
+        self.adopted = asyncio.Event()  # a snapshot of another node
         self._maintenance: Maintenance | None = None
         self._on_view: Callable[[], None] = lambda: None
         self._version = 0  # of the last view that on_view has heard of
@@ -158,7 +159,7 @@ class _Peers:
             lambda: parts.own_purges.book().last_index,
             self._reach_end,
         )
-        await HistoryFetch(means).run()
+        await HistoryFetch(means).run(self.adopted)
 
     def _others(self) -> list[int]:
         """The other members, that which leads first."""
@@ -241,8 +242,11 @@ class _Peers:
 class _SharedLog:
     """Following a log that the nodes of a cluster agree on: `actors.node.store_lifecycle.Following`."""
 
-    def __init__(self, data_dir: Path, log: RaftLogClient, follower: ClusterFollower) -> None:
-        self._data_dir, self._log, self._follower = data_dir, log, follower
+    def __init__(
+        self, data_dir: Path, log: RaftLogClient, follower: ClusterFollower, adopted: asyncio.Event
+    ) -> None:
+        """adopted is set when the store has become that of a snapshot."""
+        self._data_dir, self._log, self._follower, self._adopted = data_dir, log, follower, adopted
 
     async def prepare(self) -> None:
         """Where a peer has sent a snapshot that is ahead of the store, become it.
@@ -258,6 +262,7 @@ class _SharedLog:
                 if received.index > applied:
                     await asyncio.to_thread(directory.want_history)
                     await asyncio.to_thread(directory.adopt_snapshot, Path(received.path), received.index)
+                    self._adopted.set()
                 await self._log.adopted(received.index)
                 return
             if (await self._log.status()).first_index <= applied + 1:

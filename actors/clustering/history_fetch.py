@@ -61,8 +61,15 @@ class HistoryFetch:
     def __init__(self, means: FetchMeans) -> None:
         self._means = means
 
-    async def run(self) -> None:
-        """Until all is there that the other nodes have and this node would keep."""
+    async def run(self, adopted: asyncio.Event) -> None:
+        """Until cancelled. adopted is set when the node has adopted a snapshot, also while this runs."""
+        while True:
+            adopted.clear()
+            await self.fetch()
+            await adopted.wait()
+
+    async def fetch(self) -> None:
+        """Return when all is there that the other nodes have and this node would keep."""
         pause_s, has_begun = _AGAIN_S, False
         while await on_thread(self._means.wanted.exists):
             try:

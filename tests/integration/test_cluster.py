@@ -324,6 +324,14 @@ def test_wiped_and_lagging_nodes_come_back_by_a_snapshot(cluster: ClusterService
         assert first_index_of_log(cluster.nodes[wiped]) > 1, "it has got every entry, and no snapshot"
     clients.check()
     cluster.await_same_dumps()
+    for number in (lagging, wiped):  # the history before their snapshots comes from the others
+        cluster.nodes[number].wait_until(lambda node=cluster.nodes[number]: oldest_index(node) == 0, HANG_S)
+
+
+def oldest_index(node: Service) -> int:
+    told = httpx.get(f"{node.url}/history", params={"limit": "1"}, trust_env=False, timeout=HANG_S)
+    index: int = told.raise_for_status().json()["oldest_index"]
+    return index
 
 
 def first_index_of_log(node: Service) -> int:

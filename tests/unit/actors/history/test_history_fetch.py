@@ -112,7 +112,7 @@ class Two:
             lambda: PURGE if self.purge_is_known else 0,
             reach_end,
         )
-        await HistoryFetch(means).run()
+        await HistoryFetch(means).fetch()
 
     async def purge(self) -> None:
         """As `PurgeRunner` does it on each node, in any order."""
@@ -266,3 +266,25 @@ async def test_a_node_of_a_cluster_that_was_wiped(tmp_path: Path) -> None:
             await until_purged(made, number)
         for at, state in states.items():
             assert await state_at(new, at) == without(state, SCOPE), at
+
+
+async def test_a_node_that_gets_a_snapshot_while_it_runs(tmp_path: Path) -> None:
+    """One that was down for long follows its own log first, which then begins anew under it."""
+    async with nodes(tmp_path, 1, 2, 3) as made:
+        await made.start(1, 2, 3)
+        states = await fill(made.shards[1])
+        await made.stop(3)
+        index = await update(made.shards[1], "INSERT DATA { <urn:later> <urn:b> 1 }")
+        for number in (1, 2):
+            await drop_log(made, number, index)
+        await made.start(3)
+        await made.shards[3].node.progress.wait_for_index(index, HANG_S)
+        directory = made.logs.data_dir(3)
+        await until_fetched(directory)
+        for at, state in states.items():
+            assert await state_at(made.shards[3], at) == state, at
+        # the same while it runs: another snapshot than that of its start
+        wanted = directory / "history-wanted"
+        wanted.touch()
+        made.shards[3].node.company.adopted.set()  # type: ignore[union-attr]
+        await until_fetched(directory)
