@@ -517,6 +517,11 @@ class ShardCluster:
         }
         for key in self._copies.keys() - wanted.keys():
             del self._copies[key]
+        for key, copies in self._copies.items():
+            # where one is missing, one that was to take another's place is that: a third would be beside it
+            if sum(copy not in self._moving for copy in copies) < wanted[key]:
+                for copy in copies:
+                    self._moving.pop(copy, None)
         whole = {
             key: [copy for copy in copies if copy not in self._moving] for key, copies in self._copies.items()
         }

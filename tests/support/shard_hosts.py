@@ -67,7 +67,7 @@ class LocalHost:
 
     def kill(self) -> None:
         self.is_dead = True
-        self._threads.shutdown()
+        self._threads.shutdown(wait=False)
         self.host.look({})
 
 

@@ -1,5 +1,6 @@
 """Searches over the port, of shards that other processes have: as the node answers; lost copies."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from actors.search.shard_cluster import ShardCluster
+from actors.search.shard_host import ShardHost
 from graphdb.config import Settings
 from graphdb.search.catalog.visible_catalog import VisibleIndex
 from serve.search.frame.parameters import Parameters
@@ -424,3 +426,30 @@ def test_copies_forget_a_moment_that_nobody_searches_any_more(port: _Port) -> No
     while port.most_states() > 2:
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def test_a_node_that_is_lost_while_a_copy_moves_leaves_no_shard_on_one_node_alone(
+    port: _Port, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, adopt = threading.Event(), ShardHost.adopt
+
+    def later(host: ShardHost, *arguments: Any) -> None:
+        assert gate.wait(HANG_S)
+        adopt(host, *arguments)
+
+    monkeypatch.setattr(ShardHost, "adopt", later)
+    port.hosts.nodes["c"] = 2
+    until = time.monotonic() + HANG_S
+    while not any("missing" in host.calls for place, host in port.hosts.running.items() if place[0] == "c"):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    assert isinstance(port.node.shards, ShardCluster)
+    ((_, source),) = port.node.shards._moving.items()
+    killed = "a" if source.place[0] == "b" else "b"
+    port.hosts.kill_node(killed)
+    port.await_copies(lambda copies: all(node not in (killed, None) for *_, node in copies))
+    gate.set()
+    shards = port.node.shards
+    port.await_copies(lambda copies: not shards._moving and all(one[2] == "STARTED" for one in copies))
+    for shard in range(3):
+        assert len({node for number, _, _, node in port.copies() if number == shard}) == 2
