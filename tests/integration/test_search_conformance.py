@@ -38,7 +38,8 @@ def test_what_passes_over_memory_passes_here(searching: Service) -> None:
     """One after the other on one node, as the suite is meant to run; each cleans up behind itself."""
     failed = {}
     with httpx.Client(base_url=searching.search_url, timeout=HANG_S, trust_env=False) as client:
-        client.put("/here-before").raise_for_status()
+        alone = {"settings": {"number_of_replicas": 0}}  # a case waits for health to be green
+        client.put("/here-before", json=alone).raise_for_status()
         for name, case in CASES.items():
             if name in DIFFERENCES or lacks(name):
                 continue
