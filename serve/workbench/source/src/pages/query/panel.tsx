@@ -60,7 +60,7 @@ function Status({ run: current }: { run: Run | null }) {
     : `${answer.rows.length.toLocaleString("en")}${answer.cut ? "+" : ""} ${answer.form === "SELECT" ? (answer.rows.length === 1 ? "row" : "rows") : answer.rows.length === 1 ? "triple" : "triples"}`;
   return (
     <div class="rstatus grow" role="status">
-      {running && <span class="spinner" aria-label="Running" />}
+      {running && <span class="spinner" role="status" aria-label="Running" />}
       {rows && <b>{rows}</b>}
       <span class="muted num">{running ? seconds((performance.now() - current.began) / 1000) : answer ? seconds(answer.seconds) : ""}</span>
       {current.asOf !== null && <span class="badge accent" title="The answer is of a state of the past">as of {answer?.index !== null && answer?.index !== undefined ? `index ${answer.index.toLocaleString("en")}` : current.asOf}</span>}
