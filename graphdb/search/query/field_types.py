@@ -62,7 +62,7 @@ class RangeFieldQuery(DictionaryQuery):
         make = partial(_halves, dictionary, self.digits)
         segment, key = leaf.segment, ("range bounds", self.path)
         if segment.live_only:
-            return searcher.keep((*key, segment.name), make)
+            return searcher.keep((*key, segment.name, leaf.base), make)
         if key not in segment.derived:
             segment.derived[key] = make()
         halves: tuple[Codes, Codes] = segment.derived[key]

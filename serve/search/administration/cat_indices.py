@@ -32,7 +32,7 @@ def listings(data_dir: Path) -> list[Listing]:
         Listing("aliases", _ALIASES, _aliases, "name", "expand_wildcards"),
         Listing("count", _COUNT, _count, "index"),
         Listing("allocation", _ALLOCATION, lambda view: _allocation(view, data_dir), "node_id"),
-        Listing("recovery", _RECOVERY, _recovery, "index", "active_only detailed"),
+        Listing("recovery", _RECOVERY, _recovery, "index", "active_only detailed index"),
         Listing("fielddata", _FIELDDATA, _fielddata, "fields", "fields"),
     ]
 
@@ -292,7 +292,9 @@ _RECOVERY = (
 def _recovery(view: CatView) -> Iterator[Row]:
     """Nothing is copied between nodes: see `serve.search.administration.recovery`."""
     nodes = [node for node in view.identity.members(view.status) if node.reachable]
-    for index, copy in recovered_copies(view.node, view.indexes, nodes):
+    named = (view.parameters.text("index") or "*").split(",")
+    chosen = [one for one in view.indexes if any(wildcard_match(pattern, one.name) for pattern in named)]
+    for index, copy in recovered_copies(view.node, chosen, nodes):
         source = None if copy.is_primary else nodes[0]
         at = datetime.fromtimestamp(index.created_ms / 1000, UTC).isoformat(timespec="milliseconds")
         yield {

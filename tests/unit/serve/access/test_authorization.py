@@ -89,6 +89,7 @@ def test_what_changes_something_needs_more_than_reading() -> None:
     }
     reading |= {"/_search/scroll", "/_search/scroll/{scroll_id}", "/{index}/_explain/{id}"}
     reading |= {"/{index}/_terms_enum", "/_cluster/allocation/explain"}
+    reading |= {"/_render/template", "/_render/template/{id}"}
     # what would be made, without making it
     reading |= {
         f"/_index_template/{name}" for name in ("_simulate", "_simulate/{name}", "_simulate_index/{name}")
@@ -111,7 +112,7 @@ def test_what_changes_something_needs_more_than_reading() -> None:
         reading |= {f"/{name}", f"/{{index}}/{name}"}
     for name in ("_async_search", "_rank_eval"):
         reading |= {f"/{name}", f"/{{index}}/{name}"}
-    for name in ("_analyze", "_mget"):
+    for name in ("_analyze", "_mget", "_search/template", "_msearch/template"):
         reading |= {f"/{name}", f"/{{index}}/{name}"}
     for table in (GRAPH_PERMISSIONS, SEARCH_PERMISSIONS):
         for (path, method), need in table.items():

@@ -115,6 +115,8 @@ def test_recoveries_and_stores(books: httpx.Client) -> None:
     ]
     assert shards[0]["index"]["files"]["details"] == []
     rows = books.get("/_cat/recovery/books?format=json").json()
+    assert books.get("/_cat/recovery?index=bo*,none&format=json").json() == rows
+    assert books.get("/_cat/recovery?index=none&format=json").json() == []
     assert [(row["shard"], row["stage"]) for row in rows] == [("0", "done"), ("1", "done")]
     assert books.get("/books/_shard_stores").json() == {"indices": {}}  # none lacks a copy
     stores = books.get("/books/_shard_stores?status=green").json()["indices"]["books"]["shards"]
