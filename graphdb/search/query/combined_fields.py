@@ -81,9 +81,7 @@ class CombinedFieldsQuery(Query):
             weight = statistics.weight(
                 boost * self.boost, idf(self._doc_freq(searcher), statistics.doc_count)
             )
-            norms = searcher.keep(
-                ("norms", leaf.segment.name, leaf.base, self.fields), lambda: self._norms(leaf)
-            )
+            norms = searcher.keep_of(leaf, ("norms", self.fields), lambda: self._norms(leaf))
             saturation = np.float32(1) + freqs[docs] * statistics.inverse_norms()[norms[docs]]
             scores[docs] = weight - weight / saturation
         return Matches(freqs > 0, scores)

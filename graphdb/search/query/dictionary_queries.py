@@ -135,7 +135,7 @@ class WildcardQuery(DictionaryQuery):
         start, stop = 0, len(dictionary)
         codes = searcher.codes(leaf, self.path, dictionary)
         if self.case_insensitive:
-            codes = searcher.keep(("lower", leaf.segment.name, leaf.base, self.path), codes.lowered)
+            codes = searcher.keep_of(leaf, ("lower", self.path), codes.lowered)
         else:
             literal = itertools.takewhile(lambda code: code < ANY, self.pattern)
             start, stop = prefix_range(dictionary, "".join(map(chr, literal)))

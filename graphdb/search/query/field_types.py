@@ -62,7 +62,7 @@ class RangeFieldQuery(DictionaryQuery):
         make = partial(_halves, dictionary, self.digits)
         segment, key = leaf.segment, ("range bounds", self.path)
         if segment.live_only:
-            return searcher.keep((*key, segment.name, leaf.base), make)
+            return searcher.keep_of(leaf, key, make)
         if key not in segment.derived:
             segment.derived[key] = make()
         halves: tuple[Codes, Codes] = segment.derived[key]

@@ -179,9 +179,7 @@ class PercolateQuery(Query):
 
     def _percolated(self, leaf: Leaf, searcher: Searcher) -> dict[int, Percolated]:
         """By the number of their query in the dictionary."""
-        return searcher.keep(
-            ("percolated", leaf.segment.name, leaf.base, self), lambda: self._run(leaf, searcher)
-        )
+        return searcher.keep_of(leaf, ("percolated", self), lambda: self._run(leaf, searcher))
 
     def _run(self, leaf: Leaf, searcher: Searcher) -> dict[int, Percolated]:
         index, given = leaf.segment.terms(self.path), self._given(searcher)

@@ -274,6 +274,10 @@ class Searcher:
             known = self._kept[key] = make()
         return cast(Value, known)
 
+    def keep_of(self, leaf: Leaf, key: Hashable, make: Callable[[], Value]) -> Value:
+        """As `keep`, of one leaf: segments of several indexes may have one name."""
+        return self.keep((key, leaf.segment.name, leaf.base), make)
+
     def dictionaries(self, path: str) -> list[tuple[Leaf, TermDictionary]]:
         """The term dictionaries of a text or keyword field, by leaf that has it."""
         found = []

@@ -84,7 +84,7 @@ class ShapeQuery(DictionaryQuery):
         """Kept with the segment; with the searcher where the segment's terms depend on who asks."""
         segment, key = leaf.segment, ("shape boxes", self.path)
         if segment.live_only:
-            return searcher.keep((*key, segment.name, leaf.base), partial(_boxes, dictionary))
+            return searcher.keep_of(leaf, key, partial(_boxes, dictionary))
         if key not in segment.derived:
             segment.derived[key] = _boxes(dictionary)
         boxes: Doubles = segment.derived[key]
