@@ -6,7 +6,7 @@ from pathlib import Path
 
 import grpc
 
-from graphdb.config.section import is_loopback
+from graphdb.addresses import is_loopback
 from graphdb.config.service import Cluster, split_address
 from graphdb.errors import ConfigError
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from graphdb.config.section import provider_url
+from graphdb.addresses import provider_url
 
 __all__ = ["DOCUMENT_BYTES_MAX", "Discovered", "discovery_url", "read_discovery"]
 

@@ -1,10 +1,9 @@
 """What configuration sections are made of: frozen models without unknown keys, and checked kinds of text."""
 
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 from re import fullmatch
 from typing import Annotated, TypeAlias
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -15,6 +14,8 @@ from pydantic import (
     FilePath,
     StringConstraints,
 )
+
+from graphdb.addresses import provider_url
 
 __all__ = [
     "AbsoluteFile",
@@ -30,8 +31,6 @@ __all__ = [
     "Sid",
     "TileAddress",
     "WebOrigin",
-    "is_loopback",
-    "provider_url",
 ]
 
 
@@ -39,16 +38,6 @@ class Section(BaseModel):
     """One table of the configuration file; a key that it does not know is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a listener on this host is reached from this machine alone; of names, only localhost counts."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _address_range(text: str) -> str:
@@ -84,16 +73,6 @@ def _graph_iri(text: str) -> str:
 
 def _data_graph(name: str) -> str:
     return name if name in ("default", "union") else _graph_iri(name)
-
-
-def provider_url(text: str) -> str:
-    """An address to which secrets may be sent and whose answers are believed. Raises ValueError."""
-    parts = urlsplit(text)
-    if not text.isprintable() or " " in text or not parts.hostname or parts.fragment or "@" in parts.netloc:
-        raise ValueError("no address of a provider")
-    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname)):
-        raise ValueError("an address of a provider begins with https://; with http:// only on loopback")
-    return text
 
 
 Port: TypeAlias = Annotated[int, Field(ge=1, le=65535)]

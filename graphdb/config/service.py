@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
+from graphdb.addresses import is_loopback
 from graphdb.config.limits import GateLimits
 from graphdb.config.section import (
     AbsoluteFile,
@@ -18,7 +19,6 @@ from graphdb.config.section import (
     Section,
     TileAddress,
     WebOrigin,
-    is_loopback,
 )
 
 __all__ = [

@@ -4,9 +4,10 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from graphdb.addresses import is_loopback
 from graphdb.config.access import Acl, Authentication, Authorization
 from graphdb.config.audit import Audit
-from graphdb.config.section import Section, is_loopback
+from graphdb.config.section import Section
 from graphdb.config.service import (
     Alerts,
     Cluster,

@@ -11,8 +11,8 @@ import httpx
 from graphdb.access.discovery import DOCUMENT_BYTES_MAX, discovery_url, read_discovery
 from graphdb.access.keys import KeyRing, KeySet, VerifyingKey, read_key_set
 from graphdb.access.oidc import TokenHeader
+from graphdb.addresses import is_loopback
 from graphdb.config.access import Oidc
-from graphdb.config.section import is_loopback
 from graphdb.errors import ConfigError, NotAuthenticated, ProviderUnavailable
 
 __all__ = ["ProviderKeys", "trusted_authorities"]

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import typer
 
-from graphdb.config.section import is_loopback
+from graphdb.addresses import is_loopback
 from graphdb.rdf.formats import RdfSyntax
 from serve.cli.console import CommandError, UsageError
 from serve.cli.credentials import find_target

@@ -18,7 +18,7 @@ import httpx
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from graphdb.config.section import provider_url
+from graphdb.addresses import provider_url
 from serve.cli.console import CommandError, UsageError
 from serve.cli.provider import Granted, GrantRefused, Provider, ProviderAway
 

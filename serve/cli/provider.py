@@ -11,7 +11,7 @@ import httpx
 import orjson
 
 from graphdb.access.discovery import DOCUMENT_BYTES_MAX, Discovered, discovery_url, read_discovery
-from graphdb.config.section import is_loopback, provider_url
+from graphdb.addresses import is_loopback, provider_url
 from serve.cli.console import CommandError, UsageError
 
 __all__ = ["DeviceCode", "GrantRefused", "Granted", "Provider", "ProviderAway"]

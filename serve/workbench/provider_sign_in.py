@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graphdb.access.discovery import DOCUMENT_BYTES_MAX, Discovered, discovery_url, read_discovery
+from graphdb.addresses import is_loopback
 from graphdb.config.access import Oidc
-from graphdb.config.section import is_loopback
 from graphdb.errors import NotAuthenticated, Overloaded, ProviderUnavailable
 from serve.access.provider_keys import trusted_authorities
 from serve.bodies import JSON_TYPE, JsonBody, read_json

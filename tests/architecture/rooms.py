@@ -8,7 +8,7 @@ handed in instead, by somebody who stands after both.
 __all__ = ["ROOMS"]
 
 # what all of the code may name
-_GROUND = "errors model timestamps public_text checked_json content_coding bounded_cache rdf config"
+_GROUND = "errors model addresses timestamps public_text checked_json content_coding bounded_cache rdf config"
 # queries over quads and updates of them; then what is said and checked of them, and who may see them
 _GRAPH = """
     geometry sparql geo planning store updates live access shacl graphql holonic node alerts saved_queries
