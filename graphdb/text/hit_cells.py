@@ -11,10 +11,10 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, TypeAlias, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Ints, Longs
 from graphdb.sparql.text_tables import CellFormat, KeptCells, TextTable, cells_of, frame_of, joined_rows
 
@@ -217,7 +217,7 @@ def _bytes(raw: bytes) -> Bytes:
     return np.frombuffer(bytearray(raw), np.uint8)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _has_all(lengths: Ints, numbers: Longs) -> bool:
     """Whether each of the numbers has a length."""
     for number in numbers:  # noqa: SIM110 compiled
@@ -226,7 +226,7 @@ def _has_all(lengths: Ints, numbers: Longs) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _write_cells(
     out: Bytes, at: Longs, lead: Bytes, blob: Bytes, starts: Longs, lengths: Ints, numbers: Longs
 ) -> None:
@@ -242,7 +242,7 @@ def _write_cells(
         at[row] = place + length
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _write_tails(out: Bytes, at: Longs, tail: Bytes) -> None:
     """Write tail to out from each place on."""
     for row in range(len(at)):

@@ -18,11 +18,11 @@ from itertools import compress
 from threading import Lock
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-import numba
 import numpy as np
 from pyoxigraph import NamedNode, Quad, Triple
 
 from graphdb.model import ChangeSet, GraphName, node_of_text
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.shard_view import array_segment
@@ -162,7 +162,7 @@ class KnownObjects(NamedTuple):
     taking_in: Bools
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _located(
     numbers: Longs, starts: Ints, marks: Bools, taking_in: Bools
 ) -> tuple[Longs, Longs, Bools, bool, bool]:

@@ -1,8 +1,9 @@
 """Scores as the fewest decimal digits that tell them from other 32-bit floats, written by compiled code."""
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from graphdb.search.compiled import compiled
 
 __all__ = ["DIGITS_MAX", "write_digits"]
 
@@ -14,7 +15,7 @@ _PLACES_MAX = 12  # behind the point
 _POWERS = np.array([10**places for places in range(_PLACES_MAX + 1)], np.int64)
 
 
-@numba.njit(cache=True)
+@compiled()
 def write_digits(out: NDArray[np.uint8], place: int, score: np.float32, bits: int) -> int:
     """Write a score, whose bits these are, to out from a place on; returns the place behind it. -1 for one
     that is below 0.001, or not below a million.
@@ -41,7 +42,7 @@ def write_digits(out: NDArray[np.uint8], place: int, score: np.float32, bits: in
     return _write(out, place, whole, places)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _write(out: NDArray[np.uint8], place: int, whole: int, places: int) -> int:
     """An integer with a point before the last of its digits."""
     front, back = whole // _POWERS[places], whole % _POWERS[places]

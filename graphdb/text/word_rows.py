@@ -6,10 +6,10 @@ own would cost a call a microsecond, and there are twenty.
 
 from typing import Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.query.field_table import BASE, HIGHS, SIZE, bytes_at, flags_at, ints_at, longs_at
 from graphdb.search.query.max_score import top_of_leaves
@@ -51,7 +51,7 @@ def load() -> None:
     answer_of(table, live, numbers, one, one, np.zeros(HEAD_SIZE, np.int64), np.zeros(1, np.uint8))
 
 
-@numba.njit(cache=True)
+@compiled()
 def answer_of(
     table: Longs, live: Longs, numbers: Longs, weights: Floats, inverse: Floats, layout: Longs, out: Bytes
 ) -> tuple[int, int]:
@@ -70,7 +70,7 @@ def answer_of(
     return _write_rows(met[:hits], best[:hits], layout, out), hits
 
 
-@numba.njit(cache=True)
+@compiled()
 def _number(table: Longs, layout: Longs, docs: Longs, met: Longs) -> None:
     """The numbers of the subjects of documents, to met."""
     own = longs_at(layout[DOCS], len(table))
@@ -81,7 +81,7 @@ def _number(table: Longs, layout: Longs, docs: Longs, met: Longs) -> None:
         met[hit] = ints_at(own[leaf], table[leaf, SIZE])[docs[hit] - table[leaf, BASE]]
 
 
-@numba.njit(cache=True)
+@compiled()
 def _write_rows(met: Longs, best: Floats, layout: Longs, out: Bytes) -> int:
     patterns, columns = layout[PATTERNS], HEAD_SIZE + layout[PATTERNS] * PATTERN_SIZE
     bits, digits = best.view(np.int32), np.empty(DIGITS_MAX, np.uint8)
@@ -136,7 +136,7 @@ def _write_rows(met: Longs, best: Floats, layout: Longs, out: Bytes) -> int:
     return FULL if size > len(out) else size
 
 
-@numba.njit(cache=True)
+@compiled()
 def _locate(number: int, layout: Longs, first: Longs, counts: Longs) -> int:
     """Where its objects are, for each pattern. 1: there are some of each; 0: not so; -1: it is not known."""
     if number < 0:
@@ -164,7 +164,7 @@ def _locate(number: int, layout: Longs, first: Longs, counts: Longs) -> int:
     return found
 
 
-@numba.njit(cache=True)
+@compiled()
 def _next(at: Longs, counts: Longs) -> int:
     """The next of the combinations of objects, the last pattern's first; 0 after the last of them."""
     for pattern in range(len(at) - 1, -1, -1):
@@ -175,14 +175,14 @@ def _next(at: Longs, counts: Longs) -> int:
     return 0
 
 
-@numba.njit(cache=True)
+@compiled()
 def _copy(out: Bytes, place: int, layout: Longs, part: int) -> int:
     """Bytes of the layout."""
     count = layout[part + 1]
     return _copy_bytes(out, place, bytes_at(layout[part], count), 0, count)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _copy_bytes(out: Bytes, place: int, of: Bytes, start: int, count: int) -> int:
     """Returns the place behind them, which is behind the end of out where there was no room for them."""
     if place + count <= len(out):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.fields import DOC_COUNT, FieldSpec, Storage
 from graphdb.search.leaf_reader import (
     Bools,
@@ -363,7 +363,7 @@ class Columns:
         return np.concatenate(masks)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count_terms(starts: NDArray[Any], terms: NDArray[Any], docs: Longs, counts: Longs) -> None:
     """Add 1 to counts for each term of each document."""
     for doc in docs:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 
 from graphdb.search.aggregations.aggregation import (
     BUCKET_STEPS,
@@ -17,6 +16,7 @@ from graphdb.search.aggregations.aggregation import (
 )
 from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.value_sources import NUMERIC, Source, json_number
+from graphdb.search.compiled import compiled
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Doubles, Longs
@@ -51,7 +51,7 @@ def grouped_sums(scope: Scope, values: Doubles, owners: Longs, count: int) -> Do
     return np.where(np.isfinite(totals), totals + lost, totals)
 
 
-@njit(cache=True)
+@compiled()
 def _add(values: Doubles, owners: Longs, totals: Doubles, lost: Doubles) -> None:
     for i in range(len(values)):
         owner = owners[i]

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Ints
 
 __all__ = ["LENGTH_MAX", "PlainWords", "cut_all"]
@@ -59,7 +59,7 @@ _IN_WORDS = _table(lambda char: char.isalnum() or char == "_")
 _JOINS = _table(lambda char: _LETTERS * (char in "'.:") + _DIGITS * (char in "'.,;"))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _edges(text: Any, lowered: Any, edges: Any, lower: Any, in_words: Any) -> Any:
     """How many edges there are: runs of letters, digits and underscores begin and end there in turn.
 
@@ -77,7 +77,7 @@ def _edges(text: Any, lowered: Any, edges: Any, lower: Any, in_words: Any) -> An
     return count + before
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _goes_on(lowered: Any, place: int, joins: Any) -> Any:
     """Whether the character there stands within a word: between two letters, or between two digits."""
     kind = joins[lowered[place]]
@@ -87,7 +87,7 @@ def _goes_on(lowered: Any, place: int, joins: Any) -> Any:
     return (letters and kind & _LETTERS != 0) or (digits and kind & _DIGITS != 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _eight(blocks: Any, place: int) -> Any:
     """Eight characters from a place on, the first one lowest."""
     shift = np.uint64(8 * (place & 7))
@@ -95,13 +95,13 @@ def _eight(blocks: Any, place: int) -> Any:
     return (blocks[block] >> shift) | ((blocks[block + 1] << np.uint64(1)) << (np.uint64(63) - shift))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _mixed(code: Any) -> Any:
     code *= np.uint64(0x9FB21C651E98DF25)
     return code ^ (code >> np.uint64(29))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _code(blocks: Any, first: int, length: int) -> Any:
     """The word itself where it is short; else a code with the highest bit, which another may have as well."""
     if length <= 8:
@@ -112,7 +112,7 @@ def _code(blocks: Any, first: int, length: int) -> Any:
     return _mixed(code ^ _eight(blocks, first + length - 8)) | np.uint64(1 << 63)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _is_same(lowered: Any, first: int, length: int, words: Any, start: int, stop: int) -> Any:
     if stop - start != length:
         return False
@@ -122,14 +122,14 @@ def _is_same(lowered: Any, first: int, length: int, words: Any, start: int, stop
     return same == length
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _home(code: Any, mask: Any) -> Any:
     """The first row of the table to look at for a code."""
     mixed = code * np.uint64(0x9E3779B97F4A7C15)
     return (mixed ^ (mixed >> np.uint64(32))) & mask
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _grown(table: Any) -> Any:
     """The same in four times the room."""
     grown = np.zeros((4 * len(table), 2), np.uint64)
@@ -143,7 +143,7 @@ def _grown(table: Any) -> Any:
     return grown
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _is_low_line(lowered: Any, first: int, last: int) -> Any:
     """A run of underscores alone is no token."""
     while first < last and lowered[first] == _LOW_LINE:
@@ -151,7 +151,7 @@ def _is_low_line(lowered: Any, first: int, last: int) -> Any:
     return first == last
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _cut_word(lowered: Any, first: int, last: int, joins: Any, length_max: int) -> Any:
     """Where a word ends that is too long: it does not end with what would join it to what follows."""
     if last - first <= length_max:
@@ -162,7 +162,7 @@ def _cut_word(lowered: Any, first: int, last: int, joins: Any, length_max: int) 
 
 # A row of the table is a code and the word's number, from 1; open addressing. Each word is kept once, close
 # together: words and the table are read at random, and stay in the cache.
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _cut(
     blob: Any, starts: Any, lowered: Any, blocks: Any, lower: Any, in_words: Any, joins: Any, length_max: int
 ) -> Any:

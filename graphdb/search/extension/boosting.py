@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import orjson
-from numba import njit
 from numpy.typing import NDArray
 
 from graphdb.search.aggregations.aggregation import Scope
+from graphdb.search.compiled import compiled
 from graphdb.search.deadline import checkpoint
 from graphdb.search.extension.extension_request import BoostOption
 from graphdb.search.fields import FieldSpec, Storage
@@ -104,7 +104,7 @@ def page_rank(sources: NDArray[np.int32], targets: NDArray[np.int32], count: int
     return ranks
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _send(sources: NDArray[np.int32], targets: NDArray[np.int32], shares: Doubles, received: Doubles) -> None:
     for link in range(len(sources)):
         received[targets[link]] += shares[sources[link]]

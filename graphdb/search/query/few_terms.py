@@ -8,9 +8,9 @@ The look-ups of the other terms stand in each of the loops: as a function, also 
 they cost a quarter to a half of the whole more (2 and 3 terms, measured).
 """
 
-import numba
 import numpy as np
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 from graphdb.search.query.field_table import BLOCK
 from graphdb.search.query.posting_steps import Ceilings, bounds_of, floor_of_one, keep, score_of, sought
@@ -22,7 +22,7 @@ NEVER = 1 << 62
 """More than anybody counts."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def top_of_few(
     docs: Ints,
     freqs: Bytes,
@@ -117,7 +117,7 @@ def top_of_few(
     return kept[:some], best[:some], count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _best_of_one(
     docs: Ints,
     freqs: Bytes,
@@ -175,7 +175,7 @@ def _best_of_one(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _best_of_two(
     docs: Ints,
     freqs: Bytes,

@@ -14,6 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Leaf, Longs, TextIndex
 
 __all__ = [
@@ -61,38 +62,38 @@ _numba: Any = numba  # without type hints
 _array = _numba.carray
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def ints_at(address: int, size: int) -> Any:
     """The array of 32-bit integers at an address."""
     return _array(_pointer_of(address), (size,), np.int32)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def longs_at(address: int, size: int) -> Any:
     """Of 64-bit integers."""
     return _array(_pointer_of(address), (size,), np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def words_at(address: int, size: int) -> Any:
     """Of unsigned 32-bit integers."""
     return _array(_pointer_of(address), (size,), np.uint32)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def bytes_at(address: int, size: int) -> Any:
     """Of bytes."""
     return _array(_pointer_of(address), (size,), np.uint8)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def flags_at(address: int, size: int) -> Any:
     """Of booleans."""
     return _array(_pointer_of(address), (size,), np.bool_)
 
 
 # Keeps the interpreter's lock: it would wait for it again longer than it runs.
-@numba.njit(cache=True)
+@compiled()
 def _find(table: Longs, term: NDArray[np.uint8], numbers: Longs) -> int:
     """Write the number of a term in each leaf to numbers, -1 where it is not there; returns its documents."""
     found = 0
@@ -117,7 +118,7 @@ def _find(table: Longs, term: NDArray[np.uint8], numbers: Longs) -> int:
     return found
 
 
-@numba.njit(cache=True)
+@compiled()
 def _order(blob: NDArray[np.uint8], start: int, stop: int, term: NDArray[np.uint8]) -> int:
     """Below 0 where a string of the blob is before the term, 0 where it is the term."""
     common = min(stop - start, len(term))

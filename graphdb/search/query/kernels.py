@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def accumulate(
     scores: Doubles,
     counts: NDArray[Any],
@@ -40,7 +40,7 @@ def accumulate(
         counts[doc] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def term_scores(
     docs: Ints, freqs: NDArray[Any], norms: NDArray[np.uint8], inverse: Floats, weight: np.float32
 ) -> Floats:
@@ -51,14 +51,14 @@ def term_scores(
     return scores
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def mark(mask: Bools, docs: Ints) -> None:
     """Set these documents; NumPy takes ten times as long for it."""
     for doc in docs:
         mask[doc] = True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def top_k(scores: NDArray[Any], allowed: Bools, floor: float, k: int) -> tuple[Longs, Floats, int]:
     """The k best documents with a score above floor, ties by number; and how many have one at all."""
     docs, best = np.full(k, -1, np.int64), np.full(k, -np.inf, np.float32)
@@ -77,7 +77,7 @@ def top_k(scores: NDArray[Any], allowed: Bools, floor: float, k: int) -> tuple[L
     return docs[:kept], best[:kept], count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def find_sorted(wanted: Ints, docs: Ints) -> Longs:
     """Where each of wanted stands in docs, -1 where it does not. Both ascend; galloping, so that few wanted
     ones do not pay for many docs.
@@ -97,7 +97,7 @@ def find_sorted(wanted: Ints, docs: Ints) -> Longs:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def between(values: NDArray[Any], low: Any, high: Any) -> Bools:
     """Which values are in [low, high]."""
     mask = np.empty(len(values), np.bool_)
@@ -106,7 +106,7 @@ def between(values: NDArray[Any], low: Any, high: Any) -> Bools:
     return mask
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def any_between(values: NDArray[Any], starts: Ints, low: Any, high: Any) -> Bools:
     """Which documents have a value in [low, high]; document d has values[starts[d]:starts[d + 1]]."""
     mask = np.zeros(len(starts) - 1, np.bool_)
@@ -118,7 +118,7 @@ def any_between(values: NDArray[Any], starts: Ints, low: Any, high: Any) -> Bool
     return mask
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def any_within(distances: Doubles, starts: Ints) -> Doubles:
     """The least of each document's distances, infinity where it has none."""
     least = np.full(len(starts) - 1, np.inf)
@@ -128,7 +128,7 @@ def any_within(distances: Doubles, starts: Ints) -> Doubles:
     return least
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _glob(codes: NDArray[np.uint32], begin: int, end: int, pattern: NDArray[np.uint32]) -> bool:
     """Match one term: on failure only the last `*` takes one more, for an earlier one never needs to."""
     at, place, star, resume = begin, 0, -1, begin
@@ -148,7 +148,7 @@ def _glob(codes: NDArray[np.uint32], begin: int, end: int, pattern: NDArray[np.u
     return place == len(pattern)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def glob_matches(
     codes: NDArray[np.uint32], starts: Longs, pattern: NDArray[np.uint32], start: int, stop: int
 ) -> Bools:
@@ -159,7 +159,7 @@ def glob_matches(
     return mask
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _distance(part: NDArray[np.uint32], term: NDArray[np.uint32], most: int, swaps: bool, rows: Ints) -> int:
     """Optimal string alignment, given up as soon as a row has nothing within `most`.
 
@@ -182,7 +182,7 @@ def _distance(part: NDArray[np.uint32], term: NDArray[np.uint32], most: int, swa
     return int(min(rows[len(part) % 3, len(term)], most + 1))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def edit_distances(
     codes: NDArray[np.uint32],
     starts: Longs,

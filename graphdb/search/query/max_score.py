@@ -6,9 +6,9 @@ Lucene's MaxScoreBulkScorer; `few_terms` merges those of a few.
 Frequencies are read in the loops themselves: a call of `freq_at` costs 3 ns, as any that is given arrays.
 """
 
-import numba
 import numpy as np
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 from graphdb.search.query.few_terms import top_of_few
 from graphdb.search.query.field_table import (
@@ -38,7 +38,7 @@ FEW = 12  # terms whose postings are merged as fast as they are added up in wind
 _WINDOW = 4096  # documents; their sums stay in the processor's nearest cache
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def top_of_any(
     docs: Ints,
     freqs: Bytes,
@@ -99,7 +99,7 @@ def top_of_any(
     return kept[:some], best[:some], count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _sum_up(
     docs: Ints,
     freqs: Bytes,
@@ -133,7 +133,7 @@ def _sum_up(
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def top_of_leaves(
     table: Longs,
     live: Longs,
@@ -195,7 +195,7 @@ def top_of_leaves(
     return begun, count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _put(kept: Longs, best: Floats, begun: int, docs: Longs, scores: Floats, base: int) -> int:
     """Put the best of a leaf among those of the leaves before, whose documents come first where scores are
     equal. Returns how many there are now.
@@ -217,7 +217,7 @@ def _put(kept: Longs, best: Floats, begun: int, docs: Longs, scores: Floats, bas
     return some
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def top_of_all(
     docs: Ints,
     freqs: Bytes,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import numba
 import numpy as np
 
+from graphdb.search.compiled import compiled
 from graphdb.search.deadline import checkpoint
 from graphdb.search.leaf_reader import Doubles, Ints, Longs
 
@@ -72,7 +72,7 @@ def _stacked(columns: Sequence[Longs], part: slice) -> Longs:
     return np.ascontiguousarray(np.stack([column[part] for column in columns], axis=1))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count(
     positions: Ints,
     begins: Longs,

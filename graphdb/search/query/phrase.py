@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Floats, Ints, Leaf, Longs, TextIndex
 from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.dictionary_queries import prefix_range
@@ -22,7 +22,7 @@ __all__ = ["PhrasePrefixQuery", "PhraseQuery", "exact_frequencies", "sloppy_freq
 EXHAUSTED = 2**31 - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def exact_frequencies(starts: Longs, stops: Longs, positions: Ints, offsets: Longs) -> Floats:
     """How often all terms stand at their offsets from one another, by document.
 
@@ -46,7 +46,7 @@ def exact_frequencies(starts: Longs, stops: Longs, positions: Ints, offsets: Lon
     return freqs
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _least(place: Longs, offsets: Longs) -> int:
     """The term whose place is least, ties by offset."""
     best = 0
@@ -56,7 +56,7 @@ def _least(place: Longs, offsets: Longs) -> int:
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _advance(term: int, at: Longs, place: Longs, stops: Longs, positions: Ints, offsets: Longs) -> bool:
     """Move one term to its next position; place is the position less its offset."""
     at[term] += 1
@@ -66,7 +66,7 @@ def _advance(term: int, at: Longs, place: Longs, stops: Longs, positions: Ints, 
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _separate(
     term: int, group: Longs, at: Longs, place: Longs, stops: Longs, positions: Ints, offsets: Longs
 ) -> bool:
@@ -86,7 +86,7 @@ def _separate(
             return False
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _sloppy(starts: Longs, stops: Longs, positions: Ints, offsets: Longs, group: Longs, slop: int) -> float:
     """The sum of 1 / (1 + distance) over the matches in one document."""
     terms = len(starts)
@@ -117,7 +117,7 @@ def _sloppy(starts: Longs, stops: Longs, positions: Ints, offsets: Longs, group:
             return freq
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sloppy_frequencies(
     starts: Longs, stops: Longs, positions: Ints, offsets: Longs, group: Longs, slop: int
 ) -> Floats:

@@ -2,10 +2,10 @@
 
 from typing import Any, Final, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 from graphdb.search.query.field_table import BLOCK
 from graphdb.search.segments.postings import ESCAPE, Bytes, freq_at, high_freq
@@ -23,7 +23,7 @@ _LOOKED_AT = 8  # times k postings, for a first floor
 _NEAR = 8  # postings that are compared at once
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def bounds_of(
     docs: Ints,
     freqs: Bytes,
@@ -52,7 +52,7 @@ def bounds_of(
     return bounds
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _ceiling(docs: Ints, freqs: Bytes, high: Longs, norms: Bytes, block: int) -> np.uint32:
     """The highest frequency of a block of postings, and the least norm of its documents in the last byte."""
     freq, norm = 1, 255
@@ -61,7 +61,7 @@ def _ceiling(docs: Ints, freqs: Bytes, high: Longs, norms: Bytes, block: int) ->
     return np.uint32(min(freq, FREQ_MAX) << 8 | norm)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def floor_of_one(
     docs: Ints,
     freqs: Bytes,
@@ -89,12 +89,12 @@ def floor_of_one(
     return -np.inf
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def score_of(weight: np.float32, freq: Any, inverse: np.float32) -> np.float32:
     return np.float32(weight - weight / (np.float32(1) + np.float32(freq) * inverse))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sought(docs: Ints, place: int, stop: int, doc: int) -> int:
     """The first place from there on whose document is not before doc."""
     if place + _NEAR <= stop:  # mostly it is near, and nothing has to be guessed
@@ -118,7 +118,7 @@ def sought(docs: Ints, place: int, stop: int, doc: int) -> int:
     return place
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def keep(kept: Longs, best: Floats, doc: int, score: np.float32) -> None:
     """Put it in its place among the best, if it has one."""
     place = len(best)

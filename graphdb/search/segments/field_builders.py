@@ -4,11 +4,11 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.analysis.plain_words import cut_all
+from graphdb.search.compiled import compiled
 from graphdb.search.fields import TextTokens
 from graphdb.search.leaf_reader import Bools, Ints, Longs
 from graphdb.search.segments.postings import Bytes, narrow_freqs, pack_positions
@@ -34,7 +34,7 @@ __all__ = [
 # From the terms of each document to the documents of each term, and back (Numba).
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def invert(tokens: Any, positions: Any, docs: Any, counts: Any, ranks: Any) -> Any:
     """Postings of one field.
 
@@ -61,7 +61,7 @@ def invert(tokens: Any, positions: Any, docs: Any, counts: Any, ranks: Any) -> A
     return starts, found, freqs, token_starts, sorted_positions
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _group(token_starts: Any, places: Any) -> Any:
     """Make one posting of a term's tokens in the same document: (starts, docs, freqs, positions)."""
     starts = np.zeros(len(token_starts), np.int64)
@@ -82,7 +82,7 @@ def _group(token_starts: Any, places: Any) -> Any:
     return starts, docs[:count].copy(), freqs[:count].copy(), positions
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def transpose(starts: Any, docs: Any, size: int) -> Any:
     """Ordinals from postings: (starts, terms), the terms of each of `size` documents, ascending."""
     doc_starts = np.zeros(size + 1, np.int32)
@@ -98,7 +98,7 @@ def transpose(starts: Any, docs: Any, size: int) -> Any:
     return doc_starts, terms
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def any_in(members: Any, starts: Any, chosen: Any) -> Bools:
     """Which groups have a member that is chosen: of documents their terms, of terms their documents.
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Ints, Leaf, Longs
 from graphdb.search.segments.array_segment import ArraySegment, freqs_of
 from graphdb.search.segments.field_builders import (
@@ -119,7 +119,7 @@ def _room(terms: list[bytes], doc_counts: Longs, position_counts: Longs) -> Merg
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count(
     starts: Any,
     docs: Any,
@@ -145,7 +145,7 @@ def _count(
                 position_counts[terms[term]] += length
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _copy(
     starts: Any,
     docs: Any,

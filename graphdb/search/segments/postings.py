@@ -6,10 +6,10 @@ positions of a posting are LEB128 varints of 7 bits a byte: the first one, then 
 
 from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Ints, Longs
 
 __all__ = [
@@ -44,20 +44,20 @@ def whole_freqs(narrow: Bytes, high: Longs, start: int, stop: int) -> Ints:
     return freqs
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def freq_at(narrow: Bytes, high: Longs, place: int) -> Any:
     """The frequency at a place."""
     freq = np.int64(narrow[place])
     return high_freq(high, place) if freq == ESCAPE else freq
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def high_freq(high: Longs, place: int) -> Any:
     """That at a place whose byte is `ESCAPE`."""
     return high[np.searchsorted(high, np.int64(place) << 32)] & 0xFFFFFFFF
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def pack_positions(starts: Any, freqs: Any, positions: Any) -> Any:
     """(byte_starts, packed): of term t, whose postings are those in [starts[t], starts[t + 1]), the positions
     are packed[byte_starts[t]:byte_starts[t + 1]]. freqs are whole; positions are those of all postings.
@@ -82,7 +82,7 @@ def pack_positions(starts: Any, freqs: Any, positions: Any) -> Any:
     return byte_starts, packed[:end].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def unpack_positions(packed: Any, freqs: Any) -> Any:
     """The positions (int32) of postings with these whole frequencies, in turn."""
     positions = np.empty(freqs.sum(), np.int32)
@@ -105,7 +105,7 @@ def unpack_positions(packed: Any, freqs: Any) -> Any:
     return positions
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def packed_length(packed: Any, start: int, freq: int) -> Any:
     """How many bytes the positions of a posting take that begin at start."""
     end = start

@@ -5,10 +5,10 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Ints, Longs
 
 __all__ = [
@@ -94,7 +94,7 @@ class SortedStrings(Strings):
 
 
 # Keeps the interpreter's lock: it would wait for it again longer than it runs.
-@numba.njit(cache=True)
+@compiled()
 def _lower_bound(blob: Any, starts: Any, key: Any) -> Any:
     """The number of the first string that is not before key."""
     low, high = 0, len(starts) - 1

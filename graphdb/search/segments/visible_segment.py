@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Ints, Leaf, Longs, Ordinals, TermDictionary, TextArrays
 from graphdb.search.protection import ALLOW_SIDS, without_protection
 from graphdb.search.segments.array_segment import ArraySegment, ArrayTerms, ArrayText
@@ -208,7 +208,7 @@ def _starts_of(counts: NDArray[np.integer]) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _total(docs: Ints, freqs: Bytes, high: Longs, live: Bools) -> int:
     """The frequencies of live documents, added up."""
     total = 0

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Floats, Ints
 
 __all__ = ["Metric", "cosines", "dots", "of_usual_length", "squared_distances"]
@@ -21,7 +21,7 @@ _ANY_ORDER = {"reassoc", "contract", "nsz"}
 _LEAST, _MOST = np.float32(1e-24), np.float32(1e24)  # squared lengths between which 32 bits are good enough
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@compiled(nogil=True, fastmath=_ANY_ORDER)
 def dots(rows: Floats, which: Ints, vector: Floats, out: Floats) -> None:
     """out[j] = the dot product of row which[j] and vector."""
     dims = len(vector)
@@ -33,7 +33,7 @@ def dots(rows: Floats, which: Ints, vector: Floats, out: Floats) -> None:
         out[j] = total
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@compiled(nogil=True, fastmath=_ANY_ORDER)
 def squared_distances(rows: Floats, which: Ints, vector: Floats, out: Floats) -> None:
     """out[j] = the squared distance between row which[j] and vector."""
     dims = len(vector)
@@ -46,7 +46,7 @@ def squared_distances(rows: Floats, which: Ints, vector: Floats, out: Floats) ->
         out[j] = total
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@compiled(nogil=True, fastmath=_ANY_ORDER)
 def cosines(rows: Floats, which: Ints, vector: Floats, out: Floats) -> None:
     """out[j] = the cosine of row which[j] and vector; NaN where lengths are too far from 1 for 32 bits."""
     dims = len(vector)

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Ints
 
 __all__ = ["Bits", "RowSet", "is_in", "trailing_zeros"]
@@ -69,7 +70,7 @@ def trailing_zeros(word: np.uint64) -> int:
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _list(bits: Bits, rows: Ints) -> None:
     place = 0
     for word in range(len(bits)):

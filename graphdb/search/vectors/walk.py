@@ -16,6 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Floats, Ints
 from graphdb.search.vectors.row_set import Bits, is_in, trailing_zeros
 
@@ -131,7 +132,7 @@ def _descended(
     return nearest
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@compiled(nogil=True, fastmath=_ANY_ORDER)
 def walk(
     codes: NDArray[Any],
     links: Ints,
@@ -199,7 +200,7 @@ def walk(
         met += new
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@compiled(nogil=True, fastmath=_ANY_ORDER)
 def scan(codes: NDArray[Any], query: Floats, weights: Floats | None, allowed: Bits, count: int) -> Ints:
     """The nearest `count` of all allowed rows."""
     keys, rows = np.empty(count, np.float32), np.empty(count, np.int32)
