@@ -16,6 +16,7 @@ from benchmarks import (
     columns,
     durable_update,
     elasticsearch,
+    exchange,
     fuzz,
     geo,
     graphql,
@@ -100,6 +101,13 @@ BENCHMARKS = {
             Option("only", str, "", "only the queries whose name has this in it"),
             Option("shards", int, 4, "that the view is divided into"),
             Option("copies", int, 0, "of each of the four data sets; 0: of `analytical`, 5,000,000 triples"),
+        ),
+    ),
+    "exchange": Benchmark(
+        exchange.run,
+        (
+            *RATIO,
+            Option("shards", int, 4, "that both tables are divided among"),
         ),
     ),
     "shacl": Benchmark(shacl.run, RATIO),

@@ -127,6 +127,16 @@ def test_elasticsearch_runs() -> None:
 
 @pytest.mark.ray
 @pytest.mark.slow
+def test_exchange_runs() -> None:
+    ours, *others = benchmark("exchange", "--rounds", "1", "--shards", "2")
+    assert ours["is_same"]
+    assert min(ours["seconds"], ours["processor_s"]) > 0
+    assert len(others) == 2
+    assert all(way["missing"] or way["is_same"] for way in others)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
 def test_hybrid_runs() -> None:
     rows = benchmark("hybrid", scale="0.05")
     assert [row["work"] for row in rows[:2]] == ["words alone", "vectors alone"]
