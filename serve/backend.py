@@ -47,7 +47,7 @@ from graphdb.store.small_joins import SmallJoin
 from graphdb.store.view import StoreView, Subject, Term
 from graphdb.store.word_searches import WordSearch
 from graphdb.transactions.changes import TransactionCommit
-from graphdb.transactions.read_set import ReadPattern
+from graphdb.transactions.read_pattern import ReadPattern
 
 __all__ = [
     "Admin",

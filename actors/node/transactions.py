@@ -44,7 +44,8 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Load, Query, Update
 from graphdb.store.quad_store import QuadStore
 from graphdb.transactions.changes import RecordingOverlay, TransactionCommit, Wanted
-from graphdb.transactions.read_set import ReadPattern, ReadSet
+from graphdb.transactions.read_pattern import ReadPattern
+from graphdb.transactions.read_set import ReadSet
 
 __all__ = ["Transaction", "Transactions"]
 

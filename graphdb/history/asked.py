@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from graphdb.model import ChangeSet, GraphName, NamedGraph
-from graphdb.transactions.read_set import ReadPattern, terms_of_triple
+from graphdb.transactions.read_pattern import ReadPattern, terms_of_triple
 
 __all__ = ["EVERYTHING", "AskedChanges", "Term"]
 

@@ -4,10 +4,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from graphdb.errors import HistoryForgotten, IndexNotReached, InvalidParameter
-from graphdb.sparql.syntax import AS_OF_SCHEME, Query
+from graphdb.sparql.terms import AS_OF_SCHEME
+
+if TYPE_CHECKING:
+    from graphdb.sparql.syntax import Query
 
 __all__ = ["NAME_RULE", "Moment", "index_of", "is_state_name", "moment_of_query", "read_moment"]
 
@@ -107,7 +110,7 @@ def read_moment(text: str, name: str = _PARAMETER) -> Moment:
     return Moment(text, None, int(at.timestamp()) * 1000 + milliseconds, parameter=name)
 
 
-def moment_of_query(query: Query) -> Moment | None:
+def moment_of_query(query: "Query") -> Moment | None:
     """The state that a query asks for by `FROM <as-of:...>`; None without that. Raises InvalidParameter."""
     if not query.dataset:
         return None

@@ -22,7 +22,7 @@ from graphdb.model import ChangeSet, EntryKind, LogEntry, node_of_text
 from graphdb.rdf.quad_lines import parse_lines
 from graphdb.sparql.dataset import Dataset
 from graphdb.store.quad_store import QuadStore
-from graphdb.transactions.read_set import terms_of_triple
+from graphdb.transactions.read_pattern import terms_of_triple
 
 __all__ = ["PurgeScope", "PurgedUpTo", "ScopeKind", "deletion", "purge_file", "purged", "quads_in_scope"]
 

@@ -304,6 +304,11 @@ class AbstractQuery(_Known):
     base: str | None = None
 
     @property
+    def graph_clauses(self) -> tuple[DatasetClause, ...]:
+        """Those of the `Query`: translation leaves out the clauses that name states."""
+        return self.dataset
+
+    @property
     def select(self) -> "Select":
         """The pattern taken apart; of other forms than SELECT, a Project is a sub-select."""
         found: Select | None = getattr(self, "taken_apart", None)

@@ -1,11 +1,13 @@
 """The RDF dataset that a query or an update's WHERE is read against."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyoxigraph import NamedNode
 
-from graphdb.sparql.algebra import AbstractQuery
-from graphdb.sparql.syntax import Query
+if TYPE_CHECKING:
+    from graphdb.sparql.algebra import AbstractQuery
+    from graphdb.sparql.syntax import Query
 
 __all__ = ["Dataset", "own_dataset"]
 
@@ -29,10 +31,9 @@ class Dataset:
         return bool(self.default_graphs or self.named_graphs)
 
 
-def own_dataset(query: Query | AbstractQuery) -> Dataset:
+def own_dataset(query: "Query | AbstractQuery") -> Dataset:
     """The FROM and FROM NAMED clauses of a query that name graphs, as a dataset."""
-    clauses = query.graph_clauses if isinstance(query, Query) else query.dataset
     return Dataset(
-        tuple(NamedNode(clause.graph.value) for clause in clauses if not clause.named),
-        tuple(NamedNode(clause.graph.value) for clause in clauses if clause.named),
+        tuple(NamedNode(clause.graph.value) for clause in query.graph_clauses if not clause.named),
+        tuple(NamedNode(clause.graph.value) for clause in query.graph_clauses if clause.named),
     )

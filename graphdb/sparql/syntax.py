@@ -19,6 +19,7 @@ from graphdb.sparql.patterns import (
     TriplePattern,
 )
 from graphdb.sparql.terms import (
+    AS_OF_SCHEME,
     BlankNodeLabel,
     Iri,
     PatternTerm,
@@ -29,7 +30,6 @@ from graphdb.sparql.terms import (
 )
 
 __all__ = [
-    "AS_OF_SCHEME",
     "AddGraph",
     "BlankNodeLabel",
     "ClearGraph",
@@ -56,8 +56,6 @@ __all__ = [
     "Update",
     "Variable",
 ]
-
-AS_OF_SCHEME = "as-of:"  # FROM <as-of:INDEX or TIME> names a state (`graphdb.history.moments`), and no graph
 
 
 @dataclass(frozen=True, slots=True)

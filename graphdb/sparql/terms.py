@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 __all__ = [
+    "AS_OF_SCHEME",
     "NOWHERE",
     "BlankNodeLabel",
     "Iri",
@@ -13,6 +14,8 @@ __all__ = [
     "TripleTerm",
     "Variable",
 ]
+
+AS_OF_SCHEME = "as-of:"  # FROM <as-of:INDEX or TIME> names a state (`graphdb.history.moments`), and no graph
 
 
 class Span(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pyoxigraph import (
     BlankNode,
@@ -28,15 +28,11 @@ from pyoxigraph import (
 )
 
 from graphdb.errors import EvaluationFailed, StorageFull, UnknownGraph
-from graphdb.geo.lookups import EngineText, Lookup
-from graphdb.geo.narrowing import Narrowed, NotUsed, candidates, narrowed
 from graphdb.geo.spatial_index import SpatialIndex
 from graphdb.geometry.geosparql_names import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.model import ChangeSet, GraphName, NamedGraph
-from graphdb.planning.engine_text import engine_text
 from graphdb.rdf.quad_lines import AddedLines, ClearedLines
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.sparql.syntax import Query
 from graphdb.store.apply import add_lines, apply_changes, clear_graphs, may_clear
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.engine_flushes import EngineFlushes
@@ -44,6 +40,11 @@ from graphdb.store.engine_query import engine_query
 from graphdb.store.object_rows import ObjectRows
 from graphdb.store.search_tables import Table, patterns_of
 from graphdb.store.view import Subject, Term
+
+if TYPE_CHECKING:
+    from graphdb.geo.lookups import EngineText, Lookup
+    from graphdb.geo.narrowing import Narrowed
+    from graphdb.sparql.syntax import Query
 
 __all__ = ["Answer", "ChangeListener", "QuadStore", "Term"]
 
@@ -125,13 +126,16 @@ class QuadStore:
         other._union_default_graph = True
         return other
 
-    def query(self, query: Query, dataset: Dataset, tables: Mapping[str, Table] | None = None) -> Answer:
+    def query(self, query: "Query", dataset: Dataset, tables: Mapping[str, Table] | None = None) -> Answer:
         """Start evaluating a query on the present state; rows are computed as they are taken.
 
         A dataset that names graphs overrides the FROM clauses of the query. tables are what its searches
         found, by their names.
         Raises EvaluationFailed. Taking rows may raise pyoxigraph's own errors: see `request_failures`.
         """
+        # Here, for what only loads data reads no query; importing this takes 0.1 s.
+        from graphdb.planning.engine_text import engine_text
+
         made = engine_text(query)
         if made.searches:
             if tables is None:
@@ -168,10 +172,12 @@ class QuadStore:
             calls_geometry=calls_geometry,
         )
 
-    def narrowed(self, made: EngineText, at: int | None = None, *, is_present: bool = True) -> Narrowed:
+    def narrowed(self, made: "EngineText", at: int | None = None, *, is_present: bool = True) -> "Narrowed":
         """A query's text with what the spatial index finds for it in the present state, or that of a log
         index; is_present says whether that is the present one all the same.
         """
+        from graphdb.geo.narrowing import Narrowed, narrowed
+
         if self.spatial_index is None or not (made.lookups or made.nearest):
             return Narrowed(made.text)
         return narrowed(made, self.spatial_index, at, self._geometries_of if is_present else None)
@@ -188,8 +194,10 @@ class QuadStore:
                     quads = self._store.quads_for_pattern(node, serialization, None, None)
                     yield from (quad.object for quad in quads)
 
-    def candidates(self, lookup: Lookup) -> list[Term] | None:
+    def candidates(self, lookup: "Lookup") -> list[Term] | None:
         """All values that the spatial index finds in the present state; None where it is of no use."""
+        from graphdb.geo.narrowing import NotUsed, candidates
+
         if self.spatial_index is None:
             return None
         try:

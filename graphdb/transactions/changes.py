@@ -15,7 +15,8 @@ from graphdb.rdf.quad_lines import line_blocks, parse_lines
 from graphdb.store.overlay import Overlay
 from graphdb.store.stored_form import stored_form
 from graphdb.store.view import StoreView
-from graphdb.transactions.read_set import ReadPattern, ReadSet
+from graphdb.transactions.read_pattern import ReadPattern
+from graphdb.transactions.read_set import ReadSet
 from graphdb.updates.graph_operations import change_of
 
 __all__ = ["RecordingOverlay", "TransactionCommit", "Wanted", "conflict"]

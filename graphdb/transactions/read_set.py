@@ -1,10 +1,9 @@
 """`ReadSet`: what a transaction has read, as quad patterns; whether a change concerns it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
+from pyoxigraph import DefaultGraph, NamedNode, Quad
 
 from graphdb.geo.entailment import is_derived
 from graphdb.model import ChangeSet, GraphName, NamedGraph
@@ -43,51 +42,11 @@ from graphdb.sparql.syntax import (
 from graphdb.sparql.terms import Iri
 from graphdb.sparql.translation import abstract_query, pattern_of_group, pattern_of_quads
 from graphdb.sparql.tree_walk import parts_of
-from graphdb.store.view import Subject, Term
+from graphdb.transactions.read_pattern import ReadPattern
 
-__all__ = ["ReadPattern", "ReadSet", "terms_of_triple"]
+__all__ = ["PATTERNS_MAX", "ReadSet"]
 
 PATTERNS_MAX = 1_000  # beyond it everything counts as read
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPattern:
-    """Quads that were asked for: those with these terms, in this graph; None stands for any.
-
-    within: a term of the triple term that is the object.
-    """
-
-    subject: Subject | None = None
-    predicate: NamedNode | None = None
-    object: Term | None = None
-    graph: GraphName | None = None
-    within: Subject | None = None
-
-    def matches(self, quad: Quad) -> bool:
-        return (
-            (self.predicate is None or quad.predicate == self.predicate)
-            and (self.subject is None or quad.subject == self.subject)
-            and (self.object is None or quad.object == self.object)
-            and (self.graph is None or quad.graph_name == self.graph)
-            and (self.within is None or _is_within(self.within, quad.object))
-        )
-
-    @property
-    def has_terms(self) -> bool:
-        """Whether it is narrower than a graph."""
-        terms = (self.subject, self.predicate, self.object, self.within)
-        return any(term is not None for term in terms)
-
-
-def terms_of_triple(triple: Triple) -> Iterator[NamedNode | BlankNode | Literal | Triple]:
-    """Its own, and those of the triple terms in it."""
-    yield from (triple.subject, triple.predicate, triple.object)
-    if isinstance(triple.object, Triple):
-        yield from terms_of_triple(triple.object)
-
-
-def _is_within(term: Subject, object_: Term) -> bool:
-    return isinstance(object_, Triple) and term in terms_of_triple(object_)
 
 
 EVERYTHING = ReadPattern()

@@ -20,7 +20,7 @@ from graphdb.sparql.prebinding import with_values
 from graphdb.store.stored_form import stored_term
 from graphdb.store.view import Term
 from graphdb.transactions.changes import TransactionCommit
-from graphdb.transactions.read_set import ReadPattern
+from graphdb.transactions.read_pattern import ReadPattern
 from serve.access.audit import note_of
 from serve.access.request_scope import principal_of
 from serve.answers import Workers

@@ -26,7 +26,7 @@ from graphdb.model import Confirmation
 from graphdb.planning.gate import read_query, read_update
 from graphdb.sparql.dataset import Dataset
 from graphdb.transactions.changes import TransactionCommit
-from graphdb.transactions.read_set import ReadPattern
+from graphdb.transactions.read_pattern import ReadPattern
 from tests.support.clustered_shards import nodes
 from tests.support.shards import Shard, open_shard
 from tests.support.timing import HANG_S

@@ -8,7 +8,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store,
 from graphdb.errors import LimitExceeded
 from graphdb.store.quad_store import QuadStore
 from graphdb.transactions.changes import TransactionCommit, Wanted
-from graphdb.transactions.read_set import ReadPattern
+from graphdb.transactions.read_pattern import ReadPattern
 from tests.unit.rdf.random_quads import quads as random_quads
 
 A, P, G = (NamedNode(f"urn:{name}") for name in "apg")

@@ -6,7 +6,8 @@ from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, Triple
 from graphdb.config.limits import GateLimits
 from graphdb.model import ChangeSet
 from graphdb.planning.gate import read_query, read_update
-from graphdb.transactions.read_set import PATTERNS_MAX, ReadPattern, ReadSet
+from graphdb.transactions.read_pattern import ReadPattern
+from graphdb.transactions.read_set import PATTERNS_MAX, ReadSet
 
 A, B, P, Q, G, H = (NamedNode(f"urn:{name}") for name in "abpqgh")
 IN_P, IN_Q = Quad(A, P, B), Quad(B, Q, Literal(1))
