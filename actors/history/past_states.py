@@ -6,8 +6,8 @@ import logging
 import shutil
 import socket
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -79,6 +79,7 @@ class _State:
     path: Path
     quads: QuadStore
     schema: SchemaWatch
+    token: str  # of the history that it was made of
     used_at: float  # of the event loop's clock
 
 
@@ -110,7 +111,8 @@ class PastStates:
         self._releasing: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
-        # in the keys of answers: what has been annotated is counted anew where the store is opened again
+        # in the keys of answers: what has been annotated is counted anew where the store is opened again, and
+        # the history may be another
         self._token = token_hex(6)
 
     async def visible_store(self, moment: Moment, visibility: Visibility, timeout_s: float) -> VisibleStore:
@@ -151,7 +153,7 @@ class PastStates:
         past_index = key.index if is_whole else None
         seen_by = "" if key.visibility is None else f" {key.annotated} {key.visibility}"
         return VisibleStore(
-            f"as of {key.index} {self._token}{seen_by}",
+            f"as of {key.index} {state.token}{seen_by}",
             state.quads,
             state.schema,
             AppliedIndex(lambda: key.index),
@@ -260,6 +262,17 @@ class PastStates:
             self._let_go(key)
         self._look_later()
 
+    @asynccontextmanager
+    async def given_up(self) -> AsyncIterator[None]:
+        """The time in which the history is written anew: who asks waits for it. A state that is kept would
+        lead to others by what the history had, or has no longer.
+        """
+        async with self._one_made:
+            self._token = token_hex(6)
+            for key in list(self._states):
+                self._let_go(key)
+            yield
+
     async def close(self) -> None:
         """Let go of all, and end what is being made."""
         self._is_closed = True
@@ -277,6 +290,8 @@ class PastStates:
 
     async def _make(self, key: _Key, whole: _State | None) -> _State:
         async with self._one_made:
+            if whole is not None and whole.token != self._token:
+                raise Overloaded("the history was written anew meanwhile", _AGAIN_S)
             path = self._directory.new_path()
             try:
                 if key.visibility is None or whole is None:
@@ -289,7 +304,7 @@ class PastStates:
                 raise
             self._make_room()
             loop = asyncio.get_running_loop()
-            state = self._states[key] = _State(key, path, quads, SchemaWatch(), loop.time())
+            state = self._states[key] = _State(key, path, quads, SchemaWatch(), self._token, loop.time())
             await self._keep_to_disk_limit(state)
             self._look_later()
             return state

@@ -281,3 +281,28 @@ async def test_backups_wait_until_it_is_done(tmp_path: Path, monkeypatch: pytest
         await shard.node.parts.purging.wait_done(record.log_index, HANG_S)
         await shard.node.admin.backup(tmp_path / "backup")
         assert files_with(tmp_path, PERSON, SECRET) == []
+
+
+async def test_no_state_of_before_leads_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with node(tmp_path) as shard:
+        states = await fill(shard)
+        first = min(states)
+        assert await state_at(shard, first) == states[first]
+        allowed, begun = threading.Event(), asyncio.Event()
+        exchange, loop = purge_runner._exchange, asyncio.get_running_loop()
+
+        def waiting(tree: Path) -> None:  # the history is purged by then, the store is not
+            loop.call_soon_threadsafe(begun.set)
+            allowed.wait(HANG_S)
+            exchange(tree)
+
+        monkeypatch.setattr(purge_runner, "_exchange", waiting)
+        record = await shard.node.purges.purge(SCOPE, "basic:ann", None, 0.1)
+        try:
+            async with asyncio.timeout(HANG_S):
+                await begun.wait()
+            for at, state in states.items():
+                assert await state_at(shard, at) == without(state, SCOPE), at
+        finally:
+            allowed.set()
+        await shard.node.parts.purging.wait_done(record.log_index, HANG_S)
