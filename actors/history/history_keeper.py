@@ -5,7 +5,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from enum import Enum
 from pathlib import Path
@@ -55,6 +55,8 @@ class HistoryKeeper:
         self.has_room = has_room
         self._known: dict[ArchiveName, KeptFile] = {}
         self._one_at_a_time = threading.Lock()
+        self._deciding = threading.Lock()  # what may be deleted, until it is
+        self._held: list[int] = []
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -69,6 +71,26 @@ class HistoryKeeper:
         """Compress and delete. Raises OSError, CorruptionError; then the rest is left for the next time."""
         with self._one_at_a_time:
             self._tend()
+
+    @contextlib.asynccontextmanager
+    async def holding(self, from_index: int) -> AsyncIterator[None]:
+        """The time in which nothing is deleted that has entries from from_index on; what is deleted already
+        when it begins may be. The bound on the size holds all the same.
+        """
+
+        def hold() -> None:
+            with self._deciding:
+                self._held.append(from_index)
+
+        await on_thread(hold)
+        try:
+            yield
+        finally:
+            self._held.remove(from_index)
+
+    def _needed_from(self) -> int | None:
+        kept_from = self._kept_from()
+        return min([*self._held, *([] if kept_from is None else [kept_from])], default=None)
 
     def purge(self, purges: Sequence[PurgedUpTo]) -> None:
         """Have all files without what was purged, and compressed. Raises OSError, CorruptionError; then some
@@ -144,12 +166,12 @@ class HistoryKeeper:
     def _give_way(self) -> None:
         """On a full disk writes come before the past, unless that is kept forever, or for a named state."""
         names = [] if self._config.keep == "forever" else archived_names(self._directory)
-        kept_from = self._kept_from()
         for name in names:
-            if self.has_room() or is_needed(name, self._config, kept_from):
-                return
-            logger.warning("the disk is full: the history up to entry %d is deleted", name.last_index)
-            self._delete(name)
+            with self._deciding:
+                if self.has_room() or is_needed(name, self._config, self._needed_from()):
+                    return
+                logger.warning("the disk is full: the history up to entry %d is deleted", name.last_index)
+                self._delete(name)
 
     def _delete(self, name: ArchiveName) -> None:
         (self._directory / str(name)).unlink()
@@ -166,9 +188,11 @@ class HistoryKeeper:
         """The oldest first, one after the other, so that a crash leaves no gap."""
         self._known = {name: self._kept(name) for name in archived_names(self._directory)}
         files = [*self._known.values()]
-        count = expired_count(files, self._config, self._clock_ms(), self._last_index(), self._kept_from())
-        for file in files[:count]:
-            self._delete(file.name)
+        with self._deciding:
+            kept_from = self._needed_from()
+            count = expired_count(files, self._config, self._clock_ms(), self._last_index(), kept_from)
+            for file in files[:count]:
+                self._delete(file.name)
 
     def _kept(self, name: ArchiveName, path: Path | None = None) -> KeptFile:
         """path: where it is, if not in the history."""

@@ -257,7 +257,8 @@ class NodeParts:
 
     def named_states(self, log: BookLog[NamedStateBook, NamedStateCommand]) -> NamedStateService:
         """Names by this log."""
-        return NamedStateService(log, self.past_changes, keeps_past=self.settings.history.keep != "off")
+        keeps_past = self.settings.history.keep != "off"
+        return NamedStateService(log, self.past_changes, self.history_keeper.holding, keeps_past=keeps_past)
 
     def _write_checks(self, directory: StoreDirectory) -> WriteChecks:
         timeout_s, loop = self.settings.server.query_timeout_seconds, asyncio.get_running_loop()

@@ -1,7 +1,8 @@
 """`NamedStateService`: what clients ask of the names of past states."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeAlias
 
 from actors.node.own_book import BookLog, OwnBook
@@ -32,10 +33,17 @@ class NamedStateService:
     """See `serve.backend.NamedStates`. Owned by a node, on its event loop."""
 
     def __init__(
-        self, log: BookLog[NamedStateBook, NamedStateCommand], past: Past, *, keeps_past: bool
+        self,
+        log: BookLog[NamedStateBook, NamedStateCommand],
+        past: Past,
+        holding: Callable[[int], AbstractAsyncContextManager[None]],
+        *,
+        keeps_past: bool,
     ) -> None:
-        """keeps_past: whether there is a history of what the log no longer has."""
-        self._log, self._past, self._keeps_past = log, past, keeps_past
+        """holding: see `HistoryKeeper.holding`. keeps_past: whether there is a history of what the log no
+        longer has.
+        """
+        self._log, self._past, self._holding, self._keeps_past = log, past, holding, keeps_past
 
     async def list(self) -> Sequence[KeptState]:
         """See `serve.backend.NamedStates.list`."""
@@ -54,9 +62,12 @@ class NamedStateService:
             raise InvalidParameter("name", f"{name[:100]!r} is not a name: {NAME_RULE}")
         if not self._keeps_past:
             raise InvalidParameter("name", 'states of the past are not kept here: history.keep is "off"')
-        index, needed_from = await self._past.place_of(at)
-        state = NamedState(name, index, needed_from, named_by, time.time_ns() // 1_000_000)
-        await self._log.change(NameState(state), request_id)
+        _, needed_from = await self._past.place_of(at)
+        async with self._holding(needed_from):
+            # once more: what leads to it may have been deleted until it was held
+            index, needed_from = await self._past.place_of(at)
+            state = NamedState(name, index, needed_from, named_by, time.time_ns() // 1_000_000)
+            await self._log.change(NameState(state), request_id)
         # this node may not have followed the log so far yet
         [found] = await self._past.kept([self._log.book().states.get(name, state)])
         return found

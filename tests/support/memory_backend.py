@@ -8,6 +8,7 @@ import copy
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from secrets import token_hex
@@ -167,7 +168,7 @@ class MemoryBackend:
         self.namespaces = NamespaceService(_MemoryBookLog(self, NamespaceBook()))
         self._state_names = NamedStateBook()
         names = _MemoryBookLog(self, self._state_names)
-        self.named_states = NamedStateService(names, self.history, keeps_past=True)
+        self.named_states = NamedStateService(names, self.history, lambda _: nullcontext(), keeps_past=True)
         self._purges = PurgeBook()
         self.purging = _NothingToPurge()
         self.purges = PurgeService(_MemoryBookLog(self, self._purges), self.purging)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from actors.history.history_keeper import HistoryKeeper
+from actors.worker_thread import on_thread
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config.service import History
 from graphdb.errors import AlreadyExists, HistoryForgotten, InvalidParameter, LimitExceeded, NotFound
@@ -23,6 +24,7 @@ from graphdb.history.named_states import (
 from graphdb.history.pages import PageRequest
 from graphdb.history.past_log import PastLog
 from graphdb.history.places import HISTORY
+from graphdb.model import Confirmation
 from tests.property.twin import Twin, twin_of
 from tests.support.clustered_shards import nodes
 from tests.support.shards import stand_alone
@@ -70,6 +72,30 @@ async def test_what_leads_to_a_named_state_is_kept_until_it_is_forgotten(tmp_pat
         assert (
             await shard.node.history.page(PageRequest(EVERYTHING, 1), FULL_VISIBILITY)
         ).oldest_index > index
+
+
+async def test_what_leads_to_it_does_not_go_while_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node(tmp_path, keep_bytes=0, has_history=True, keep="1") as shard:
+        indexes = [await insert(shard, number, "x" * 40_000) for number in range(12)]
+        for _ in range(int(HANG_S / 0.05)):
+            if (await shard.node.parts.log.status()).first_index > indexes[6]:
+                break
+            await asyncio.sleep(0.05)
+        keeper, book = shard.node.parts.history_keeper, shard.node.parts.own_named_states
+        change = book.change
+
+        async def tended(command: NameState, request_id: bytes | None) -> Confirmation:
+            await on_thread(keeper.tend)
+            return await change(command, request_id)
+
+        monkeypatch.setattr(book, "change", tended)
+        made = await shard.node.named_states.create("five", read_moment(str(indexes[4])), "basic:ann", None)
+        assert made.is_kept
+        assert await count(shard, read_moment("five")) == 5
+        with pytest.raises(HistoryForgotten):  # nothing is held any more
+            await count(shard, read_moment(str(indexes[0])))
 
 
 async def test_names_survive_with_and_without_a_checkpoint(tmp_path: Path) -> None:
