@@ -133,7 +133,7 @@ class HistoryKeeper:
             if last_purge() > purged_index:
                 return Adoption.UNPURGED
             files = [self._kept(name, path), *map(self._kept, archived_names(self._directory))]
-            if expired_count(files, self._config, self._clock_ms(), self._last_index(), self._kept_from()):
+            if expired_count(files, self._config, self._clock_ms(), self._last_index(), self._needed_from()):
                 return Adoption.EXPIRED
             self._directory.mkdir(exist_ok=True)
             path.replace(self._directory / str(name))

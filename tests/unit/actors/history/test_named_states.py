@@ -1,6 +1,5 @@
 """Named states of real nodes: they are kept, whatever becomes of the node, and every node has the same."""
 
-import asyncio
 from contextlib import closing
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from tests.property.twin import Twin, twin_of
 from tests.support.clustered_shards import nodes
 from tests.support.shards import stand_alone
 from tests.support.timing import HANG_S
-from tests.unit.actors.history.test_past_states import count, insert, node
+from tests.unit.actors.history.test_past_states import count, insert, node, until_log_begins_after
 
 pytestmark = pytest.mark.anyio
 
@@ -47,10 +46,7 @@ async def test_what_leads_to_a_named_state_is_kept_until_it_is_forgotten(tmp_pat
             last = await insert(shard, number, "x" * 40_000)
             if number == 5:
                 index = (await named.create("five", None, "basic:ann", None)).state.log_index
-        for _ in range(int(HANG_S / 0.05)):
-            if (await shard.node.parts.log.status()).first_index > index + 3:
-                break
-            await asyncio.sleep(0.05)
+        await until_log_begins_after(shard, index + 3)
         kept_from = shard.opened().kept.named_states.needed_from
         assert kept_from == index + 1
         for _ in range(2):  # compress, then expire; each time the disk is full
@@ -79,10 +75,7 @@ async def test_what_leads_to_it_does_not_go_while_it_is_named(
 ) -> None:
     async with node(tmp_path, keep_bytes=0, has_history=True, keep="1") as shard:
         indexes = [await insert(shard, number, "x" * 40_000) for number in range(12)]
-        for _ in range(int(HANG_S / 0.05)):
-            if (await shard.node.parts.log.status()).first_index > indexes[6]:
-                break
-            await asyncio.sleep(0.05)
+        await until_log_begins_after(shard, indexes[6])
         keeper, book = shard.node.parts.history_keeper, shard.node.parts.own_named_states
         change = book.change
 

@@ -62,6 +62,14 @@ async def insert(shard: Shard, number: int, text: str = "") -> int:
     return (await shard.writes(FULL_VISIBILITY).update(parse_update(update), Dataset())).snapshot_index
 
 
+async def until_log_begins_after(shard: Shard, index: int) -> None:
+    for _ in range(int(HANG_S / 0.05)):
+        if (await shard.node.parts.log.status()).first_index > index:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"the log has entry {index} still")
+
+
 async def count(shard: Shard, moment: Moment, visibility: Visibility = FULL_VISIBILITY) -> int:
     """How many resources there were."""
     store = await shard.opened().past.visible_store(moment, visibility, HANG_S)
@@ -148,10 +156,7 @@ async def test_what_the_log_has_no_longer(tmp_path: Path) -> None:
         first = await insert(shard, 0)
         for number in range(1, 12):
             last = await insert(shard, number, "x" * 40_000)
-        for _ in range(int(HANG_S / 0.05)):
-            if (await shard.node.parts.log.status()).first_index > 2:
-                break
-            await asyncio.sleep(0.05)
+        await until_log_begins_after(shard, 2)
         for moment in (at(first), read_moment("1970-01-01T00:00:00Z")):
             with pytest.raises(HistoryForgotten) as told:
                 await count(shard, moment)
@@ -169,10 +174,7 @@ async def test_what_the_log_has_no_longer(tmp_path: Path) -> None:
 async def test_what_compaction_took_from_the_log_is_in_the_history(tmp_path: Path) -> None:
     async with node(tmp_path, keep_bytes=0, has_history=True) as shard:
         indexes = [await insert(shard, number, "x" * 40_000) for number in range(12)]
-        for _ in range(int(HANG_S / 0.05)):
-            if (await shard.node.parts.log.status()).first_index > indexes[2]:
-                break
-            await asyncio.sleep(0.05)
+        await until_log_begins_after(shard, indexes[2])
         for is_compressed in (False, True):
             if is_compressed:
                 await asyncio.to_thread(shard.node.parts.history_keeper.tend)
