@@ -26,7 +26,7 @@ import psutil  # type: ignore[import-untyped]
 from benchmarks.elasticsearch_node import VERSION, missing, running_elasticsearch
 from benchmarks.generator import Request, generate
 from benchmarks.packages import MAPPING, SEARCHES, VECTOR_SEARCHES, Packages
-from benchmarks.process_usage import processor_seconds
+from benchmarks.process_usage import processor_seconds, spent
 from benchmarks.report import Line
 from benchmarks.service import BenchmarkError, running_service, work_dir
 
@@ -150,7 +150,7 @@ class _Server:
 
     def processor_s(self, before: Mapping[int, float]) -> float:
         """What it has used since."""
-        return sum(seconds - before.get(pid, 0.0) for pid, seconds in self.used().items())
+        return spent(before, self.used())
 
 
 def run(rounds: int, scale: float, docs: int, only: str, peer: str) -> Sequence[Line]:

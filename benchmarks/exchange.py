@@ -14,7 +14,6 @@ is not measured, and the table says so.
 
 import contextlib
 import logging
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +29,7 @@ import psutil  # type: ignore[import-untyped]
 import ray
 from ray.cluster_utils import Cluster
 
+from benchmarks.process_usage import processor_seconds_of, spent
 from graphdb.columns.sharding.shard import Piece, joined, read_piece, split_piece, take_piece
 
 __all__ = ["run"]
@@ -78,7 +78,7 @@ def run(rounds: int, scale: float, shards: int) -> list[Way]:
         directory = Path(name)
         expected = _write_tables(directory, rows, shards)
         ours = [_Shard.remote(str(directory), number) for number in range(shards)]  # type: ignore[attr-defined]
-        ray.get([shard.ready.remote() for shard in ours])
+        ray.get([shard.__ray_ready__.remote() for shard in ours])
         ways: dict[str, tuple[Callable[[], Answer], str]] = {
             "arrays between our actors": (lambda: _by_actors(ours), ""),
             "Ray Data's join": (lambda: _by_ray_data(directory, shards), _lacking("pyarrow", "polars")),
@@ -130,20 +130,15 @@ def _write_tables(directory: Path, rows: int, shards: int) -> Answer:
 
 def _taken(measure: Callable[[], Answer]) -> tuple[float, float, Answer]:
     """Wall seconds, processor seconds of this process and of all that are below it, the answer."""
-    before, begun = _processor_s(), time.monotonic()
+    before, begun = _processor_seconds(), time.monotonic()
     answer = measure()
-    seconds, after = time.monotonic() - begun, _processor_s()
-    return seconds, sum(spent - before.get(pid, 0.0) for pid, spent in after.items()), answer
+    seconds = time.monotonic() - begun
+    return seconds, spent(before, _processor_seconds()), answer
 
 
-def _processor_s() -> dict[int, float]:
-    found = {}
+def _processor_seconds() -> dict[int, float]:
     own = psutil.Process()
-    for process in (own, *own.children(recursive=True)):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            times = process.cpu_times()
-            found[process.pid] = times.user + times.system
-    return found
+    return processor_seconds_of(process.pid for process in (own, *own.children(recursive=True)))
 
 
 def _lacking(*packages: str) -> str:
@@ -160,9 +155,6 @@ class _Shard:
         for table in ("l", "r"):
             path = Path(directory) / f"{table}{number}.parquet"
             self._connection.execute(f"CREATE TABLE {table} AS FROM '{path}'")
-
-    def ready(self) -> int:
-        return os.getpid()
 
     def split(self, table: str, column: str, shards: int) -> list[Piece]:
         return split_piece(self._connection, f"(FROM main.{table})", column, shards)
@@ -208,8 +200,7 @@ def _summed(batch: dict[str, Any]) -> dict[str, list[int]]:
 
 def _by_daft(directory: Path) -> Answer:
     daft = import_module("daft")  # no dependency of the project: 150 MB for a line of this table
-
-    with contextlib.suppress(daft.exceptions.DaftCoreException):
+    if daft.get_or_infer_runner_type() != "ray":
         daft.set_runner_ray()  # once a process
     left, right = (daft.read_parquet(str(directory / f"{table}*.parquet")) for table in "lr")
     met = left.join(right.select(right["s"].alias("o")), on="o")

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,15 @@ import psutil  # type: ignore[import-untyped]
 from actors.processes import marked_processes
 from actors.service_files import ServiceFiles
 
-__all__ = ["Usage", "peak_memory_mb", "processor_seconds", "usage", "wait_until_back"]
+__all__ = [
+    "Usage",
+    "peak_memory_mb",
+    "processor_seconds",
+    "processor_seconds_of",
+    "spent",
+    "usage",
+    "wait_until_back",
+]
 
 # What counts as back: the allocators and Python keep a little, and an idle service does a little.
 SLACK_MB, SLACK_CORES = 100.0, 0.25
@@ -31,8 +39,7 @@ def usage(data_dir: Path, window_s: float = WINDOW_S) -> Usage:
     before, began = processor_seconds(data_dir), time.monotonic()
     time.sleep(window_s)
     after, seconds = processor_seconds(data_dir), time.monotonic() - began
-    spent = sum(after[pid] - before.get(pid, 0.0) for pid in after)
-    return Usage(sum(map(_own_memory, after)) / 1e6, spent / seconds)
+    return Usage(sum(map(_own_memory, after)) / 1e6, spent(before, after) / seconds)
 
 
 @contextlib.contextmanager
@@ -62,12 +69,22 @@ def wait_until_back(data_dir: Path, before: Usage, within_s: float) -> tuple[flo
 
 def processor_seconds(data_dir: Path) -> dict[int, float]:
     """What each process of the service on a data directory has used since it began."""
+    return processor_seconds_of(marked_processes(ServiceFiles(data_dir).name))
+
+
+def processor_seconds_of(pids: Iterable[int]) -> dict[int, float]:
+    """The same of these processes, but for those that have ended."""
     found = {}
-    for pid in marked_processes(ServiceFiles(data_dir).name):
+    for pid in pids:
         with contextlib.suppress(psutil.Error):
             times = psutil.Process(pid).cpu_times()
             found[pid] = times.user + times.system
     return found
+
+
+def spent(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Seconds between two looks at processes, of those that were there at the second."""
+    return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
 
 
 def _own_memory(pid: int) -> int:
