@@ -2,6 +2,7 @@
 
 The same data, once in one DuckDB, once divided among several, all in this process and with one thread each,
 so what is compared is the work. Both compile a query each time. Of each query the best of its rounds counts.
+Six of the queries are then asked of shards that are Ray actors, and of Daft (`daft_queries`).
 
 docs/scaling.md computes with what this measures: the work of the shards and of the coordinator, steps and
 bytes, and what shards and view take on the disk.
@@ -21,6 +22,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from benchmarks.analytical import DATA, loaded, mean, query_texts, written
+from benchmarks.daft_queries import OnRay, on_ray
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import CompiledQuery, compile_query
 from graphdb.columns.results import TermTexts, answer_of
@@ -117,9 +119,9 @@ class Stored:
         )
 
 
-def run(rounds: int, only: str, shards: int, copies: int) -> list[Measured | Stored]:
+def run(rounds: int, only: str, shards: int, copies: int, peer: str) -> list[Measured | Stored | OnRay]:
     """Each query whose name has `only` in it, and all together. copies: of each of the data sets; 0: those of
-    `analytical`.
+    `analytical`. peer: whether to ask on Ray too.
     """
     texts = query_texts(only)
     with tempfile.TemporaryDirectory() as name:
@@ -129,6 +131,7 @@ def run(rounds: int, only: str, shards: int, copies: int) -> list[Measured | Sto
         with _divided(connection, shards, Path(name)) as (divided, stored):
             contenders = _Contenders(connection, divided)
             found = [_measured(query, text, rounds, contenders) for query, text in texts.items()]
+        beside = on_ray(connection, rounds, only, shards) if peer == "yes" else []
         connection.close()
     ratios = mean([each.ratio for each in found])
     return [
@@ -136,6 +139,7 @@ def run(rounds: int, only: str, shards: int, copies: int) -> list[Measured | Sto
         _together(found),
         Measured("geometric mean of the ratios", 1.0, ratios, 0.0, 0, 0, 0, 0, bound=TARGET),
         stored,
+        *beside,
     ]
 
 
