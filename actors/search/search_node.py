@@ -1,7 +1,6 @@
 """`SearchNode`: one node's search indexes, from recovery to close."""
 
 import asyncio
-import base64
 import logging
 import secrets
 import time
@@ -21,6 +20,7 @@ from actors.raft.search_requests import SEARCH_REQUEST
 from actors.search.command_writer import ENTRY_WRITES_MAX
 from actors.search.graph_follower import GraphFollower, note_end
 from actors.search.index_follower import FollowerContext, run_plan
+from actors.search.lifecycle_keeper import LifecycleKeeper
 from actors.search.node_identity import known_node, publish_identity
 from actors.search.open_search import OpenSearch, SearchConfig, now_ms
 from actors.search.recovery import PeerRecovery, SearchDirectory, SearchRecovery
@@ -45,7 +45,6 @@ from graphdb.search.catalog.catalog_commands import (
     RefreshIndices,
     WriteResult,
 )
-from graphdb.search.catalog.lifecycles import due_commands
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
@@ -264,20 +263,11 @@ class SearchNode:
 
     async def _keep_lifecycles(self) -> None:
         """Where this node leads, do now and then what the lifecycles of indexes ask for."""
+        keeper = LifecycleKeeper(self.perform, now_ms, self._config.lifecycles_s)
         while True:
             await asyncio.sleep(self._config.lifecycles_s)
-            if self._open is None or not self._leads() or not self._open.view.catalog.lifecycles:
-                continue
-            try:
-                commands = await asyncio.to_thread(_due_commands, self._open.view.catalog.state)
-            except Exception:
-                logger.exception("what lifecycles of indexes ask for cannot be told")
-                continue
-            for command in commands:
-                try:
-                    await self.perform(command)
-                except (SearchError, UnavailableError) as error:
-                    logger.warning("a lifecycle of an index cannot go on: %s", error)
+            if self._open is not None and self._leads() and self._open.view.catalog.lifecycles:
+                await keeper.look(self._open.view.catalog.state)
 
     async def _sweep(self) -> None:
         """Now and then, let go of scrolls and points in time that have expired, with what they hold."""
@@ -499,12 +489,3 @@ def _with_refused(writes: Sequence[DocumentWrite], deleted: Sequence[WriteResult
             refused = OperationResult(operation.action, operation.doc_id).failed(_full(write.index))
             results.append(WriteResult(write.index, refused))
     return results
-
-
-def _due_commands(state: CatalogState) -> list[Command]:
-    """What lifecycles ask for now."""
-    return list(due_commands(state, now_ms(), _new_uuid))
-
-
-def _new_uuid() -> str:
-    return base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
