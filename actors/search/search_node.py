@@ -45,6 +45,7 @@ from graphdb.search.catalog.catalog_commands import (
     RefreshIndices,
     WriteResult,
 )
+from graphdb.search.catalog.filling import left_unfilled
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
@@ -89,6 +90,7 @@ class SearchNode:
         """Nothing is opened yet. log belongs to this node from here on; graph is a `GraphAccess`."""
         self.graph = graph
         self.own = known_node(settings)
+        self.filling: set[str] = set()
         self.shards: ShardCluster | None = None  # see search_on
         self.helpers: SearchProcesses | None = None  # see search_beside
         node_id = settings.cluster.node_id
@@ -270,10 +272,24 @@ class SearchNode:
                 await keeper.look(self._open.view.catalog.state)
 
     async def _sweep(self) -> None:
-        """Now and then, let go of scrolls and points in time that have expired, with what they hold."""
+        """Now and then, let go of scrolls and points in time that have expired, with what they hold, and of
+        indexes that were not filled to their end.
+        """
         while True:
+            await self._delete_unfilled()
             await asyncio.sleep(_SWEEP_S)
             self.contexts.sweep()
+
+    async def _delete_unfilled(self) -> None:
+        if self._open is None:
+            return
+        state, node_id = self._open.view.catalog.state, self._settings.cluster.node_id
+        for index in left_unfilled(state, node_id, self.filling):
+            logger.warning("index [%s] was not filled to its end: deleting it", index.name)
+            try:
+                await self.perform(DeleteIndices((index.uuid,)))
+            except (SearchError, UnavailableError) as error:
+                logger.warning("index [%s] cannot be deleted yet: %s", index.name, error)
 
     async def _publish_identity(self, look_s: float) -> None:
         def state() -> CatalogState | None:
