@@ -31,8 +31,8 @@ COUNTED = PREFIX + "SELECT (COUNT(*) AS ?n) (MAX(?v) AS ?max) { ?s :value ?v ; :
 COUNTS = f"n,max\r\n{SUBJECTS},{2**40}\r\n".encode()
 LISTED = PREFIX + "SELECT ?s ?v ?o { ?s :value ?v ; :other ?o }"
 TEXTS = 16
-# over random texts of a and b, which make the states of such an expression so many that none can be kept: two seconds
-# of a processor for each of them, and all in what the engine takes as one piece of work
+# over random texts of a and b, which make the states of such an expression so many that none can be kept: two
+# seconds of a processor for each of them, and all in what the engine takes as one piece of work
 MATCHED = " || ".join(f"REGEX(?t, 'a{'(a|b)' * 20}(c|d){number}')" for number in range(300))
 UNENDING = PREFIX + f"SELECT (COUNT(*) AS ?n) {{ ?s :text ?t ; :kind ?k FILTER({MATCHED}) }}"
 # a long string for each of some subjects: DuckDB does not count the memory of what it is working on
