@@ -194,7 +194,7 @@ SEARCH_PERMISSIONS = _table(
     (READ, "POST", "/_index_template/_simulate_index/{name}"),
     (ADMIN, "PUT POST", "/{index}/_split/{target} /{index}/_shrink/{target} /{index}/_clone/{target}"),
     (ADMIN, "PUT POST DELETE", "/_index_template/{name} /_component_template/{name} /_template/{name}"),
-    (READ, "GET", "/_scripts/{id} /_script_language"),
+    (READ, "GET", "/_scripts/{id} /_script_language /_script_context"),
     (ADMIN, "PUT POST", "/_scripts/{id} /_scripts/{id}/{context}"),
     (ADMIN, "DELETE", "/_scripts/{id}"),
     (ADMIN, "POST", "[/{index}]/_forcemerge [/{index}]/_cache/clear"),

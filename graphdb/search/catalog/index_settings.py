@@ -122,7 +122,14 @@ KNOWN: dict[str, Setting] = {
     "unassigned.node_left.delayed_timeout": Setting("time", "1m"),
     "write.wait_for_active_shards": Setting("text", "1"),
 }
-PREFIXES = ("indexing.slowlog.", "merge.", "routing.allocation.", "search.slowlog.")
+PREFIXES = (
+    "indexing.slowlog.",
+    "merge.",
+    "routing.allocation.",
+    "routing.rebalance.",
+    "search.slowlog.",
+    "translog.retention.",
+)
 """Kept and shown, without effect: they tune what is not there."""
 
 FILLED_BY = "resize.filled_by"
