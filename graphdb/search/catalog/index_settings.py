@@ -13,6 +13,7 @@ from graphdb.search.segments.shard_routing import ShardRouting
 
 __all__ = [
     "CLOSED_SETTINGS",
+    "FILLED_BY",
     "KNOWN",
     "PREFIXES",
     "PRIVATE",
@@ -124,7 +125,9 @@ KNOWN: dict[str, Setting] = {
 PREFIXES = ("indexing.slowlog.", "merge.", "routing.allocation.", "search.slowlog.")
 """Kept and shown, without effect: they tune what is not there."""
 
-PRIVATE = frozenset({"creation_date", "provided_name", "uuid", "version.created"})
+FILLED_BY = "resize.filled_by"
+"""The number of the node that copies the documents of another index to this one."""
+PRIVATE = frozenset({"creation_date", "provided_name", "uuid", "version.created", FILLED_BY})
 TREES = frozenset({"analysis", "graph", "similarity"})
 """Kept as they were given, as trees: their rooms read them."""
 CLOSED_SETTINGS = frozenset({"analysis", "codec", "similarity"})
