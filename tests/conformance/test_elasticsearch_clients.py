@@ -17,6 +17,7 @@ from tests.conformance.elasticsearch_runner import StepFailed, run_case
 from tests.conformance.elasticsearch_suite import read_client_cases
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
+from tests.support.timing import HANG_S
 
 CASES = read_client_cases()
 pytestmark = pytest.mark.skipif(not CASES, reason="the YAML tests of the clients are not at ../shared/suites")
@@ -102,7 +103,7 @@ class Newest:
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[Newest, httpx.Client]]:
     app = Newest()
-    with serving(app) as url, httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+    with serving(app) as url, httpx.Client(base_url=url, timeout=HANG_S, trust_env=False) as client:
         yield app, client
 
 

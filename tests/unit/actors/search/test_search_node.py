@@ -293,7 +293,7 @@ def graph_files(directory: Path) -> dict[str, int]:
 
 async def graphs_of(node: SearchNode) -> None:
     """Return when every segment has one."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_S):
         while not all(leaf.segment.derived for leaf in index_of(node).shards.leaves()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
