@@ -141,6 +141,7 @@ GRAPH_PERMISSIONS = _table(
 
 SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/ /_license /_xpack /_remote/info /_tasks /_resolve/index/{name}"),
+    (READ, "GET", "/_resolve/cluster /_resolve/cluster/{name} /_health_report /_health_report/{feature}"),
     (READ, "GET", "/_ingest/pipeline /_ingest/pipeline/{id} /_data_stream /_data_stream/{name}"),
     (READ, "GET", "/_data_stream/_stats /_data_stream/{name}/_stats"),
     (READ, "GET", "/_ilm/policy /_ilm/policy/{name} /{index}/_ilm/explain /_ilm/status"),

@@ -244,7 +244,7 @@ def _cluster_info(indexes: Iterable[Index], here: NodeName, settings: Settings) 
     """The disk of this node, as it does not know those of others, and how large shards are on it."""
     disk = disk_use(settings.server.data_dir)
     room = {
-        "path": str(settings.server.data_dir),
+        "path": settings.server.data_dir.name,
         "total_bytes": disk.total,
         "used_bytes": disk.total - disk.free,
         "free_bytes": disk.free,

@@ -38,7 +38,7 @@ from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import COMPATIBLE_VERSION, VERSION, Identity
 from serve.search.frame.parameters import Parameters
 
-__all__ = ["health_json", "routes"]
+__all__ = ["cluster_status", "health_json", "routes"]
 
 # Any will do, but it must never change: the ids of states are made with it.
 _STATES = UUID("9b0c6c1e-2f57-4a0b-8e63-6d1d3f0a7b25")

@@ -42,12 +42,11 @@ class ProcessLoad:
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """In bytes. mount: where the disk is mounted; kind: its file system."""
+    """In bytes. kind: the file system."""
 
     total: int
     used: int
     free: int
-    mount: str
     kind: str
 
 
@@ -82,10 +81,7 @@ def disk_use(directory: Path) -> DiskUse:
     while not directory.exists():
         directory = directory.parent
     total, used, free = shutil.disk_usage(directory)
-    holding = [
-        one for one in psutil.disk_partitions(all=True) if directory.resolve().is_relative_to(one.mountpoint)
-    ]
-    if not holding:
-        return DiskUse(total, used, free, "/", "unknown")
-    nearest = max(holding, key=lambda one: len(one.mountpoint))
-    return DiskUse(total, used, free, nearest.mountpoint, nearest.fstype)
+    where = directory.resolve()
+    holding = [one for one in psutil.disk_partitions(all=True) if where.is_relative_to(one.mountpoint)]
+    nearest = max(holding, key=lambda one: len(one.mountpoint), default=None)
+    return DiskUse(total, used, free, "unknown" if nearest is None else nearest.fstype)

@@ -223,7 +223,8 @@ class _Nodes:
             "fs": {
                 "timestamp": now_ms,
                 "total": used,
-                "data": [{"path": str(self._data_dir), "mount": disk.mount, "type": disk.kind, **used}],
+                # Where the directory is, readers need not know.
+                "data": [{"path": self._data_dir.name, "type": disk.kind, **used}],
             },
             # Changes are entries of the log: none waits or is published anywhere else.
             "discovery": {
