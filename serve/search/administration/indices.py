@@ -177,7 +177,10 @@ def _index_routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
         *endpoint("DELETE", "/{index}", _delete, CHOICE + " master_timeout timeout"),
         *endpoint("GET", "/_resolve/index/{name}", _resolve, CHOICE + " mode"),
         *endpoint(
-            "GET", ["/_resolve/cluster", "/_resolve/cluster/{name}"], _resolve_cluster, CHOICE + " timeout"
+            "GET",
+            ["/_resolve/cluster", "/_resolve/cluster/{name}"],
+            _resolve_cluster,
+            CHOICE + " ignore_throttled timeout",
         ),
     ]
 
