@@ -34,6 +34,7 @@ MAX_BUCKETS = "search.max_buckets"
 ALLOW_EXPENSIVE = "search.allow_expensive_queries"
 DEFAULT_KEEP_ALIVE = "search.default_keep_alive"
 MAX_KEEP_ALIVE = "search.max_keep_alive"
+ALLOCATION = "cluster.routing.allocation.enable"
 REBALANCE = "cluster.routing.rebalance.enable"
 BALANCE_THRESHOLD = "cluster.routing.allocation.balance.threshold"
 DEFAULTS = {
@@ -42,10 +43,10 @@ DEFAULTS = {
     ALLOW_EXPENSIVE: "true",
     DEFAULT_KEEP_ALIVE: "5m",
     MAX_KEEP_ALIVE: "24h",
+    ALLOCATION: "all",
     REBALANCE: "all",
     BALANCE_THRESHOLD: "1.0",
 }
-_REBALANCE = ("all", "primaries", "replicas", "none")
 _KINDS = ("transient", "persistent")
 _LENGTH_MAX = 10_000  # characters of the list of patterns
 
@@ -110,11 +111,16 @@ def _time(name: str) -> Callable[[Any], str]:
     return checked
 
 
-def _kinds(value: Any) -> str:
-    text = str(value).lower()
-    if text not in _REBALANCE:
-        raise illegal_argument(f"Illegal rebalance.enable value [{text[:100]}]")
-    return text
+def _one_of(name: str, words: tuple[str, ...]) -> Callable[[Any], str]:
+    def checked(value: Any) -> str:
+        text = str(value).lower()
+        if text not in words:
+            raise illegal_argument(
+                f"Illegal value [{text[:100]}] for setting [{name}], must be one of [{', '.join(words)}]"
+            )
+        return text
+
+    return checked
 
 
 def _threshold(value: Any) -> str:
@@ -230,6 +236,7 @@ _CHECKS: Mapping[str, Callable[[Any], str]] = {
     ALLOW_EXPENSIVE: _flag,
     DEFAULT_KEEP_ALIVE: _time(DEFAULT_KEEP_ALIVE),
     MAX_KEEP_ALIVE: _time(MAX_KEEP_ALIVE),
-    REBALANCE: _kinds,
+    ALLOCATION: _one_of(ALLOCATION, ("all", "primaries", "new_primaries", "none")),
+    REBALANCE: _one_of(REBALANCE, ("all", "primaries", "replicas", "none")),
     BALANCE_THRESHOLD: _threshold,
 }
