@@ -1,8 +1,8 @@
 """Settings of the whole cluster, as `PUT /_cluster/settings` takes them, and what they mean.
 
-They are those of `DEFAULTS`. A transient setting wins over a
-persistent one. Both are kept with the templates, so that every node that applies the same log decides the
-same.
+They are those of `DEFAULTS`; of these `cluster.routing.allocation.enable` is kept without an effect, because
+tools for restarts set it. A transient setting wins over a persistent one. Both are kept with the templates,
+so that every node that applies the same log decides the same.
 """
 
 import re
