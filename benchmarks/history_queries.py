@@ -30,7 +30,7 @@ MOVED = "urn:moved:"
 THIRDS = ("0-3", "4-6", "7-9")  # by the last digit of the subject's name
 RATIO_MAX = 2.0
 PATIENT = {"GRAPHDB_READERS__RESULT_CACHE_MB": "0", "GRAPHDB_HISTORY__AS_OF_SECONDS": "1800"}
-PAUSE_S = 5.0  # while a store of the past is made
+PAUSE_S = 2.0  # while a store of the past is made: sooner than the service closes a connection that rests
 COUNT = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"
 COUNT_MOVED = f'SELECT (COUNT(*) AS ?n) {{ ?s ?p ?o FILTER(STRSTARTS(STR(?s), "{MOVED}")) }}'
 
