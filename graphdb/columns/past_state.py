@@ -27,13 +27,13 @@ __all__ = [
 PAST: Final = "past"  # the database in memory
 ROW_BYTES: Final = 32  # of a quad there, at most
 _CHANGES: Final = "changes"
-# A quad was there if its first turn since takes it away, and is there if its last one brings it. Rows stand
-# in the order of the log: two turns of one large change are at the same index.
+# A quad comes and goes in turns. So what has come as often as it has gone is as it was, and else it has come,
+# or gone, once more. This takes half of what it takes to look for the first turn and the last.
 _CHANGED_QUADS = f"""
-SELECT s, p, o, g, was_there FROM (
-    SELECT s, p, o, g, NOT arg_min(added, rowid) AS was_there, arg_max(added, rowid) AS is_there
+SELECT s, p, o, g, net < 0 AS was_there FROM (
+    SELECT s, p, o, g, sum(CASE WHEN added THEN 1 ELSE -1 END) AS net
     FROM {PAST_TURNS} WHERE log_index > {{index}} GROUP BY s, p, o, g
-) WHERE was_there <> is_there"""
+) WHERE net <> 0"""
 
 
 class NotKept(Exception):
