@@ -69,7 +69,7 @@ class PastNode:
 def some_quads(chosen: random.Random, most: int) -> list[Quad]:
     """Without a named graph, so that they are counted by arrays."""
     nodes = [NamedNode(f"http://example.org/{number}") for number in range(6)]
-    objects = [*nodes, Literal(1), Literal(2)]
+    objects: list[NamedNode | Literal] = [*nodes, Literal(1), Literal(2)]
     return [
         Quad(chosen.choice(nodes), chosen.choice(PREDICATES), chosen.choice(objects))
         for _ in range(chosen.randrange(most))
