@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
-from graphdb.checked_json import from_checked_json, read_command, to_checked_json
+from graphdb.checked_json import ExpectedJson, from_checked_json, read_command, to_checked_json
 from graphdb.errors import InvalidParameter, LimitExceeded
 
 __all__ = [
@@ -59,7 +59,7 @@ class ClearNamespaces:
 
 
 NamespaceCommand: TypeAlias = SetNamespace | RemoveNamespace | ClearNamespaces
-_COMMANDS: TypeAdapter[NamespaceCommand] = TypeAdapter(Annotated[NamespaceCommand, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[NamespaceCommand](Annotated[NamespaceCommand, Field(discriminator="do")])
 
 
 def encode_namespace_command(command: NamespaceCommand) -> bytes:
@@ -78,7 +78,7 @@ class _State:
     namespaces: dict[str, str]  # IRIs by prefix; it is not changed
 
 
-_STATES = TypeAdapter(_State)
+_STATES = ExpectedJson[_State](_State)
 
 
 class NamespaceBook:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import Principal
-from graphdb.checked_json import from_checked_json, read_command, to_checked_json
+from graphdb.checked_json import ExpectedJson, from_checked_json, read_command, to_checked_json
 from graphdb.errors import AlreadyExists, Forbidden, LimitExceeded, NotFound, RequestError
 from graphdb.timestamps import iso_timestamp
 
@@ -122,7 +122,7 @@ class DeleteQuery:
 
 
 QueryCommand: TypeAlias = CreateQuery | ReplaceQuery | DeleteQuery
-_COMMANDS: TypeAdapter[QueryCommand] = TypeAdapter(Annotated[QueryCommand, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[QueryCommand](Annotated[QueryCommand, Field(discriminator="do")])
 
 
 def encode_query_command(command: QueryCommand) -> bytes:
@@ -141,7 +141,7 @@ class _State:
     queries: dict[str, SavedQuery]  # by id; it is not changed
 
 
-_STATES = TypeAdapter(_State)
+_STATES = ExpectedJson[_State](_State)
 
 
 class SavedQueryBook:

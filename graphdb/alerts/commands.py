@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from graphdb.alerts.definition import Definition, Value
-from graphdb.checked_json import read_command
+from graphdb.checked_json import ExpectedJson, read_command
 
 __all__ = [
     "Command",
@@ -102,7 +102,7 @@ class Settle:
 
 
 Command: TypeAlias = Create | Delete | Pause | Resume | Fire | Note | Settle
-_COMMANDS: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[Command](Annotated[Command, Field(discriminator="do")])
 
 
 def encode_command(command: Command) -> bytes:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
-from graphdb.checked_json import from_checked_json, read_command, to_checked_json
+from graphdb.checked_json import ExpectedJson, from_checked_json, read_command, to_checked_json
 from graphdb.errors import AlreadyExists, InvalidParameter, LimitExceeded, NotFound, RequestError
 from graphdb.history.moments import NAME_RULE, is_state_name
 
@@ -76,9 +76,7 @@ class ForgetState:
 
 
 NamedStateCommand: TypeAlias = NameState | ForgetState
-_COMMANDS: TypeAdapter[NamedStateCommand] = TypeAdapter(
-    Annotated[NamedStateCommand, Field(discriminator="do")]
-)
+_COMMANDS = ExpectedJson[NamedStateCommand](Annotated[NamedStateCommand, Field(discriminator="do")])
 
 
 def encode_named_state_command(command: NamedStateCommand) -> bytes:
@@ -97,7 +95,7 @@ class _State:
     states: dict[str, NamedState]  # by name; it is not changed
 
 
-_STATES = TypeAdapter(_State)
+_STATES = ExpectedJson[_State](_State)
 
 
 class NamedStateBook:
