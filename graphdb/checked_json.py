@@ -4,12 +4,14 @@ little-endian), then JSON. And the commands that change it, as they stand in the
 
 import zlib
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
 
 from graphdb.errors import CorruptionError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 __all__ = ["ExpectedJson", "from_checked_json", "read_command", "to_checked_json"]
 
@@ -20,19 +22,24 @@ T = TypeVar("T")
 
 
 class ExpectedJson(Generic[T]):
-    """What JSON is to be: a type of dataclasses. Its validator is made when it is first needed, which takes
-    milliseconds, and most processes never need it.
+    """What JSON is to be. Its validator is made, and pydantic imported, when something is read: together
+    0.1 s, and most processes never read any.
     """
 
-    def __init__(self, expected: Any) -> None:
-        self._expected = expected
+    def __init__(self, expected: Any, tag: str | None = None) -> None:
+        """expected: a type of dataclasses, or a union of them, whose member `tag` tells which."""
+        self._expected, self._tag = expected, tag
 
     @cached_property
-    def _adapter(self) -> TypeAdapter[T]:
-        return TypeAdapter(self._expected)
+    def _adapter(self) -> "TypeAdapter[T]":
+        from pydantic import Field, TypeAdapter
+
+        if self._tag is None:
+            return TypeAdapter(self._expected)
+        return TypeAdapter(Annotated[self._expected, Field(discriminator=self._tag)])
 
     def read(self, data: bytes) -> T:
-        """Raises pydantic's ValidationError."""
+        """Raises ValueError, which says what is wrong."""
         return self._adapter.validate_json(data)
 
 
@@ -50,7 +57,7 @@ def from_checked_json(mark: bytes, data: bytes, expected: ExpectedJson[T], what:
         raise CorruptionError(f"{what} is damaged", place)
     try:
         return expected.read(body)
-    except ValidationError as error:
+    except ValueError as error:
         raise CorruptionError(f"{what} cannot be read: {error}", place) from error
 
 
@@ -61,6 +68,6 @@ def read_command(payload: bytes, commands: ExpectedJson[T], to: str) -> T:
     """
     try:
         return commands.read(payload)
-    except ValidationError as error:
+    except ValueError as error:
         what = f"a command to {to} that cannot be read: {error}"
         raise CorruptionError(what, "update log entry") from error

@@ -6,10 +6,9 @@ In bytes, for the data directory: `graphdb.checked_json` with the mark "GLSQ": `
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import orjson
-from pydantic import Field
 
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import Principal
@@ -122,7 +121,7 @@ class DeleteQuery:
 
 
 QueryCommand: TypeAlias = CreateQuery | ReplaceQuery | DeleteQuery
-_COMMANDS = ExpectedJson[QueryCommand](Annotated[QueryCommand, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[QueryCommand](QueryCommand, "do")
 
 
 def encode_query_command(command: QueryCommand) -> bytes:

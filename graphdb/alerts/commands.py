@@ -1,10 +1,9 @@
 """What an entry of the log says of alerts, and its bytes: a JSON object whose member `do` tells which."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import orjson
-from pydantic import Field
 
 from graphdb.alerts.definition import Definition, Value
 from graphdb.checked_json import ExpectedJson, read_command
@@ -102,7 +101,7 @@ class Settle:
 
 
 Command: TypeAlias = Create | Delete | Pause | Resume | Fire | Note | Settle
-_COMMANDS = ExpectedJson[Command](Annotated[Command, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[Command](Command, "do")
 
 
 def encode_command(command: Command) -> bytes:

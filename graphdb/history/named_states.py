@@ -7,10 +7,9 @@ In bytes, for the data directory: `graphdb.checked_json` with the mark "GLST": `
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import orjson
-from pydantic import Field
 
 from graphdb.checked_json import ExpectedJson, from_checked_json, read_command, to_checked_json
 from graphdb.errors import AlreadyExists, InvalidParameter, LimitExceeded, NotFound, RequestError
@@ -76,7 +75,7 @@ class ForgetState:
 
 
 NamedStateCommand: TypeAlias = NameState | ForgetState
-_COMMANDS = ExpectedJson[NamedStateCommand](Annotated[NamedStateCommand, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[NamedStateCommand](NamedStateCommand, "do")
 
 
 def encode_named_state_command(command: NamedStateCommand) -> bytes:

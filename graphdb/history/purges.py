@@ -11,10 +11,9 @@ import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import orjson
-from pydantic import Field
 
 from graphdb.checked_json import ExpectedJson, from_checked_json, read_command, to_checked_json
 from graphdb.errors import LimitExceeded, NotFound, RequestError
@@ -73,7 +72,7 @@ class NodePurged:
 
 
 PurgeCommand: TypeAlias = Purge | NodePurged
-_COMMANDS = ExpectedJson[PurgeCommand](Annotated[PurgeCommand, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[PurgeCommand](PurgeCommand, "do")
 
 
 def encode_purge_command(command: PurgeCommand) -> bytes:
