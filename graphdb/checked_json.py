@@ -34,9 +34,10 @@ class ExpectedJson(Generic[T]):
     def _adapter(self) -> "TypeAdapter[T]":
         from pydantic import Field, TypeAdapter
 
-        if self._tag is None:
-            return TypeAdapter(self._expected)
-        return TypeAdapter(Annotated[self._expected, Field(discriminator=self._tag)])
+        expected = self._expected
+        if self._tag is not None:
+            expected = Annotated[expected, Field(discriminator=self._tag)]
+        return TypeAdapter(expected)
 
     def read(self, data: bytes) -> T:
         """Raises ValueError, which says what is wrong."""
