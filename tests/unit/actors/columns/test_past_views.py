@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyoxigraph import Literal, NamedNode, Quad, QueryResultsFormat
+from pyoxigraph import Literal, NamedNode, Quad, QueryResultsFormat, QuerySolutions
 
 from actors.columns.cursors import Cursors
 from actors.columns.database import OpenView
@@ -65,11 +65,11 @@ class PastNode:
             if answer is not None:
                 at_once += 1
                 assert answer[0] == index
-                expected = (
-                    self.twin.states[index].query(PREFIX + text).serialize(format=QueryResultsFormat.CSV)
-                )
+                expected = self.twin.states[index].query(PREFIX + text)
+                assert isinstance(expected, QuerySolutions)
+                wanted = expected.serialize(format=QueryResultsFormat.CSV) or b""
                 found = b"".join(answer[1])
-                assert sorted(found.split()) == sorted((expected or b"").split()), (index, text)
+                assert sorted(found.split()) == sorted(wanted.split()), (index, text)
         return at_once
 
     def looked_up(self) -> Cursors:
