@@ -126,6 +126,21 @@ def test_rates_that_there_are_not(index: Index, rate: dict[str, str], reason: st
     assert caught.value.reason.startswith(reason)
 
 
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_pages_of_combinations_with_one_interval_each(index: Index, order: str) -> None:
+    dated = {"m": {"date_histogram": {**MONTHS, "order": order}}}
+    composite = {"size": 50, "sources": [{"t": {"terms": {"field": "tag"}}}, dated]}
+    aggs = {"c": {"composite": composite, "aggs": {"r": {"rate": {"unit": "day"}}}}}
+    found = index.aggregations(aggs)["c"]["buckets"]
+    assert len(found) == 6
+    for bucket in found:
+        assert bucket["r"]["value"] == pytest.approx(bucket["doc_count"] / DAYS[bucket["key"]["m"]])
+    for sources in ([{"t": {"terms": {"field": "tag"}}}], [dated, {"n": dated["m"]}]):
+        below = {"composite": {"sources": sources}, "aggs": aggs["c"]["aggs"]}
+        with pytest.raises(SearchError, match="exactly one date histogram value source"):
+            index.aggregations({"c": below})
+
+
 def test_a_rate_needs_a_date_histogram_around_it(index: Index) -> None:
     with pytest.raises(SearchError, match="can only be used inside a date histogram"):
         index.aggregations({"t": {"terms": {"field": "tag"}, "aggs": {"r": {"rate": {"unit": "day"}}}}})
