@@ -150,6 +150,7 @@ def test_distinct_values_up_to_each_bucket(index: Index) -> None:
     below = {
         "users": {"cardinality": {"field": "user"}},
         "so_far": {"cumulative_cardinality": {"buckets_path": "users"}},
+        "again": {"cumulative_cardinality": {"buckets_path": "users"}},
         "new": {"derivative": {"buckets_path": "so_far"}},
         "x": {"filter": {"term": {"tag": "x"}}, "aggs": {"users": {"cardinality": {"field": "user"}}}},
         "so_far_x": {"cumulative_cardinality": {"buckets_path": "x>users"}},
@@ -159,6 +160,8 @@ def test_distinct_values_up_to_each_bucket(index: Index) -> None:
         for one in of_month(month):
             seen.update(one["user"])
             of_x.update(one["user"] if one["tag"] == "x" else ())
+        counts = bucket["users"]["value"], bucket["x"]["users"]["value"]
+        assert [type(count) for count in counts] == [int, int]  # without the values
         assert (bucket["so_far"], bucket["so_far_x"]) == ({"value": len(seen)}, {"value": len(of_x)})
 
 
