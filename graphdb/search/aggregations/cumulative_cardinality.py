@@ -61,10 +61,11 @@ class CumulativeCardinality(OfValues):
     def forget(self, buckets: list[Answer]) -> None:
         """Answers may be kept, and the values take more room than their count."""
         for bucket in buckets:
-            counted = bucket
+            counted: Any = bucket
             for name in self.path.split(">"):
-                counted = answer_of(counted, name)
-            counted["value"] = int(counted["value"])
+                counted = answer_of(counted, name) if isinstance(counted, dict) else None
+            if isinstance(counted, dict) and isinstance(counted.get("value"), DistinctCount):
+                counted["value"] = int(counted["value"])
 
 
 def parse_cumulative_cardinality(name: str, meta: Meta, options: Options) -> CumulativeCardinality:

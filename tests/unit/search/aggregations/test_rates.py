@@ -165,6 +165,14 @@ def test_distinct_values_up_to_each_bucket(index: Index) -> None:
         assert (bucket["so_far"], bucket["so_far_x"]) == ({"value": len(seen)}, {"value": len(of_x)})
 
 
+def test_an_aggregation_that_is_called_as_a_bucket_is(index: Index) -> None:
+    below = {
+        "key": {"cardinality": {"field": "user"}},
+        "so_far": {"cumulative_cardinality": {"buckets_path": "key"}},
+    }
+    assert all(isinstance(bucket["key"], int) for bucket in buckets(index, below).values())
+
+
 def test_each_list_of_buckets_begins_anew(index: Index) -> None:
     below = {
         "users": {"cardinality": {"field": "user"}},
