@@ -135,10 +135,6 @@ class Mover:
         """The join of all: each time of the two that may have the fewest solutions together, of those with a
         variable in common, where some have one.
         """
-        # else the result is the coordinator's, and whatever it meets would have to come there
-        is_on_shards = any(
-            each.home is Home.EACH and not self._is_small(each, origin=each.origin) for each in parts
-        )
         while len(parts) > 1:
             pairs = list(combinations(parts, 2))
             joint = [
@@ -148,12 +144,19 @@ class Mover:
             ]
             one, other = min(joint or pairs, key=self._met_rows)
             origin = Join(one.origin, other.origin)
-            if is_on_shards and one.key != other.key and self._is_small(one, other, origin=origin):
+            left = [each for each in parts if each is not one and each is not other]
+            if one.key != other.key and self._meets_large(left) and self._is_small(one, other, origin=origin):
                 met = self._at(Home.HERE, Join(one.node, other.node), origin, None)
             else:
                 met = yield from self._meet_either(one, other, origin)
-            parts = [met, *(each for each in parts if each is not one and each is not other)]
+            parts = [met, *left]
         return parts[0]
+
+    def _meets_large(self, parts: list[Placed]) -> bool:
+        """Whether some of these stay on the shards, so that what the coordinator has found goes there. Else
+        all that it is to meet would have to come to it.
+        """
+        return any(each.home is Home.EACH and not self._is_small(each, origin=each.origin) for each in parts)
 
     def _met_rows(self, pair: tuple[Placed, Placed]) -> float:
         """How many solutions two patterns may have together, and what moves for it."""
