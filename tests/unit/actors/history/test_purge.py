@@ -26,7 +26,7 @@ from graphdb.history.asked import EVERYTHING
 from graphdb.history.moments import read_moment
 from graphdb.history.pages import PageRequest
 from graphdb.history.places import HISTORY
-from graphdb.history.purging import PurgeScope
+from graphdb.history.purging import PurgeScope, purge_file
 from graphdb.live.live_queries import read_live_query
 from graphdb.live.notifications import Notification
 from graphdb.log.request_ids import keyed
@@ -321,7 +321,6 @@ async def test_states_do_not_mix_where_the_history_is_written_anew_in_part(
         again = await update(shard, UPDATES[0])
         states[again] = twin_of(shard.opened().quads)
         calls, failed, loop = 0, asyncio.Event(), asyncio.get_running_loop()
-        purge_file = history_keeper.purge_file
 
         def failing(*arguments: Any) -> bool:
             nonlocal calls
