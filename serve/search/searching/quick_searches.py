@@ -15,7 +15,10 @@ import orjson
 from starlette.responses import Response
 
 from graphdb.access.principal import EVERYONE
+from graphdb.search.catalog.index_blocks import check_reads
+from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError
+from graphdb.search.multi.known_requests import PLAIN_MEMBERS
 from serve.port.application import Answering
 from serve.search.frame.answer import COMPRESSED_FROM, ENCODE, PRODUCT, THREADED_FROM, gzipped
 from serve.search.frame.exchange import accepted, content_type, parse_json
@@ -31,11 +34,6 @@ _TARGET = re.compile(rb"/([a-z0-9][a-z0-9_.-]*)/_search", re.ASCII)
 _KNOWN_HEADERS = frozenset(
     {b"host", b"accept", b"accept-encoding", b"accept-language", b"content-type", b"content-length"}
     | {b"connection", b"user-agent", b"x-elastic-client-meta"}
-)
-# Members of a body, with all others the request goes the usual way.
-_MEMBERS = frozenset(
-    {"query", "knn", "aggs", "aggregations", "from", "size", "sort", "search_after", "track_scores"}
-    | {"track_total_hits", "_source", "docvalue_fields", "fields", "version", "seq_no_primary_term"}
 )
 # What may need more than the index itself; an escape may hide a name.
 _SPECIAL = (b'"script', b'_script"', b"_shard_doc", b"\\u")
@@ -98,10 +96,15 @@ class QuickSearches:
         if any(word in body for word in _SPECIAL):
             return None
         asked = parse_json(body)
-        if not isinstance(asked, dict) or not _MEMBERS.issuperset(asked):
+        if not isinstance(asked, dict) or not PLAIN_MEMBERS.issuperset(asked):
             return None
         runner = self._runner
-        found = names_found(runner.node, name, _NONE)
+        index = runner.node.catalog.find(name)
+        if index is None or index.is_closed:
+            found = names_found(runner.node, name, _NONE)
+        else:
+            check_reads(index)
+            found = [Resolved(index)]
         answer = runner.answer_at_once(found, Asked(asked, principal=EVERYONE, raw=True), body)
         if answer is None:
             return None

@@ -19,6 +19,7 @@ from graphdb.search.contexts import check_keep_alive
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
+from graphdb.search.multi.known_requests import ONLY, KnownRequests
 from graphdb.search.multi.prepared import check_request, is_of_request, is_short
 from graphdb.search.multi.scrolling import check_batch, check_scroll
 from graphdb.search.query import Searcher
@@ -180,6 +181,7 @@ class SearchRunner:
         self.identity = Identity(node, settings)
         self.peer_limit_s = settings.server.query_timeout_seconds + _PEER_S  # for another node's answer
         self._cache = RequestCache()
+        self._known = KnownRequests()
         self._stages: WeakKeyDictionary[Scroll, SearchStage] = WeakKeyDictionary()
         self._scorer = scorer_of(settings.search.hybrid_scorer, settings.search.linear_weights)
 
@@ -244,10 +246,13 @@ class SearchRunner:
         key = self._cache.key_of_text(targets[0].name, asked.body, text, self._limits) if is_whole else None
         answer = None if key is None else self._cached(key, targets)
         if answer is None:
-            prepared = self._prepared(asked.body, targets, asked)
+            options = self._options(asked)
+            prepared, name = self._known.prepare(asked.body, targets[0], self.searchers, options)
             if not is_short(prepared):
                 return None
-            answer = self._shown(prepared)
+            answer = prepared.run()
+            if name is not None:
+                answer["aggregations"] = {name: answer["aggregations"][ONLY]}
             if key is not None:
                 self._cache.put(key, targets, answer)
         taken_ms = (time.perf_counter() - start) * 1000

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from graphdb.config import Settings
+from graphdb.search.query import phrase
 from serve.port.application import PortApplication
 from serve.search.searching import quick_searches
 from serve.search_app import build_search_app
@@ -149,6 +150,47 @@ def test_short_searches_are_answered_at_once_and_as_the_application_does(both: _
         answer = both.same(body)
         assert answer.status_code == 200
         assert both.answered == before + 1, body
+
+
+def test_searches_that_differ_in_their_query_alone_are_answered_for_theirs(both: _Both) -> None:
+    queries: list[dict[str, Any] | None] = [
+        _MATCH,
+        {"match": {"description": "owl"}},
+        None,
+        {"match_phrase": {"description": "owl script"}},
+        {"bool": {"must": [_MATCH], "filter": [{"term": {"labels": "l1"}}]}},
+        {"match": {"labels": "l2"}},
+    ]
+    rests: list[dict[str, Any]] = [
+        {},
+        {"size": 4, "sort": [{"size": "desc"}], "_source": False},
+        {"size": 0, "aggs": {"one": {"terms": {"field": "labels"}, "meta": {"a": 1}}}},
+        {"size": 2, "aggs": {"two": {"terms": {"field": "labels"}, "meta": {"a": 1}}}},
+        {"size": 0, "aggs": {"one": _DAYS, "two": {"avg": {"field": "size"}}}},
+    ]
+    for rest in rests:
+        for query in queries:
+            both.same(rest if query is None else {"query": query} | rest)
+    assert both.answered == len(rests) * len(queries)
+    both.slow.put("/i/_mapping", json={"properties": {"more": {"type": "text"}}}).raise_for_status()
+    wrong = {"query": {"match": {"description": {"query": "owl", "nonsense": 1}}}}
+    for rest in rests:
+        assert both.same(rest | wrong).status_code == 400
+        both.same({"query": _MATCH} | rest)
+
+
+def test_phrases_are_the_same_however_positions_are_read(
+    both: _Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answers() -> list[Any]:
+        phrases = ("grey owl", "owl script day", "owl grey", "grey nowhere", "day grey owl script day")
+        bodies = [{"query": {"match_phrase": {"description": each}}, "size": 60} for each in phrases]
+        return [both.same(body).json()["hits"] for body in bodies]
+
+    packed = answers()
+    assert packed[0]["total"]["value"] > packed[3]["total"]["value"] == 0
+    monkeypatch.setattr(phrase, "reads_packed", False)
+    assert answers() == packed
 
 
 def test_a_counted_answer_is_kept_until_the_index_changes(both: _Both) -> None:
