@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ __all__ = [
     "Pipeline",
     "Rows",
     "Scope",
+    "Scored",
     "SingleBucket",
     "all_cells",
     "answers_below",
@@ -169,14 +171,23 @@ class Measured:
     documents: int = 0
 
 
+class Scored(Protocol):
+    """Documents by their number in the whole, and their scores; None where nothing was scored."""
+
+    @property
+    def docs(self) -> Longs: ...
+    @property
+    def scores(self) -> Floats | None: ...
+
+
 @dataclass
 class Scope:
-    """One run over one searcher. scores are by document in the whole, None where nothing was scored."""
+    """One run over one searcher. scored: what has scores, None where nothing was scored."""
 
     searcher: Searcher
     columns: Columns
     context: QueryContext
-    scores: Floats | None = None
+    scored: Scored | None = None
     top_hits: TopHits | None = None
     typed_keys: bool = False
     max_buckets: int = MAX_BUCKETS
@@ -185,6 +196,15 @@ class Scope:
     clock_ns: Callable[[], int] | None = None  # what `profile` measures by, None: nothing is measured
     measured: dict[int, "Measured"] = field(default_factory=dict)  # by the identity of an aggregation
     _masks: dict[int, tuple[Query, Bools]] = field(default_factory=dict)
+
+    @cached_property
+    def scores(self) -> Floats | None:
+        """By document in the whole; made for the few aggregations that ask for them."""
+        if self.scored is None or self.scored.scores is None:
+            return None
+        scores = np.zeros(self.columns.size, np.float32)
+        scores[self.scored.docs] = self.scored.scores
+        return scores
 
     def gathered(self, place: str, piece: Piece) -> list[Piece]:
         """What each shard that is searched has at this place, by number; all of them come by it."""

@@ -13,9 +13,8 @@ from weakref import ref
 
 import orjson
 
-from graphdb.search.hybrid import planned
 from graphdb.search.multi.prepared import Prepared, Searchers, Target, prepare
-from graphdb.search.query import Searcher
+from graphdb.search.query import Query, Searcher, parse_query
 from graphdb.search.query.tree import MatchAllQuery
 from graphdb.search.results.search import SearchOptions, scope_of
 from graphdb.search.results.search_request import SearchRequest
@@ -58,7 +57,9 @@ class KnownRequests:
             if _NAME.fullmatch(given):
                 name, rest["aggs"] = given, {ONLY: definition}
         text = orjson.dumps(rest)
-        if "knn" in rest or len(text) > _BYTES_MAX or any(word in text for word in _CHANGING):
+        # of the nearest as many are found as hits are wanted
+        has_nearest = "knn" in rest or b'"knn"' in orjson.dumps(body.get("query"))
+        if has_nearest or len(text) > _BYTES_MAX or any(word in text for word in _CHANGING):
             return prepare(body, [target], searchers, options), None
         key = text, target.context.allow_expensive
         known = self._kept.get(key)
@@ -70,8 +71,9 @@ class KnownRequests:
                 self._kept.popitem(last=False)
             return prepared, name
         self._kept.move_to_end(key)
-        asked = {member: body[member] for member in ("query", "size") if member in body}
-        query, _ = planned(asked, target.context, options.hybrid)
-        request = replace(known[1], query=query or MatchAllQuery())
+        query: Query = MatchAllQuery()
+        if body.get("query") is not None:
+            query = parse_query(body["query"], target.context)
+        request = replace(known[1], query=query)
         scope = scope_of(target.searcher, target.context, options)
         return Prepared(request, scope, options, (target,)), name

@@ -150,9 +150,7 @@ def _with_inner(shown: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
 
 def _aggregations(request: SearchRequest, scope: Scope, found: Found) -> dict[str, Any]:
     assert request.aggregations is not None
-    assert found.scores is not None
-    scope.scores = np.zeros(scope.columns.size, np.float32)
-    scope.scores[found.docs] = found.scores
+    scope.scored = found
     scope.top_hits = partial(top_hits, query=request.query, around=request.fetching)
     return run(request.aggregations, scope, found.docs)
 
