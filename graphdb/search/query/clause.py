@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -74,15 +74,19 @@ class QueryContext:
         tuple[str, bool], ...
     ] = ()  # names and aliases of the index, and whether each is hidden
     parts: "tuple[QueryContext, ...]" = ()  # of each index, where several are searched
+    _below: "list[QueryContext]" = field(init=False, default_factory=list, compare=False, repr=False)
 
     def deeper(self) -> "QueryContext":
         """One level down; parsing fails at max_depth."""
+        if self._below:  # clauses beside each other share it
+            return self._below[0]
         if self.depth >= self.max_depth:
             raise illegal_request(
                 "The nested depth of the query exceeds the maximum nested depth for queries set in "
                 "[indices.query.bool.max_nested_depth]"
             )
-        return replace(self, depth=self.depth + 1)
+        self._below.append(replace(self, depth=self.depth + 1))
+        return self._below[0]
 
     def within(self, nested_path: str) -> "QueryContext":
         """For the query inside a `nested` one."""

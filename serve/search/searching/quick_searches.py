@@ -46,6 +46,8 @@ _GZIP = ((b"content-encoding", b"gzip"), (b"vary", b"accept-encoding"))
 _BUSY, _LONG_S = 0.6, 0.0005
 _LOOKED_AT_S, _HANDED_ON_S = 0.25, 2.0
 
+_SHAPES_MAX, _MISSES, _TRIED_EACH = 256, 3, 16
+
 _Headers = tuple[tuple[bytes, bytes], ...]
 
 
@@ -63,7 +65,7 @@ class QuickSearches:
     def __init__(self, runner: SearchRunner) -> None:
         """runner: of the node as whoever sees everything sees it."""
         self._runner = runner
-        self._load = _Load()
+        self._load, self._long = _Load(), _LongShapes()
 
     @staticmethod
     def may_answer(method: bytes, target: bytes, body_bytes: int) -> bool:
@@ -98,6 +100,9 @@ class QuickSearches:
         asked = parse_json(body)
         if not isinstance(asked, dict) or not PLAIN_MEMBERS.issuperset(asked):
             return None
+        shape = (name, *asked, *(asked["query"] if isinstance(asked.get("query"), dict) else ()))
+        if self._long.skips(shape):
+            return None
         runner = self._runner
         index = runner.node.catalog.find(name)
         if index is None or index.is_closed:
@@ -106,12 +111,37 @@ class QuickSearches:
             check_reads(index)
             found = [Resolved(index)]
         answer = runner.answer_at_once(found, Asked(asked, principal=EVERYONE, raw=True), body)
+        self._long.note(shape, answer is None)
         if answer is None:
             return None
         text = orjson.dumps(answer, option=ENCODE)
         if not head.takes_gzip or len(text) < COMPRESSED_FROM:
             return _Whole(head.shown, text)
         return None if len(text) >= THREADED_FROM else _Whole((*head.shown, *_GZIP), gzipped(text))
+
+
+class _LongShapes:
+    """Searches that look like some that were not short lately are tried here now and then only, as what is
+    read of them is read again.
+    """
+
+    def __init__(self) -> None:
+        self._misses: dict[tuple[str, ...], int] = {}  # in turn, by the names of a body and of its query
+
+    def skips(self, shape: tuple[str, ...]) -> bool:
+        misses = self._misses.get(shape, 0)
+        if misses < _MISSES:
+            return False
+        self._misses[shape] = misses + 1
+        return (misses - _MISSES) % _TRIED_EACH != 0
+
+    def note(self, shape: tuple[str, ...], is_long: bool) -> None:
+        if not is_long:
+            self._misses.pop(shape, None)
+            return
+        if len(self._misses) >= _SHAPES_MAX:
+            self._misses.clear()
+        self._misses[shape] = self._misses.get(shape, 0) + 1
 
 
 class _Load:

@@ -241,8 +241,8 @@ class SearchRunner:
         if len(found) != 1 or self.node.shards is not None or _is_long_to_parse(asked.body):
             return None
         start = time.perf_counter()
-        targets = self._targets(found, asked)
-        is_whole = targets[0].filter is None and targets[0].boost == 1.0
+        targets = targets_of(self.node, found)
+        is_whole = targets[0].filter is None
         key = self._cache.key_of_text(targets[0].name, asked.body, text, self._limits) if is_whole else None
         answer = None if key is None else self._cached(key, targets)
         if answer is None:

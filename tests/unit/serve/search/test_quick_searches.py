@@ -234,6 +234,21 @@ def test_aliases_show_what_they_do(both: _Both) -> None:
     both.same({"query": _MATCH}, "/some/_search")
 
 
+def test_what_was_long_lately_is_tried_now_and_then() -> None:
+    shapes, shape = quick_searches._LongShapes(), ("i", "query", "match")
+    tried = 0
+    for _ in range(200):
+        if not shapes.skips(shape):
+            tried += 1
+            shapes.note(shape, True)
+    assert 10 < tried < 20
+    assert not shapes.skips(("i", "query", "term"))
+    while shapes.skips(shape):
+        pass
+    shapes.note(shape, False)
+    assert not shapes.skips(shape)
+
+
 def test_a_busy_port_hands_long_searches_on() -> None:
     now = 100.0
     for taken_s, is_high in ((0.0002, False), (0.002, True)):
