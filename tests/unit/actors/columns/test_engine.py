@@ -108,7 +108,7 @@ async def test_a_query_that_does_not_heed_its_interrupt_ends_the_process(tmp_pat
         texts = ("".join(chance.choices("ab", k=500_000)) for _ in range(TEXTS))
         lines = " ".join(f":text{number} :text '{text}' ; :kind :k ." for number, text in enumerate(texts))
         await node.update(f"{PREFIX} INSERT DATA {{ {lines} }}")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_S):
             explained = await node.shard.explain_columns(node.request(UNENDING))
             while (
                 explained["path"] != "columns"
