@@ -7,7 +7,6 @@ dashboard. It is known by its text. Nor does the name of a single aggregation co
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from weakref import ref
 
@@ -74,6 +73,6 @@ class KnownRequests:
         query: Query = MatchAllQuery()
         if body.get("query") is not None:
             query = parse_query(body["query"], target.context)
-        request = replace(known[1], query=query)
+        request = known[1].of_query(query)
         scope = scope_of(target.searcher, target.context, options)
         return Prepared(request, scope, options, (target,)), name
