@@ -106,10 +106,11 @@ class ColumnServer:
         count.
         """
         keeper = self.keeper
-        if task.as_of is not None or not keeper.has(task.min_index):
+        if not keeper.has(task.min_index):
             return False
         assert keeper.view is not None
-        found = ColumnQuery(keeper.view, task, self.settings).at_once()
+        asks = ColumnQuery if task.as_of is None else PastQuery
+        found = asks(keeper.view, task, self.settings).at_once()
         if found is None:
             return False
         index, pieces = found
