@@ -19,7 +19,7 @@ _AT_ONCE = 16
 
 
 @compiled(nogil=True)
-def _frequencies(freqs: Bytes, high: Longs, start: int, stop: int) -> int:
+def _frequencies(freqs: Bytes, high: Longs, start: int, stop: int) -> Any:
     """How many positions the postings in [start, stop) have."""
     total, is_high = np.int64(0), False
     for place in range(start, stop):
@@ -48,7 +48,7 @@ def _passed(packed: Bytes, place: int, count: int) -> int:
 
 
 @compiled(nogil=True)
-def _step(packed: Bytes, places: Longs, term: int) -> int:
+def _step(packed: Bytes, places: Longs, term: int) -> Any:
     """The varint of a term, whose place moves behind it."""
     place, shift, step = places[term], np.int64(0), np.int64(0)
     while packed[place] >= 128:
