@@ -87,9 +87,9 @@ class ColumnQuery:
 
     def at_once(self) -> tuple[int, list[bytes]] | None:
         """The log index and the answer, of a query that is counted in a millisecond or two from what others
-        have read of the present state; None of any other query, which run() answers on a thread.
+        have read of the state that it asks for; None of any other query, which run() answers on a thread.
         """
-        known = self._view.known()
+        known = self._known()
         if known is None or not self._counts or self._has_dataset or self._key in known[1].plans:
             return None
         index, catalog = known
@@ -97,7 +97,7 @@ class ColumnQuery:
             return None
         try:
             query = self._query()
-            if scanned_quads(query, catalog) > _QUADS_AT_ONCE:
+            if scanned_quads(query.pattern, catalog) > _QUADS_AT_ONCE:
                 return None
             found = counted(query, catalog)
         except NotKnown:
