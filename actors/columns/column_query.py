@@ -17,7 +17,7 @@ from actors.columns.protocol import ColumnTask, ViewSettings
 from graphdb.columns.catalog import Catalog, NotKnown
 from graphdb.columns.certain_steps import certain_steps
 from graphdb.columns.compiler import CompiledQuery, compile_query
-from graphdb.columns.counting import Counted, counted
+from graphdb.columns.counting import Counted, CountPlan, count_plan, counted, is_of_all_quads
 from graphdb.columns.estimate import Estimate, estimate, scanned_quads, work_of
 from graphdb.columns.pieces import ending_by
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
@@ -39,6 +39,7 @@ WHERE = f"columns (process {os.getpid()})"
 # number, but for one to text
 _MAY_FAIL = re.compile(r"\berror\(|(?:\)|[^0-9]')::(?!VARCHAR)")
 _ROWS_AT_ONCE = 10_000  # fewer than what readers of an answer ask for at a time
+_COUNTED_ROWS_AT_ONCE = 100  # to write these takes as long as to hand them over to a thread
 _QUADS_AT_ONCE = 500_000  # of the patterns that are counted in: a microsecond has some 500
 _PLANS_MAX = 256
 _unpacked = lru_cache(maxsize=256)(unpacked)
@@ -68,6 +69,7 @@ class ColumnQuery:
         self._ending = Lock()
         self._cursors: Cursors | None = None  # while it runs
         self._work: Work | None = None  # once it is estimated
+        self._counted: tuple[int, Counted] | None = None  # by at_once(), and of which log index
         self.where = WHERE
         self.log_index = 0
 
@@ -86,26 +88,49 @@ class ColumnQuery:
 
     def at_once(self) -> tuple[int, list[bytes]] | None:
         """The log index and the answer, of a query that is counted in a millisecond or two from what others
-        have read of the present state; None of any other query, which run() answers on a thread.
+        have read of the present state; None of any other query, which run() answers on a thread. What was
+        counted for a longer answer, run() need not count again.
         """
         known = self._view.known()
-        if known is None or not self._counts or self._has_dataset or self._key in known[1].plans:
+        if known is None or not self._counts or self._has_dataset:
             return None
         index, catalog = known
-        if self._is_united(catalog):
-            return None
         try:
-            query = self._query()
-            if scanned_quads(query, catalog) > _QUADS_AT_ONCE:
-                return None
-            found = counted(query, catalog)
+            plan = catalog.plans.get(self._key) or self._count_plan(catalog)
+            found = plan.counted() if isinstance(plan, CountPlan) else None
         except NotKnown:
             return None
-        if found is None or not found.is_short:
+        if found is None:
+            return None
+        self._counted = index, found
+        numbers = found.numbers(_COUNTED_ROWS_AT_ONCE)
+        texts = None if numbers is None else self._view.texts.at_hand(numbers)
+        if texts is None:
             return None
         pieces: list[bytes] = []
-        self._write(*found.answer(), self._view.texts, pieces.append)
+        self._write(*found.answer(), texts, pieces.append)
         return index, pieces
+
+    def _count_plan(self, catalog: Catalog) -> CountPlan | None:
+        """How the query is counted at once, if it is; it is kept for the next ones. Raises NotKnown."""
+        if self._is_united(catalog):
+            return None
+        query = self._query()
+        if scanned_quads(query, catalog) > _QUADS_AT_ONCE and not is_of_all_quads(query):
+            return None
+        plan = count_plan(query, catalog)
+        if self._keeps and plan is not None:
+            self._keep(catalog, plan)
+        return plan
+
+    def _keep(self, catalog: Catalog, plan: object) -> None:
+        if len(catalog.plans) >= _PLANS_MAX:
+            catalog.plans.clear()
+        catalog.plans[self._key] = plan
+
+    def is_of(self, view: OpenView) -> bool:
+        """Whether it reads this view, which may have been replaced since."""
+        return self._view is view
 
     def run(self, begun: Callable[[int, Work | None], None], sink: Callable[[bytes], None]) -> None:
         """Hand the answer on, piece by piece; begun is told the log index, and what there is to do as it was
@@ -220,16 +245,15 @@ class ColumnQuery:
     def _compiled(self) -> CompiledQuery | Counted:
         self._check()
         catalog = self._begun()
-        known: tuple[CompiledQuery, Work | None] | None = catalog.plans.get(self._key)
-        if known is not None:
-            compiled, self._work = known
+        known = catalog.plans.get(self._key)
+        if isinstance(known, tuple):  # else it is counted
+            compiled: CompiledQuery = known[0]
+            self._work = known[1]
             self._check_cost()
             return compiled
         found = self._planned(catalog)
         if self._keeps and isinstance(found, CompiledQuery):
-            if len(catalog.plans) >= _PLANS_MAX:
-                catalog.plans.clear()
-            catalog.plans[self._key] = found, self._work
+            self._keep(catalog, (found, self._work))
         self._check_cost()
         return found
 
@@ -264,6 +288,8 @@ class ColumnQuery:
         self._found: Estimate = estimate(query, catalog, by_lines=by_lines)
         because = self._found.reader_because
         if because is None:
+            if self._counted is not None and self._counted[0] == self.log_index:
+                return self._counted[1]
             if self._counts and not self._has_dataset:
                 with ending_by(self._check):
                     found = counted(query, catalog)

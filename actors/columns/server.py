@@ -98,23 +98,16 @@ class ColumnServer:
             self._places.release()
 
     def _serve(self, call: Call) -> None:
-        if not (isinstance(call.request, ColumnTask) and self._answer_at_once(call, call.request)):
-            call.run(_Request(self, call).perform())
-
-    def _answer_at_once(self, call: Call, task: ColumnTask) -> bool:
-        """Whether a query has been answered: a task, and two hand-overs between threads, take as long as a
-        count.
-        """
-        keeper = self.keeper
-        if task.as_of is not None or not keeper.has(task.min_index):
-            return False
-        assert keeper.view is not None
-        found = ColumnQuery(keeper.view, task, self.settings).at_once()
-        if found is None:
-            return False
-        index, pieces = found
-        call.answer(Taken(index, WHERE, None, 0.0), *map(Piece, pieces), Done())
-        return True
+        task, tried = call.request, None
+        if isinstance(task, ColumnTask) and task.as_of is None and self.keeper.has(task.min_index):
+            assert self.keeper.view is not None
+            tried = ColumnQuery(self.keeper.view, task, self.settings)
+            found = tried.at_once()
+            if found is not None:  # a task, and two hand-overs between threads, take as long as a count
+                index, pieces = found
+                call.answer(Taken(index, WHERE, None, 0.0), *map(Piece, pieces), Done())
+                return
+        call.run(_Request(self, call, tried).perform())
 
     def _tidy(self) -> None:
         self._tidying = None
@@ -130,8 +123,9 @@ class ColumnServer:
 class _Request:
     """One request of a client, a query mostly. That the client goes away ends it."""
 
-    def __init__(self, server: ColumnServer, call: Call) -> None:
-        self._server, self._call = server, call
+    def __init__(self, server: ColumnServer, call: Call, tried: ColumnQuery | None) -> None:
+        """tried: the query, if it could not be answered at once."""
+        self._server, self._call, self._tried = server, call, tried
         self._loop = asyncio.get_running_loop()
         self._query: ColumnQuery | None = None
         self._held: list[object] = []  # of the answer, not sent yet: Taken, and the last Piece
@@ -216,6 +210,9 @@ class _Request:
         if task.as_of is not None:
             return PastQuery(keeper.view, task, settings)
         if keeper.shards is None:
+            tried, self._tried = self._tried, None
+            if tried is not None and tried.is_of(keeper.view):
+                return tried
             return ColumnQuery(keeper.view, task, settings)
         # at the top, the process of a view without shards would load all that they need
         from actors.columns.divided_query import DividedQuery

@@ -77,6 +77,16 @@ class TermTexts:
         texts._fetch_on = cursor
         return texts
 
+    def at_hand(self, numbers: AbstractSet[int]) -> "TermTexts | None":
+        """Those of these numbers, if none of them has to be looked up."""
+        kept = self._kept
+        found = {number: text for number in numbers if (text := kept.get(number)) is not None}
+        if not all(number in _INLINE for number in numbers - found.keys()):
+            return None
+        texts = TermTexts(self._connection)
+        texts._kept, texts._shared = found, self
+        return texts
+
     def of(self, numbers: AbstractSet[int], absent: Mapping[int, str]) -> dict[int, str]:
         """The text of each number. absent are the terms of a query that the view does not hold."""
         kept = self._kept
