@@ -18,7 +18,7 @@ from graphdb.columns.catalog import Catalog, NotKnown
 from graphdb.columns.certain_steps import certain_steps
 from graphdb.columns.compiler import CompiledQuery, compile_query
 from graphdb.columns.counting import Counted, CountPlan, count_plan, counted, is_of_all_quads
-from graphdb.columns.estimate import Estimate, estimate, scanned_quads, work_of
+from graphdb.columns.estimate import LISTING_ROWS_MAX, Estimate, estimate, scanned_quads, work_of
 from graphdb.columns.pieces import ending_by
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
 from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
@@ -65,7 +65,8 @@ class ColumnQuery:
         self._view = view
         self._task, self._counts, self._keeps = task, settings.counts_without_rows, settings.plans_kept
         self._is_interrupted = self._is_over = False
-        self._has_table = False
+        self._has_table = self._lists = False
+        self._may_list = settings.queries_max > 1
         self._ending = Lock()
         self._cursors: Cursors | None = None  # while it runs
         self._work: Work | None = None  # once it is estimated
@@ -248,14 +249,29 @@ class ColumnQuery:
         known = catalog.plans.get(self._key)
         if isinstance(known, tuple):  # else it is counted
             compiled: CompiledQuery = known[0]
-            self._work = known[1]
+            self._work, lists_many = known[1:]
             self._check_cost()
+            self._check_listing(lists_many)
             return compiled
         found = self._planned(catalog)
         if self._keeps and isinstance(found, CompiledQuery):
-            self._keep(catalog, (found, self._work))
+            self._keep(catalog, (found, self._work, self._found.lists_many))
         self._check_cost()
+        self._check_listing(self._found.lists_many)
         return found
+
+    def _check_listing(self, lists_many: bool) -> None:
+        """Raises NotTaken of a query that lists many rows while another one does, or has the only place."""
+        if not lists_many or self._lists:
+            return
+        if not (self._may_list and self._view.may_list()):
+            raise NotTaken(f"it lists more than {LISTING_ROWS_MAX:,} matches, for which no place is free")
+        self._lists = True
+
+    def _end_listing(self) -> None:
+        if self._lists:
+            self._lists = False
+            self._view.has_listed()
 
     def _check_cost(self) -> None:
         """Raises Unsuited where a reader is estimated to be faster."""
@@ -353,6 +369,7 @@ class ColumnQuery:
         """Leave the cursors to other queries, as they were."""
         with self._ending:
             self._is_over = True
+        self._end_listing()
         if self._has_table or self._is_interrupted:
             self._close()
             return
@@ -362,6 +379,7 @@ class ColumnQuery:
     def _close(self) -> None:
         with self._ending:
             self._is_over = True
+        self._end_listing()
         if self._cursors is not None:
             self._cursors.close()
 
