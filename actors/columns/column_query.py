@@ -21,7 +21,7 @@ from graphdb.columns.counting import Counted, CountPlan, count_plan, counted, is
 from graphdb.columns.estimate import LISTING_ROWS_MAX, Estimate, estimate, scanned_quads, work_of
 from graphdb.columns.pieces import ending_by
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
-from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
+from graphdb.columns.row_writing import few_rows, may_write_rows, write_rows, write_triples
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
 from graphdb.planning.costs import Way, Work, cheaper
 from graphdb.public_text import without_paths
@@ -39,7 +39,9 @@ WHERE = f"columns (process {os.getpid()})"
 # number, but for one to text
 _MAY_FAIL = re.compile(r"\berror\(|(?:\)|[^0-9]')::(?!VARCHAR)")
 _ROWS_AT_ONCE = 10_000  # fewer than what readers of an answer ask for at a time
-_COUNTED_ROWS_AT_ONCE = 100  # to write these takes as long as to hand them over to a thread
+# to write these takes as long as to hand them over to a thread
+_COUNTED_ROWS_AT_ONCE = 100
+_COUNTED_CHARACTERS_AT_ONCE = 65_536
 _QUADS_AT_ONCE = 500_000  # of the patterns that are counted in: a microsecond has some 500
 _PLANS_MAX = 256
 _unpacked = lru_cache(maxsize=256)(unpacked)
@@ -105,9 +107,13 @@ class ColumnQuery:
             return None
         self._counted = index, found
         numbers = found.numbers(_COUNTED_ROWS_AT_ONCE)
-        texts = None if numbers is None else self._view.texts.at_hand(numbers)
+        texts = None if numbers is None else self._view.texts.at_hand(numbers, _COUNTED_CHARACTERS_AT_ONCE)
         if texts is None:
             return None
+        fmt, columns = _FORMATS[self._task.format], self._task.columns
+        shown = CompiledQuery("SELECT", found.variables if columns is None else tuple(columns), "")
+        if may_write_rows(shown, fmt):
+            return index, [few_rows(shown, found.rows, texts, fmt)]
         pieces: list[bytes] = []
         self._write(*found.answer(), texts, pieces.append)
         return index, pieces

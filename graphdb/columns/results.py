@@ -77,10 +77,12 @@ class TermTexts:
         texts._fetch_on = cursor
         return texts
 
-    def at_hand(self, numbers: AbstractSet[int]) -> "TermTexts | None":
-        """Those of these numbers, if none of them has to be looked up."""
+    def at_hand(self, numbers: AbstractSet[int], characters_max: int) -> "TermTexts | None":
+        """Those of these numbers, if none of them has to be looked up, and they are no longer together."""
         kept = self._kept
         found = {number: text for number in numbers if (text := kept.get(number)) is not None}
+        if sum(map(len, found.values())) > characters_max:
+            return None
         if not all(number in _INLINE for number in numbers - found.keys()):
             return None
         texts = TermTexts(self._connection)

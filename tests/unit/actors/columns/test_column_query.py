@@ -39,9 +39,8 @@ def opened() -> OpenView:
     return OpenView(connection, query_memory_mb=64, arrays_bytes=1 << 24, strings_in_order=False)
 
 
-def task(text: str) -> ColumnTask:
-    query = packed(parse_query(text))
-    return ColumnTask(query, None, (), (), (), ResultFormat.TSV.value, 0, 60.0, None)
+def task(text: str, fmt: ResultFormat = ResultFormat.TSV) -> ColumnTask:
+    return ColumnTask(packed(parse_query(text)), None, (), (), (), fmt.value, 0, 60.0, None)
 
 
 def run(query: ColumnQuery) -> bytes:
@@ -52,6 +51,20 @@ def run(query: ColumnQuery) -> bytes:
 
 def lines(answer: bytes) -> Sequence[bytes]:
     return sorted(answer.splitlines())
+
+
+@pytest.mark.parametrize("fmt", [ResultFormat.JSON, ResultFormat.CSV, ResultFormat.XML])
+def test_few_rows_are_written_as_on_a_thread(fmt: ResultFormat) -> None:
+    view = opened()
+    none = "SELECT ?k (COUNT(*) AS ?n) { ?s <x:kind> ?k FILTER (?k = <x:k7>) } GROUP BY ?k"
+    for text in (*FEW, none):
+        asked = replace(
+            task(text, fmt), columns=["one", "other"][: 2 if "(MAX" in text or "?k (" in text else 1]
+        )
+        expected = run(ColumnQuery(view, asked, SETTINGS))
+        found = ColumnQuery(view, asked, SETTINGS).at_once()
+        assert text == none or found is not None, text
+        assert found is None or b"".join(found[1]) == expected, text
 
 
 @pytest.mark.parametrize("keeps", [True, False])
@@ -72,6 +85,14 @@ def test_few_rows_are_answered_at_once_when_all_is_known(keeps: bool) -> None:
                 assert found is None, text
                 assert run(query) == expected, text
         assert ColumnQuery(view, task(text), in_sql).at_once() is None, text
+
+
+def test_a_long_text_is_written_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    view, least = opened(), task("SELECT (MIN(?name) AS ?least) { ?s <x:name> ?name }")
+    run(ColumnQuery(view, least, SETTINGS))
+    assert ColumnQuery(view, least, SETTINGS).at_once() is not None
+    monkeypatch.setattr("actors.columns.column_query._COUNTED_CHARACTERS_AT_ONCE", 5)
+    assert ColumnQuery(view, least, SETTINGS).at_once() is None
 
 
 def test_what_was_counted_is_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
