@@ -421,7 +421,12 @@ class Tree:
         return relation.ends(column, by_ids=name in self._by_ids).terms
 
     def _weight_count(self, name: str) -> int:
-        return sum(len(each.get(name, ())) for each in (self._beside, self._fixed, self._masks))
+        beside, fixed, masks = (
+            self._beside.get(name, ()),
+            self._fixed.get(name, ()),
+            self._masks.get(name, ()),
+        )
+        return len(beside) + len(fixed) + len(masks)
 
     def _has_more(self, name: str, edge: Edge) -> bool:
         """Whether a variable is more than the end of this edge."""
