@@ -265,8 +265,8 @@ class _Effect(Enum):
                 here = here != 0
             case _Effect.NONE:
                 here = here == 0
-        if here.dtype == np.bool_:
-            here = here.view(np.uint8)
+        if kind is np.bool_ or here.dtype == np.bool_:  # each 0 or 1
+            here = here.view(np.bool_ if kind is np.bool_ else np.uint8)
         if len(here) < terms.span:
             whole = (np.ones if self.leaves_others else np.zeros)(terms.span, kind)
             whole[where] = here
@@ -576,11 +576,13 @@ def _kind_of_products(factors: Sequence[tuple[_Effect, Weights]]) -> type[Any]:
         if bound is None:
             return np.float64
         most *= bound
-    return kind_of(most) or np.float64
+    return np.bool_ if most == 1 else kind_of(most) or np.float64
 
 
 def _sum_of(found: Numbers) -> Any:
     """The sum of the numbers of a small piece. NumPy itself takes 64 bits for it, and twice as long."""
+    if found.dtype == np.bool_:
+        return np.count_nonzero(found)
     return found.sum(dtype=np.uint32 if found.dtype == np.uint8 else None)
 
 
