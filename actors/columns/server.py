@@ -15,6 +15,7 @@ from actors.columns.column_query import WHERE, ColumnQuery, NotTaken, Unsuited
 from actors.columns.past_query import PastQuery
 from actors.columns.protocol import (
     COLUMN_MESSAGES,
+    Answered,
     AskStatus,
     ColumnStatus,
     ColumnTask,
@@ -105,7 +106,7 @@ class ColumnServer:
             found = tried.at_once()
             if found is not None:  # a task, and two hand-overs between threads, take as long as a count
                 index, pieces = found
-                call.answer(Taken(index, WHERE, None, 0.0), *map(Piece, pieces), Done())
+                call.answer(Answered(index, WHERE, b"".join(pieces)))
                 return
         call.run(_Request(self, call, tried).perform())
 
