@@ -162,8 +162,11 @@ def _copy_present(data_dir: Path, place: Path) -> tuple[int, KeptBeside]:
     """Write the present store to a new directory; the log index that it is of, and what is kept beside it.
 
     The store is closed on return. An open one would tidy up its directory when it closes, and so delete the
-    files of whatever has been moved there meanwhile.
+    files of whatever has been moved there meanwhile. Where there is none yet, none is made at place either.
     """
+    directory = StoreDirectory(data_dir)
+    if not (directory.read_applied() or directory.store.exists() or directory.log.exists()):
+        return 0, directory.read_beside(0)
     present, index, kept = _recovered(data_dir)
     present.checkpoint(place)
     return index, kept

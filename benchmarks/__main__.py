@@ -73,7 +73,19 @@ BENCHMARKS = {
     "bulk_load": Benchmark(bulk_load.run, (*RATIO, PEER)),
     "durable_update": Benchmark(durable_update.run, RATIO),
     "columns": Benchmark(columns.run, RATIO),
-    "history": Benchmark(history.run, RATIO),
+    "history": Benchmark(
+        history.run,
+        (
+            *RATIO,
+            Option(
+                "part",
+                str,
+                "all",
+                "only the analytical queries, the look-ups or the updates",
+                ("all", "queries", "look-ups", "updates"),
+            ),
+        ),
+    ),
     "analytical": Benchmark(
         analytical.run,
         (ROUNDS, Option("only", str, "", "only the queries whose name has this in it")),

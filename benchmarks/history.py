@@ -1,24 +1,17 @@
-"""The past: queries of it against those of the present, the making of a state, what is kept of changes.
-
-The analytical queries are those of `benchmarks analytical`. The history has ten changes for each quad of the
-present: some predicates are rewritten again and again. As they are in the end what they were, each answer of
-the past has to be that of the present.
-"""
+"""The past: queries of it against those of the present, the making of a state, what is kept of changes."""
 
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from time import perf_counter, sleep
-from typing import Any
+from time import perf_counter
 
 import httpx
 
-from benchmarks.analytical import mean, query_texts
+from benchmarks import history_queries
 from benchmarks.columns import wait_until_following
 from benchmarks.durable_update import update_load
 from benchmarks.report import Row, interleave
-from benchmarks.service import BenchmarkError, RunningService, running_service, work_dir
-from benchmarks.shared_data import write_copies
+from benchmarks.service import RunningService, running_service, work_dir
 
 __all__ = ["run"]
 
@@ -31,109 +24,21 @@ QUERIES = {
     "lookup": "SELECT ?o {{ <http://x.example/s{number}> <http://x.example/p1> ?o }}",
     "count": "SELECT ?o (COUNT(*) AS ?n) {{ ?s <http://x.example/p3> ?o }} GROUP BY ?o # {number}",
 }
-# a fifth of the data of `benchmarks analytical`, with scale 1
-COPIES = {"olympics-medals": 1, "openflights": 1, "bsbm375k": 1, "lubm1": 2}
-CHANGES_A_QUAD = 10
-REWRITTEN_SHARE = 0.5  # of all quads, those of whole predicates
 WITHOUT = {"GRAPHDB_COLUMNS__PAST": "false"}
-PATIENT = {"GRAPHDB_READERS__RESULT_CACHE_MB": "0", "GRAPHDB_HISTORY__AS_OF_SECONDS": "1800"}
-PAUSE_S = 5.0  # while a store of the past is made
 UPDATES_LEAST = 0.9  # as many as without
 CLIENTS = 64
 
 
-def run(rounds: int, scale: float) -> list[Row]:
-    """All of it. scale shortens the data of look-ups, the history, and the time of updates."""
-    return [*_look_ups(rounds, scale), *_analytical(rounds, scale), _updates(rounds, scale)]
-
-
-def _analytical(rounds: int, scale: float) -> list[Row]:
-    """Milliseconds of all analytical queries, by geometric mean, and of the one that is slowed down most;
-    bytes of the view for each change.
-    """
-    texts = query_texts("")
-    with work_dir() as directory:
-        data = directory / "all.nt"
-        write_copies(data, COPIES)
-        with (
-            running_service(directory, load=data, environment=PATIENT) as service,
-            httpx.Client(base_url=service.url, timeout=600, trust_env=False) as client,
-        ):
-            wait_until_following(service)
-            before_bytes = _view_bytes(directory)
-            first, changes = _rewritten(client, scale)
-            _ask(client, "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", None)
-            wait_until_following(service)
-            kept_bytes = _view_bytes(directory) - before_bytes
-            # a store of this state is made for whatever the columns do not answer, then the columns' tables
-            store_s = _seconds(lambda: _until_made(client, first))
-            tables_ms = _seconds(lambda: _answer(client, next(iter(texts.values())), first)) * 1000
-            rows = [_compared(client, name, text, first, rounds) for name, text in texts.items()]
-    now, then = mean([row.floor for row in rows]), mean([row.ours for row in rows])
-    worst = max(rows, key=lambda row: row.ratio)
-    return [
-        *rows,
-        Row(f"{len(rows)} analytical queries, as of the past", "ms", now, then, "at most", RATIO_MAX),
-        Row(f"the slowest of them beside now, {worst.work}", "ms", worst.floor, worst.ours),
-        Row("the first of them, with the making of its tables", "ms", rows[0].floor, tables_ms),
-        Row("a store of the state, for other queries", "s", 1.0, store_s),
-        Row(f"the view on the disk, {changes:,} changes", "bytes a change", 1.0, kept_bytes / changes),
-    ]
-
-
-def _until_made(client: httpx.Client, as_of: int) -> None:
-    params = {"query": "ASK {}", "as_of": str(as_of)}
-    while client.get("/sparql", params=params).status_code == httpx.codes.SERVICE_UNAVAILABLE:
-        sleep(PAUSE_S)
-
-
-def _rewritten(client: httpx.Client, scale: float) -> tuple[int, int]:
-    """Rewrites predicates, and gives the log index before, and how many quads have come or gone."""
-    sizes = "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p ORDER BY DESC(?n)"
-    found = _answer(client, sizes, None)["results"]["bindings"]
-    quads = [(row["p"]["value"], int(row["n"]["value"])) for row in found]
-    total = sum(size for _, size in quads)
-    first = changes = 0
-    chosen = list[str]()
-    for predicate, size in quads[1::2] + quads[::2]:
-        if sum(dict(quads)[each] for each in chosen) + size <= REWRITTEN_SHARE * total:
-            chosen.append(predicate)
-    moved = "urn:moved"
-    while changes < CHANGES_A_QUAD * total * scale:
-        for predicate in chosen:
-            for source, target in ((f"<{predicate}>", f"<{moved}>"), (f"<{moved}>", f"<{predicate}>")):
-                text = f"DELETE {{ ?s {source} ?o }} INSERT {{ ?s {target} ?o }} WHERE {{ ?s {source} ?o }}"
-                answer = client.post("/update", data={"update": text}).raise_for_status()
-                first = first or int(answer.json()["snapshot_index"]) - 1
-                changes += 2 * dict(quads)[predicate]
-    return first, changes
-
-
-def _compared(client: httpx.Client, name: str, text: str, as_of: int, rounds: int) -> Row:
-    """Raises BenchmarkError where the answers differ."""
-    now, then = (_answer(client, text, index) for index in (None, as_of))  # warm
-    if _sorted(now) != _sorted(then) and "LIMIT" not in text:
-        raise BenchmarkError(f"the answer to {name} as of {as_of} is not that of the present")
-    floor, ours = interleave(
-        max(3, rounds),
-        lambda: _seconds(lambda: _answer(client, text, None)) * 1000,
-        lambda: _seconds(lambda: _answer(client, text, as_of)) * 1000,
-    )
-    return Row(name, "ms", floor, ours)
-
-
-def _answer(client: httpx.Client, text: str, as_of: int | None) -> Any:
-    fields = {"query": text} | ({} if as_of is None else {"as_of": str(as_of)})
-    headers = {"Accept": "application/sparql-results+json", "Cache-Control": "no-store"}
-    return client.post("/sparql", data=fields, headers=headers).raise_for_status().json()
-
-
-def _sorted(answer: Any) -> list[str]:
-    return sorted(str(sorted(row.items())) for row in answer.get("results", {}).get("bindings", []))
-
-
-def _view_bytes(directory: Path) -> int:
-    return sum(file.stat().st_size for file in directory.rglob("view.duckdb*"))
+def run(rounds: int, scale: float, part: str) -> list[Row]:
+    """A part of it, or all. scale shortens the data of look-ups, the history, and the time of updates."""
+    rows: list[Row] = []
+    if part in ("all", "look-ups"):
+        rows += _look_ups(rounds, scale)
+    if part in ("all", "queries"):
+        rows += history_queries.rows(rounds, scale)
+    if part in ("all", "updates"):
+        rows.append(_updates(rounds, scale))
+    return rows
 
 
 def _updates(rounds: int, scale: float) -> Row:

@@ -7,12 +7,11 @@ In bytes, for the data directory: `graphdb.checked_json` with the mark "GLNS": `
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter
 
-from graphdb.checked_json import from_checked_json, read_command, to_checked_json
+from graphdb.checked_json import ExpectedJson, from_checked_json, read_command, to_checked_json
 from graphdb.errors import InvalidParameter, LimitExceeded
 
 __all__ = [
@@ -59,7 +58,7 @@ class ClearNamespaces:
 
 
 NamespaceCommand: TypeAlias = SetNamespace | RemoveNamespace | ClearNamespaces
-_COMMANDS: TypeAdapter[NamespaceCommand] = TypeAdapter(Annotated[NamespaceCommand, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[NamespaceCommand](NamespaceCommand, "do")
 
 
 def encode_namespace_command(command: NamespaceCommand) -> bytes:
@@ -78,7 +77,7 @@ class _State:
     namespaces: dict[str, str]  # IRIs by prefix; it is not changed
 
 
-_STATES = TypeAdapter(_State)
+_STATES = ExpectedJson[_State](_State)
 
 
 class NamespaceBook:

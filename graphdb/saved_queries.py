@@ -6,14 +6,13 @@ In bytes, for the data directory: `graphdb.checked_json` with the mark "GLSQ": `
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter
 
 from graphdb.access.permissions import Permission
 from graphdb.access.principal import Principal
-from graphdb.checked_json import from_checked_json, read_command, to_checked_json
+from graphdb.checked_json import ExpectedJson, from_checked_json, read_command, to_checked_json
 from graphdb.errors import AlreadyExists, Forbidden, LimitExceeded, NotFound, RequestError
 from graphdb.timestamps import iso_timestamp
 
@@ -122,7 +121,7 @@ class DeleteQuery:
 
 
 QueryCommand: TypeAlias = CreateQuery | ReplaceQuery | DeleteQuery
-_COMMANDS: TypeAdapter[QueryCommand] = TypeAdapter(Annotated[QueryCommand, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[QueryCommand](QueryCommand, "do")
 
 
 def encode_query_command(command: QueryCommand) -> bytes:
@@ -141,7 +140,7 @@ class _State:
     queries: dict[str, SavedQuery]  # by id; it is not changed
 
 
-_STATES = TypeAdapter(_State)
+_STATES = ExpectedJson[_State](_State)
 
 
 class SavedQueryBook:

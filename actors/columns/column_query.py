@@ -12,7 +12,8 @@ import duckdb
 from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
-from actors.columns.database import Cursors, OpenView
+from actors.columns.cursors import Cursors
+from actors.columns.database import OpenView
 from actors.columns.protocol import ColumnTask, ViewSettings
 from graphdb.columns.catalog import Catalog, NotKnown
 from graphdb.columns.certain_steps import certain_steps
@@ -94,7 +95,7 @@ class ColumnQuery:
         have read of the present state; None of any other query, which run() answers on a thread. What was
         counted for a longer answer, run() need not count again.
         """
-        known = self._view.known()
+        known = self._known()
         if known is None or not self._counts or self._has_dataset:
             return None
         index, catalog = known
@@ -202,6 +203,10 @@ class ColumnQuery:
             self._close()
         work = None if self._work is None else asdict(self._work)
         return document | {"is_possible": is_possible, "work": work}
+
+    def _known(self) -> tuple[int, Catalog] | None:
+        """The log index of the state that it asks for, and what others have looked up there."""
+        return self._view.known()
 
     def _write(self, compiled: CompiledQuery, fetch: Fetch, texts: TermTexts, sink: Sink) -> None:
         fmt, columns = _FORMATS[self._task.format], self._task.columns
@@ -380,7 +385,10 @@ class ColumnQuery:
             self._close()
             return
         if self._cursors is not None:
-            self._view.give_back(self._cursors)
+            self._leave(self._cursors)
+
+    def _leave(self, cursors: Cursors) -> None:
+        self._view.give_back(cursors)
 
     def _close(self) -> None:
         with self._ending:

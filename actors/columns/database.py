@@ -15,6 +15,7 @@ from typing import IO
 import duckdb
 from duckdb import DuckDBPyConnection
 
+from actors.columns.cursors import Cursors
 from actors.columns.past_views import PastViews
 from actors.columns.protocol import ViewSettings
 from graphdb.columns import schema
@@ -28,7 +29,7 @@ from graphdb.columns.results import TermTexts
 from graphdb.columns.text_order import TextOrders
 from graphdb.errors import CorruptionError, UnavailableError
 
-__all__ = ["Cursors", "OpenView", "ViewFiles", "connected"]
+__all__ = ["OpenView", "ViewFiles", "connected"]
 
 _ROOT = Path(__file__).resolve().parents[2]  # where `actors` is found, also when it is not installed
 
@@ -174,7 +175,6 @@ def _until_empty_line(lines: IO[bytes]) -> Iterator[str]:
 _LOOK = "FROM meta LIMIT 0"
 _INTERRUPT_S = 0.05
 _PAST_SHARE = 2  # of the tables' memory, quads of past states may have, before they spill
-_PAST_ARRAYS_SHARE = 8  # of that for arrays, those of past states may have
 _ORDER_SHARE = 4  # of the memory for arrays, the order of the strings may have
 _LOG_INDEX = "SELECT value::BIGINT FROM meta WHERE key = 'log_index'"
 
@@ -186,34 +186,6 @@ class _State:
     version: object
     log_index: int
     catalog: Catalog
-
-
-@dataclass(slots=True)
-class Cursors:
-    """Those of one query: a cursor has one result at a time, and terms are looked up while rows are fetched.
-
-    version is that of the state which a transaction that is open on `rows` sees; None where none is open, or
-    where one is that no other query can use.
-    """
-
-    rows: DuckDBPyConnection
-    terms: DuckDBPyConnection
-    version: object | None = None
-    is_open: bool = False
-
-    def end(self) -> None:
-        """The transaction, if there is one."""
-        if self.is_open:
-            self.rows.execute("ROLLBACK")
-        self.version, self.is_open = None, False
-
-    def interrupt(self) -> None:
-        self.rows.interrupt()
-        self.terms.interrupt()
-
-    def close(self) -> None:
-        self.rows.close()
-        self.terms.close()
 
 
 class OpenView:
@@ -244,12 +216,13 @@ class OpenView:
         self._version: object | None = object()  # another one after each change, None in the midst of one
         self._state: _State | None = None
         # of the present version, another one after each change
-        past_bytes = arrays_bytes // _PAST_ARRAYS_SHARE if past_rows else 0
-        self._arrays = QuadArrays(arrays_bytes - order_bytes - past_bytes)
+        all_arrays = QuadArrays(arrays_bytes - order_bytes)  # of the present and past states, in one bound
+        self._arrays = all_arrays.beside()
         self._past = PastViews(
             connection,
             lambda: self._version,
-            past_bytes,
+            lambda: self._arrays,
+            all_arrays.beside,
             past_rows,
             self._orders,
             self._predicate_names,
@@ -262,7 +235,7 @@ class OpenView:
         (self._look,) = connection.extract_statements(_LOOK)
         self._idle = deque[Cursors]()
 
-    def take(self) -> "Cursors":
+    def take(self) -> Cursors:
         """Those of a query, which gives them back, or closes them."""
         try:
             return self._idle.pop()
@@ -282,7 +255,7 @@ class OpenView:
         cursor.execute(f"SET operator_memory_limit = '{self._query_memory_mb}MB'")
         return cursor
 
-    def give_back(self, cursors: "Cursors") -> None:
+    def give_back(self, cursors: Cursors) -> None:
         """For another query. Its transaction stays open while nothing changes: to begin one takes as long as
         a small query.
         """
@@ -298,6 +271,7 @@ class OpenView:
                 self._sorting.join(_INTERRUPT_S)
         while self._idle:
             self._idle.pop().close()
+        self._past.close()
         try:
             self.connection.close()
         except duckdb.ResourceInUseException:
@@ -316,6 +290,7 @@ class OpenView:
                 cursors = self._idle.popleft()
                 cursors.end()
                 self._idle.append(cursors)
+        self._past.end_idle()
 
     @contextmanager
     def changing(self, *, collects_terms: bool = False) -> Iterator[set[int]]:
@@ -324,29 +299,26 @@ class OpenView:
         """
         self._version = None
         changed = set[int]()
-        arrays = QuadArrays(self._arrays.bytes_max)  # after a failure it is not known what has changed
-        changed_past: set[int] | None = None
+        known: set[int] | None = None  # after a failure it is not known what has changed
         self._end_idle()
         try:
             yield changed
-            arrays = self._arrays.without(changed)
-            changed_past = None if collects_terms else changed
+            known = changed
         finally:
-            self._arrays = arrays
+            self._arrays = self._arrays.renewed() if known is None else self._arrays.without(known)
+            changed_past = None if collects_terms else known
             version = object()
             self._past.changed(version, changed_past)
             self._version = version
 
-    def fresh(self) -> "Cursors":
-        """Those of a query that closes them."""
+    def fresh(self) -> Cursors:
+        """Those of a query, which nobody has had."""
         return Cursors(self._cursor(), self._cursor())
 
-    def begin_past(
-        self, cursors: "Cursors", log_index: int, wait_s: float, check: Callable[[], None]
-    ) -> Catalog:
-        """As `begin`, of the state behind a log index; see `PastViews.begin`."""
-        cursors.is_open = True
-        return self._past.begin(cursors.rows, log_index, wait_s, check)
+    @property
+    def past(self) -> PastViews:
+        """What queries of the past ask."""
+        return self._past
 
     def known(self) -> tuple[int, Catalog] | None:
         """The present log index, and what queries have looked up of its state, as a catalog without a
@@ -357,7 +329,7 @@ class OpenView:
             return None
         return state.log_index, state.catalog.on(None)
 
-    def begin(self, cursors: "Cursors") -> tuple[int, Catalog]:
+    def begin(self, cursors: Cursors) -> tuple[int, Catalog]:
         """Have a transaction open on the cursor of the rows: the log index whose state it sees, and the
         catalog of that.
 

@@ -2,6 +2,7 @@
 
 from actors.columns.column_query import ColumnQuery, Unsuited
 from actors.columns.column_query import NotTaken as NotTakenError
+from actors.columns.cursors import Cursors
 from actors.columns.database import OpenView
 from actors.columns.past_views import StillChanging
 from actors.columns.protocol import ColumnTask, ViewSettings
@@ -12,18 +13,23 @@ __all__ = ["PastQuery"]
 
 
 class PastQuery(ColumnQuery):
-    """As any other query; its cursors are of no use to others, for they read another state."""
+    """As any other query; its cursors are for others of the same state."""
 
     def __init__(self, view: OpenView, task: ColumnTask, settings: ViewSettings) -> None:
         super().__init__(view, task, settings)
         assert task.as_of is not None
         self._as_of, self._wait_s = task.as_of, settings.wait_seconds
 
+    def _known(self) -> tuple[int, Catalog] | None:
+        catalog = self._view.past.known(self._as_of)
+        return None if catalog is None else (self._as_of, catalog)
+
     def _begun(self) -> Catalog:
-        self._cursors = self._view.fresh()
+        past = self._view.past
+        self._cursors = past.take(self._as_of) or self._view.fresh()
         self.log_index = self._as_of
         try:
-            catalog = self._view.begin_past(self._cursors, self._as_of, self._wait_s, self._check)
+            catalog = past.begin(self._cursors, self._as_of, self._wait_s, self._check)
         except (NotKept, TooLarge) as reason:
             raise Unsuited(str(reason)) from reason
         except StillChanging as reason:
@@ -32,5 +38,5 @@ class PastQuery(ColumnQuery):
             raise Unsuited("the default graph is the union of all graphs, and there are named graphs")
         return catalog
 
-    def _give_back(self) -> None:
-        self._close()
+    def _leave(self, cursors: Cursors) -> None:
+        self._view.past.give_back(cursors, self._as_of)

@@ -100,9 +100,10 @@ class ColumnServer:
 
     def _serve(self, call: Call) -> None:
         task, tried = call.request, None
-        if isinstance(task, ColumnTask) and task.as_of is None and self.keeper.has(task.min_index):
+        if isinstance(task, ColumnTask) and self.keeper.has(task.min_index):
             assert self.keeper.view is not None
-            tried = ColumnQuery(self.keeper.view, task, self.settings)
+            asks = ColumnQuery if task.as_of is None else PastQuery
+            tried = asks(self.keeper.view, task, self.settings)
             found = tried.at_once()
             if found is not None:  # a task, and two hand-overs between threads, take as long as a count
                 index, pieces = found
@@ -208,13 +209,11 @@ class _Request:
             at = keeper.applied.current
             raise NotTaken(f"the column view is {keeper.state}, at {at}, not yet at {task.min_index}")
         assert keeper.view is not None
-        if task.as_of is not None:
-            return PastQuery(keeper.view, task, settings)
-        if keeper.shards is None:
+        if task.as_of is not None or keeper.shards is None:
             tried, self._tried = self._tried, None
             if tried is not None and tried.is_of(keeper.view):
                 return tried
-            return ColumnQuery(keeper.view, task, settings)
+            return (ColumnQuery if task.as_of is None else PastQuery)(keeper.view, task, settings)
         # at the top, the process of a view without shards would load all that they need
         from actors.columns.divided_query import DividedQuery
 

@@ -1,7 +1,6 @@
 """`SearchNode`: one node's search indexes, from recovery to close."""
 
 import asyncio
-import base64
 import logging
 import secrets
 import time
@@ -21,6 +20,7 @@ from actors.raft.search_requests import SEARCH_REQUEST
 from actors.search.command_writer import ENTRY_WRITES_MAX
 from actors.search.graph_follower import GraphFollower, note_end
 from actors.search.index_follower import FollowerContext, run_plan
+from actors.search.lifecycle_keeper import LifecycleKeeper
 from actors.search.node_identity import known_node, publish_identity
 from actors.search.open_search import OpenSearch, SearchConfig, now_ms
 from actors.search.recovery import PeerRecovery, SearchDirectory, SearchRecovery
@@ -45,7 +45,7 @@ from graphdb.search.catalog.catalog_commands import (
     RefreshIndices,
     WriteResult,
 )
-from graphdb.search.catalog.lifecycles import due_commands
+from graphdb.search.catalog.filling import left_unfilled
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
@@ -90,6 +90,7 @@ class SearchNode:
         """Nothing is opened yet. log belongs to this node from here on; graph is a `GraphAccess`."""
         self.graph = graph
         self.own = known_node(settings)
+        self.filling: set[str] = set()
         self.shards: ShardCluster | None = None  # see search_on
         self.helpers: SearchProcesses | None = None  # see search_beside
         node_id = settings.cluster.node_id
@@ -264,26 +265,31 @@ class SearchNode:
 
     async def _keep_lifecycles(self) -> None:
         """Where this node leads, do now and then what the lifecycles of indexes ask for."""
+        keeper = LifecycleKeeper(self.perform, now_ms, self._config.lifecycles_s)
         while True:
             await asyncio.sleep(self._config.lifecycles_s)
-            if self._open is None or not self._leads() or not self._open.view.catalog.lifecycles:
-                continue
-            try:
-                commands = await asyncio.to_thread(_due_commands, self._open.view.catalog.state)
-            except Exception:
-                logger.exception("what lifecycles of indexes ask for cannot be told")
-                continue
-            for command in commands:
-                try:
-                    await self.perform(command)
-                except (SearchError, UnavailableError) as error:
-                    logger.warning("a lifecycle of an index cannot go on: %s", error)
+            if self._open is not None and self._leads() and self._open.view.catalog.lifecycles:
+                await keeper.look(self._open.view.catalog.state)
 
     async def _sweep(self) -> None:
-        """Now and then, let go of scrolls and points in time that have expired, with what they hold."""
+        """Now and then, let go of scrolls and points in time that have expired, with what they hold, and of
+        indexes that were not filled to their end.
+        """
         while True:
+            await self._delete_unfilled()
             await asyncio.sleep(_SWEEP_S)
             self.contexts.sweep()
+
+    async def _delete_unfilled(self) -> None:
+        if self._open is None:
+            return
+        state, node_id = self._open.view.catalog.state, self._settings.cluster.node_id
+        for index in left_unfilled(state, node_id, self.filling):
+            logger.warning("index [%s] was not filled to its end: deleting it", index.name)
+            try:
+                await self.perform(DeleteIndices((index.uuid,)))
+            except (SearchError, UnavailableError) as error:
+                logger.warning("index [%s] cannot be deleted yet: %s", index.name, error)
 
     async def _publish_identity(self, look_s: float) -> None:
         def state() -> CatalogState | None:
@@ -499,12 +505,3 @@ def _with_refused(writes: Sequence[DocumentWrite], deleted: Sequence[WriteResult
             refused = OperationResult(operation.action, operation.doc_id).failed(_full(write.index))
             results.append(WriteResult(write.index, refused))
     return results
-
-
-def _due_commands(state: CatalogState) -> list[Command]:
-    """What lifecycles ask for now."""
-    return list(due_commands(state, now_ms(), _new_uuid))
-
-
-def _new_uuid() -> str:
-    return base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")

@@ -36,7 +36,6 @@ from functools import partial
 from pathlib import Path
 
 from pyoxigraph import Store
-from tenacity import RetryCallState, retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from actors.shard.incoming import KEPT_BESIDE, STORE_PURGED, adopt, incoming_state, sync_tree
 from actors.shard.search_state import copy_search, receive_search
@@ -389,26 +388,37 @@ def _is_open_here(error: BaseException) -> bool:
     return "lock hold by current process" in str(error)
 
 
-def _collect(retrying: RetryCallState) -> None:
-    """Whoever waited for a store that was closed has an error now, whose frames may keep the store in a
-    circle.
-    """
-    if retrying.attempt_number in _COLLECTS_AT:
-        gc.collect()
-
-
-@retry(
-    retry=retry_if_exception(_is_open_here),
-    wait=wait_fixed(0.02),
-    stop=stop_after_delay(5),
-    before_sleep=_collect,
-    reraise=True,
-)
 def _open_engine(path: Path) -> Store:
     """Open the engine's store; one that this process still has open is waited for: a thread that has done its
     last work with it lets it go a moment after everybody heard of the result.
     """
-    return Store(path)
+    try:
+        return Store(path)
+    except OSError as error:
+        if not _is_open_here(error):
+            raise
+    return _opened_once_let_go(path)
+
+
+def _opened_once_let_go(path: Path) -> Store:
+    # at the top, each process with a store would load it, 25 ms, for what hardly ever happens
+    from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_fixed
+
+    def collect(retrying: RetryCallState) -> None:
+        """Whoever waited for a store that was closed has an error now, whose frames may keep the store in a
+        circle.
+        """
+        if retrying.attempt_number in _COLLECTS_AT:
+            gc.collect()
+
+    waiting = Retrying(
+        retry=retry_if_exception(_is_open_here),
+        wait=wait_fixed(0.02),
+        stop=stop_after_delay(5),
+        before_sleep=collect,
+        reraise=True,
+    )
+    return waiting(Store, path)
 
 
 def _opening_error(error: Exception) -> Exception:

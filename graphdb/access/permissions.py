@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
-from graphdb.config.access import Authorization
+if TYPE_CHECKING:  # the settings take long to import, and a permission needs none of them
+    from graphdb.config.access import Authorization
 
 __all__ = ["Permission", "Roles"]
 
@@ -28,7 +30,7 @@ _ALWAYS = {"admin": Permission.ADMIN, "writer": Permission.WRITE, "reader": Perm
 class Roles:
     """The roles of one configuration."""
 
-    def __init__(self, authorization: Authorization | None) -> None:
+    def __init__(self, authorization: "Authorization | None") -> None:
         further = {} if authorization is None else authorization.role_permissions
         self._permissions = _ALWAYS | {role: Permission[word.upper()] for role, word in further.items()}
 

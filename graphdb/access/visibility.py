@@ -5,12 +5,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pyoxigraph import DefaultGraph, NamedNode
 
 from graphdb.access.permissions import Permission
-from graphdb.config.access import Acl, AclContext
 from graphdb.model import GraphName
+
+if TYPE_CHECKING:  # as in `graphdb.access.permissions`
+    from graphdb.config.access import Acl, AclContext
 
 __all__ = [
     "FULL_VISIBILITY",
@@ -148,7 +151,7 @@ class Contexts:
     """The visibilities of one configuration: an actor's context wins over its roles', of which the union
     counts."""
 
-    def __init__(self, acl: Acl | None) -> None:
+    def __init__(self, acl: "Acl | None") -> None:
         """Without `[acl]` nobody is kept from any graph, and annotations count all the same."""
         self._acl = acl
 
@@ -178,13 +181,13 @@ class Contexts:
         return IndexVisibility(patterns=frozenset(patterns), sids=sids)
 
     @staticmethod
-    def _fitting(acl: Acl, actor: str, roles: Iterable[str]) -> list[AclContext]:
+    def _fitting(acl: "Acl", actor: str, roles: Iterable[str]) -> "list[AclContext]":
         if actor in acl.actor_contexts:
             return [acl.contexts[acl.actor_contexts[actor]]]
         return [acl.contexts[acl.role_contexts[role]] for role in roles if role in acl.role_contexts]
 
 
-def _union(contexts: Iterable[AclContext]) -> Visibility:
+def _union(contexts: "Iterable[AclContext]") -> Visibility:
     default_graph, patterns = False, set[str]()
     for context in contexts:
         default_graph |= context.visible_default_graph or _ALL in context.visible_graphs

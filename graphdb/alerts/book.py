@@ -8,8 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from pydantic import TypeAdapter
-
 from graphdb.alerts.commands import (
     Command,
     Create,
@@ -23,7 +21,7 @@ from graphdb.alerts.commands import (
     encode_command,
 )
 from graphdb.alerts.definition import Alert, Delivery
-from graphdb.checked_json import from_checked_json, to_checked_json
+from graphdb.checked_json import ExpectedJson, from_checked_json, to_checked_json
 from graphdb.errors import AlreadyExists, LimitExceeded, NotFound, RequestError
 
 __all__ = ["AlertBook"]
@@ -46,7 +44,7 @@ class _Saved:
     alerts: tuple[Alert, ...]
 
 
-_SAVED = TypeAdapter(_Saved)
+_SAVED = ExpectedJson[_Saved](_Saved)
 
 
 class AlertBook:

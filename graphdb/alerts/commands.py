@@ -1,13 +1,12 @@
 """What an entry of the log says of alerts, and its bytes: a JSON object whose member `do` tells which."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter
 
 from graphdb.alerts.definition import Definition, Value
-from graphdb.checked_json import read_command
+from graphdb.checked_json import ExpectedJson, read_command
 
 __all__ = [
     "Command",
@@ -102,7 +101,7 @@ class Settle:
 
 
 Command: TypeAlias = Create | Delete | Pause | Resume | Fire | Note | Settle
-_COMMANDS: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[Command](Command, "do")
 
 
 def encode_command(command: Command) -> bytes:

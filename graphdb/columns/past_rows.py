@@ -60,7 +60,6 @@ def note_turns(connection: DuckDBPyConnection) -> None:
         f"SELECT count(*) FILTER (contains(turns, ',')), count(*) FILTER (g <> 0) FROM {TURNS}"
     ).fetchall()
     turns = _SEVERAL if several else _ONE_EACH
-    # the turns of a quad stand in their order, which `past_state` relies on
     run(
         f"INSERT INTO {PAST_TURNS} SELECT s, p, o, g, abs(turn), turn > 0 FROM ({turns}) "
         "ORDER BY p, s, o, g, abs(turn)"

@@ -5,7 +5,7 @@ or some terms by their whole numbers, in order. So a weight of each term is an a
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
@@ -24,6 +24,7 @@ __all__ = [
     "Ids",
     "NotCounted",
     "Numbers",
+    "PastArrays",
     "QuadArrays",
     "QuadEnds",
     "Terms",
@@ -65,6 +66,7 @@ class _Sized(Protocol):
 
 
 T = TypeVar("T", bound=_Sized)
+_Key: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,55 +262,117 @@ class _Refused:
     nbytes: int = 0
 
 
-class QuadArrays:
-    """What was made of one state of the view, up to a bound; what was not asked for longest goes first. For
-    any thread. A key begins with the predicates whose quads it is made of.
+class _Memory:
+    """What was made of several states, up to a bound; what was not asked for longest goes first. For any
+    thread.
     """
 
-    def __init__(self, bytes_max: int = _KEPT_BYTES) -> None:
+    def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
-        self._kept: OrderedDict[tuple[Any, ...], _Sized] = OrderedDict()
+        self._kept: OrderedDict[tuple[QuadArrays, _Key], _Sized] = OrderedDict()
         self._bytes = 0
         self._changing = Lock()
 
-    def get(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """What make has made of this key, now or before. Raises NotCounted, now or before, as make does."""
-        found: Any = self._kept.get(key)
+    def get(self, arrays: "QuadArrays", key: _Key) -> _Sized | None:
+        place = arrays, key
+        found = self._kept.get(place)
         if found is not None:
             with self._changing, suppress(KeyError):  # it may be gone
-                self._kept.move_to_end(key)
-        else:
+                self._kept.move_to_end(place)
+        return found
+
+    def keep(self, arrays: "QuadArrays", key: _Key, found: _Sized) -> None:
+        place = arrays, key
+        if found.nbytes > self.bytes_max:
+            return
+        with self._changing:
+            if place in self._kept or arrays.memory is not self:
+                return
+            self._kept[place] = found
+            self._bytes += found.nbytes
+            while self._bytes > self.bytes_max:
+                self._bytes -= self._kept.popitem(last=False)[1].nbytes
+
+    def hand_on(self, arrays: "QuadArrays", other: "QuadArrays | None", changed: Collection[int]) -> None:
+        """What some arrays have is that of others from now on, as far as it is not of changed predicates. The
+        first ones, which a query may still read, keep all of it as long as they are there.
+        """
+        alone = _Memory(self.bytes_max)
+        with self._changing:
+            for place, found in [each for each in self._kept.items() if each[0][0] is arrays]:
+                key = place[1]
+                del self._kept[place]
+                alone._kept[place] = found
+                if other is not None and not any(predicate in changed for predicate in key[0]):
+                    self._kept[other, key] = found
+                else:
+                    self._bytes -= found.nbytes
+                alone._bytes += found.nbytes
+            arrays.memory = alone
+
+
+class QuadArrays:
+    """What was made of one state of the view, up to a bound. For any thread. A key begins with the predicates
+    whose quads it is made of.
+    """
+
+    def __init__(self, bytes_max: int = _KEPT_BYTES, memory: _Memory | None = None) -> None:
+        """memory: that of other states, whose bound holds for all of them together."""
+        self.memory = memory or _Memory(bytes_max)
+
+    @property
+    def bytes_max(self) -> int:
+        return self.memory.bytes_max
+
+    def get(self, key: _Key, make: Callable[[], T]) -> T:
+        """What make has made of this key, now or before. Raises NotCounted, now or before, as make does."""
+        found: Any = self.memory.get(self, key)
+        if found is None:
             try:
                 found = make()
             except NotCounted:
-                self._keep(key, _Refused())
+                self.memory.keep(self, key, _Refused())
                 raise
-            self._keep(key, found)
+            self.memory.keep(self, key, found)
         if isinstance(found, _Refused):
             raise NotCounted
         return found  # type: ignore[no-any-return]
 
-    def without(self, predicates: Iterable[int]) -> "QuadArrays":
-        """What is right too where the quads of these predicates are others."""
-        changed = frozenset(predicates)
-        other = QuadArrays(self.bytes_max)
-        with self._changing:
-            kept = list(self._kept.items())
-        for key, found in kept:
-            if changed.isdisjoint(key[0]):
-                other._keep(key, found)
+    def beside(self) -> "QuadArrays":
+        """Those of another state, within the same bound."""
+        return QuadArrays(memory=self.memory)
+
+    def without(self, predicates: Collection[int]) -> "QuadArrays":
+        """What is right too where the quads of these predicates are others; it takes the place of this."""
+        other = self.beside()
+        self.memory.hand_on(self, other, predicates)
         return other
 
-    def _keep(self, key: tuple[Any, ...], found: _Sized) -> None:
-        if found.nbytes > self.bytes_max:
-            return
-        with self._changing:
-            if key in self._kept:
-                return
-            self._kept[key] = found
-            self._bytes += found.nbytes
-            while self._bytes > self.bytes_max:
-                self._bytes -= self._kept.popitem(last=False)[1].nbytes
+    def renewed(self) -> "QuadArrays":
+        """What is right whatever has changed: nothing yet; it takes the place of this."""
+        other = self.beside()
+        self.let_go()
+        return other
+
+    def let_go(self) -> None:
+        """Nobody else will ask for this state."""
+        self.memory.hand_on(self, None, ())
+
+
+class PastArrays(QuadArrays):
+    """Those of a state of the past, for one query: what has not changed since is read of the present, as it
+    is in the version of the view that the query reads.
+    """
+
+    def __init__(self, own: QuadArrays, present: QuadArrays, is_own: Callable[[int], bool]) -> None:
+        """is_own: whether the state has quads of a predicate that are not those of the view."""
+        super().__init__(memory=own.memory)
+        self._own, self._present, self._is_own = own, present, is_own
+
+    def get(self, key: _Key, make: Callable[[], T]) -> T:
+        """As of `QuadArrays`."""
+        arrays = self._own if any(map(self._is_own, key[0])) else self._present
+        return arrays.get(key, make)
 
 
 def read_ends(connection: DuckDBPyConnection, source: str, quads: int, dictionary: str) -> QuadEnds:

@@ -7,12 +7,11 @@ In bytes, for the data directory: `graphdb.checked_json` with the mark "GLST": `
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter
 
-from graphdb.checked_json import from_checked_json, read_command, to_checked_json
+from graphdb.checked_json import ExpectedJson, from_checked_json, read_command, to_checked_json
 from graphdb.errors import AlreadyExists, InvalidParameter, LimitExceeded, NotFound, RequestError
 from graphdb.history.moments import NAME_RULE, is_state_name
 
@@ -76,9 +75,7 @@ class ForgetState:
 
 
 NamedStateCommand: TypeAlias = NameState | ForgetState
-_COMMANDS: TypeAdapter[NamedStateCommand] = TypeAdapter(
-    Annotated[NamedStateCommand, Field(discriminator="do")]
-)
+_COMMANDS = ExpectedJson[NamedStateCommand](NamedStateCommand, "do")
 
 
 def encode_named_state_command(command: NamedStateCommand) -> bytes:
@@ -97,7 +94,7 @@ class _State:
     states: dict[str, NamedState]  # by name; it is not changed
 
 
-_STATES = TypeAdapter(_State)
+_STATES = ExpectedJson[_State](_State)
 
 
 class NamedStateBook:

@@ -11,12 +11,11 @@ import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import orjson
-from pydantic import Field, TypeAdapter
 
-from graphdb.checked_json import from_checked_json, read_command, to_checked_json
+from graphdb.checked_json import ExpectedJson, from_checked_json, read_command, to_checked_json
 from graphdb.errors import LimitExceeded, NotFound, RequestError
 from graphdb.history.purging import PurgedUpTo, PurgeScope, ScopeKind
 
@@ -73,7 +72,7 @@ class NodePurged:
 
 
 PurgeCommand: TypeAlias = Purge | NodePurged
-_COMMANDS: TypeAdapter[PurgeCommand] = TypeAdapter(Annotated[PurgeCommand, Field(discriminator="do")])
+_COMMANDS = ExpectedJson[PurgeCommand](PurgeCommand, "do")
 
 
 def encode_purge_command(command: PurgeCommand) -> bytes:
@@ -116,7 +115,7 @@ class _State:
     purges: tuple[PurgeRecord, ...]  # by log index
 
 
-_STATES = TypeAdapter(_State)
+_STATES = ExpectedJson[_State](_State)
 
 
 class PurgeBook:

@@ -76,9 +76,13 @@ def check_guards(source: ByteSource, syntax: RdfSyntax) -> None:
 class GuardedBytes:
     """Hands a document to the native parser only after the guards of its syntax have seen it."""
 
-    def __init__(self, source: ByteSource, syntax: RdfSyntax) -> None:
+    def __init__(
+        self, source: ByteSource, syntax: RdfSyntax, guards: tuple[Guard, ...] | None = None
+    ) -> None:
+        """guards: in place of those of the syntax, at least as strict, and no triple term passes them."""
         self._source = source
-        self._guards: tuple[Guard, ...] = tuple(guard() for guard in _GUARDS[syntax])
+        self._counts_openings = guards is None
+        self._guards = tuple(guard() for guard in _GUARDS[syntax]) if guards is None else guards
         self._chunk = _beginning(source)
         self._place = 0
         self._see_chunk()
@@ -91,7 +95,7 @@ class GuardedBytes:
             self._next_chunk()
         piece = self._chunk[self._place : self._place + size]
         self._place += len(piece)
-        if b"<<" in piece:
+        if self._counts_openings and b"<<" in piece:
             self._count_openings(piece)
         return piece
 

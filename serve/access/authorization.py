@@ -141,6 +141,7 @@ GRAPH_PERMISSIONS = _table(
 
 SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/ /_license /_xpack /_remote/info /_tasks /_resolve/index/{name}"),
+    (READ, "GET", "/_resolve/cluster /_resolve/cluster/{name} /_health_report /_health_report/{feature}"),
     (READ, "GET", "/_ingest/pipeline /_ingest/pipeline/{id} /_data_stream /_data_stream/{name}"),
     (READ, "GET", "/_data_stream/_stats /_data_stream/{name}/_stats"),
     (READ, "GET", "/_ilm/policy /_ilm/policy/{name} /{index}/_ilm/explain /_ilm/status"),
@@ -194,7 +195,7 @@ SEARCH_PERMISSIONS = _table(
     (READ, "POST", "/_index_template/_simulate_index/{name}"),
     (ADMIN, "PUT POST", "/{index}/_split/{target} /{index}/_shrink/{target} /{index}/_clone/{target}"),
     (ADMIN, "PUT POST DELETE", "/_index_template/{name} /_component_template/{name} /_template/{name}"),
-    (READ, "GET", "/_scripts/{id} /_script_language"),
+    (READ, "GET", "/_scripts/{id} /_script_language /_script_context"),
     (ADMIN, "PUT POST", "/_scripts/{id} /_scripts/{id}/{context}"),
     (ADMIN, "DELETE", "/_scripts/{id}"),
     (ADMIN, "POST", "[/{index}]/_forcemerge [/{index}]/_cache/clear"),

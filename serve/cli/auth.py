@@ -19,13 +19,13 @@ from serve.cli.console import RecordFormat, UsageError, out, print_table, say
 from serve.cli.credentials import (
     DEFAULT_ENDPOINT,
     Profile,
-    ProfileName,
     Profiles,
     ProfileStore,
     check_safe,
     granted_to,
     valid_profile,
 )
+from serve.cli.options import ProfileName
 from serve.cli.provider import DeviceCode, Provider
 
 __all__ = ["auth", "login", "profiles", "token"]

@@ -3,34 +3,17 @@
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import httpx
-import typer
 
 from graphdb.addresses import is_loopback
 from graphdb.rdf.formats import RdfSyntax
 from serve.cli.console import CommandError, UsageError
 from serve.cli.credentials import find_target
 
-__all__ = ["AsOf", "BodyRefused", "Client", "Endpoint", "Refused", "past_params"]
-
-Endpoint: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--endpoint", help="Address of the service; else the profile's, or GRAPHDB_ENDPOINT.", metavar="URL"
-    ),
-]
-
-AsOf: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--as-of",
-        help="The graph as it was: a log index, a time such as 2026-11-27T08:00:00Z, or the name of a state.",
-        metavar="MOMENT",
-    ),
-]
+__all__ = ["BodyRefused", "Client", "Refused", "past_params"]
 
 
 def past_params(as_of: str | None) -> dict[str, str]:

@@ -9,9 +9,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from serve.cli.client import Client, Endpoint
+from serve.cli.client import Client
 from serve.cli.console import RecordFormat, UsageError, out, print_table
-from serve.cli.credentials import ProfileName
+from serve.cli.options import Endpoint, ProfileName
 
 __all__ = ["cluster", "health"]
 

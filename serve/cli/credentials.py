@@ -12,10 +12,8 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, TypeAlias
 
 import httpx
-import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphdb.addresses import provider_url
@@ -25,7 +23,6 @@ from serve.cli.provider import Granted, GrantRefused, Provider, ProviderAway
 __all__ = [
     "DEFAULT_ENDPOINT",
     "Profile",
-    "ProfileName",
     "ProfileStore",
     "Profiles",
     "Target",
@@ -40,10 +37,6 @@ __all__ = [
 #
 # `$XDG_CONFIG_HOME/graphdb/profiles.json`, else `~/.config/graphdb/profiles.json`, holds their tokens.
 
-ProfileName: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--profile", help="Sign in as `graphdb auth login` has for this profile.", metavar="NAME"),
-]
 _FILE, _LOCK = "profiles.json", "profiles.lock"
 
 

@@ -11,7 +11,7 @@ from graphdb.config import Settings
 from serve.cli.client import Client
 from serve.cli.console import CommandError, progress, say
 from serve.cli.demo_queries import DEMO_QUERIES
-from serve.cli.load import load_online
+from serve.cli.online_load import load_online
 from serve.cli.sources import find_sources
 
 __all__ = ["announce_demo", "show_demo"]

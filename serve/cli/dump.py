@@ -11,9 +11,9 @@ from backports import zstd
 
 from graphdb.errors import InvalidParameter
 from graphdb.rdf.formats import RdfSyntax
-from serve.cli.client import AsOf, Client, Endpoint, past_params
+from serve.cli.client import Client, past_params
 from serve.cli.console import CommandError, UsageError, progress, say, write_bytes
-from serve.cli.credentials import ProfileName
+from serve.cli.options import AsOf, Endpoint, ProfileName
 from serve.cli.sources import named_syntax
 
 __all__ = ["dump"]

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import httpx
 import typer
 
-from serve.cli.client import Endpoint
-from serve.cli.credentials import ProfileName, find_target
+from serve.cli.credentials import find_target
+from serve.cli.options import Endpoint, ProfileName
 from serve.mcp.graph_calls import ANSWER_BYTES_MAX, Reply, ToolFailure
 
 __all__ = ["mcp"]

@@ -11,6 +11,7 @@ from graphdb.store.line_documents import add_document, is_line_document
 from graphdb.store.line_rewriting import Unusual
 from serve.cli.console import CommandError, LoadProgress, UsageError
 from serve.cli.node import fill_in_bulk
+from serve.cli.read_ahead import read_ahead
 from serve.cli.sources import Source
 
 __all__ = ["load_offline"]
@@ -46,7 +47,7 @@ def _add_lines(source: Source, graph: NamedNode | None, shown: LoadProgress, sto
     read = _Read()
     with source.open(shown.read) as stream:
         try:
-            add_document(store, stream, source.syntax, graph=graph, counted=read.count)
+            add_document(store, stream, source.syntax, graph=graph, counted=read.count, ahead=read_ahead)
         except Unusual:
             return False
     shown.stored(read.quads)

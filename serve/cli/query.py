@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from serve.cli.client import AsOf, Client, Endpoint, past_params
+from serve.cli.client import Client, past_params
 from serve.cli.console import CommandError, UsageError, out, print_table, say, write_bytes
-from serve.cli.credentials import ProfileName
+from serve.cli.options import AsOf, Endpoint, ProfileName
 from serve.cli.results import find_prefixes, print_explanation, results_table
 
 __all__ = ["query", "read_text", "update"]

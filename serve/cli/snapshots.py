@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from serve.cli.client import Client, Endpoint
+from serve.cli.client import Client
 from serve.cli.console import RecordFormat, out, print_table
-from serve.cli.credentials import ProfileName
+from serve.cli.options import Endpoint, ProfileName
 
 __all__ = ["snapshots"]
 

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from graphdb.errors import InvalidParameter
 from graphdb.rdf.formats import RdfSyntax
-from serve.cli.client import AsOf, Client, Endpoint
+from serve.cli.client import Client
 from serve.cli.console import CommandError, UsageError, out, print_table, write_bytes
-from serve.cli.credentials import ProfileName
+from serve.cli.options import AsOf, Endpoint, ProfileName
 from serve.cli.results import find_prefixes, show_term
 from serve.cli.sources import Source
 

@@ -23,6 +23,7 @@ _MODULES = (
     "serve.cli.cluster",
     "serve.cli.load",
     "serve.cli.offline_load",
+    "serve.cli.online_load",
     "serve.cli.query",
     "serve.cli.serve",
     "serve.cli.validate",

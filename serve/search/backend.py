@@ -137,6 +137,7 @@ class SearchBackend(Protocol):
     contexts: SearchContexts
     graph: GraphAccess
     own: KnownNode  # what this node says of itself, whether or not the catalogue has it by now
+    filling: set[str]  # uuids of indexes that it fills now; others that are marked as its own it deletes
 
     @property
     def shards(self) -> ShardSearch | None:

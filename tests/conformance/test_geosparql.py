@@ -28,6 +28,7 @@ from serve.graph_app import build_app
 from tests.conformance.manifests import suite_root
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 
 ROOT = suite_root()
 pytestmark = pytest.mark.skipif(ROOT is None, reason="the conformance suites are absent; set GRAPHDB_SHARED")
@@ -78,7 +79,7 @@ def client() -> Iterator[httpx.Client]:
     data = (ROOT / "geosparql-1.0/gsb_dataset/dataset.rdf").read_bytes()
     with (
         serving(build_app(MemoryBackend(), Settings())) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=60) as http,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as http,
     ):
         loaded = http.put("/data", content=data, headers={"Content-Type": "application/rdf+xml"})
         assert loaded.status_code == 200, loaded.text

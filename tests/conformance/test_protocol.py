@@ -29,6 +29,7 @@ from serve.graph_app import build_app
 from tests.conformance.manifests import Case, manifest_graph, read_manifest, suite_root
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 
 HT = "http://www.w3.org/2011/http#"
 CNT = "http://www.w3.org/2011/content#"
@@ -171,7 +172,7 @@ def test_case(case: Case, server: tuple[str, int]) -> None:
 
 def run(case: Case, host: str, port: int, *, created: int = 201) -> None:
     """Set up the data that the case names, then send its requests one after another on one connection."""
-    connection = HTTPConnection(host, port, timeout=10)
+    connection = HTTPConnection(host, port, timeout=HANG_S)
     try:
         store = manifest_graph(case.manifest)
         for graph in Node(store, case.node).all(UT + "graphData"):
@@ -269,7 +270,7 @@ def canonical(turtle: bytes) -> Dataset:
 
 @pytest.fixture
 def description(server: tuple[str, int]) -> tuple[str, Store]:
-    connection = HTTPConnection(*server, timeout=10)
+    connection = HTTPConnection(*server, timeout=HANG_S)
     connection.request("GET", "/sparql", headers={"Accept": "text/turtle"})
     response = connection.getresponse()
     store = Store()

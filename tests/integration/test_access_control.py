@@ -79,7 +79,7 @@ def update(service: Service, text: str) -> None:
         f"{service.url}/update",
         content=text,
         headers={"X-API-Key": "admin", "Content-Type": "application/sparql-update"},
-        timeout=60,
+        timeout=HANG_S,
         trust_env=False,
     )
     assert answer.status_code == 200, answer.text

@@ -128,14 +128,14 @@ def subscribed(service: Service, who: str) -> Iterator[ClientConnection]:
         index = ask(service, "root", "GET", "/health").json()["snapshot_index"]
         query = "subscription { thingChanged { mutationType node { id } } }"
         socket.send(orjson.dumps({"type": "connection_init"}).decode())
-        assert orjson.loads(socket.recv(timeout=30))["type"] == "connection_ack"
+        assert orjson.loads(socket.recv(timeout=HANG_S))["type"] == "connection_ack"
         payload = {"query": query, "extensions": {"since": index}}
         socket.send(orjson.dumps({"id": "1", "type": "subscribe", "payload": payload}).decode())
         yield socket
 
 
 def told(socket: ClientConnection) -> tuple[str, str]:
-    message = orjson.loads(socket.recv(timeout=30))
+    message = orjson.loads(socket.recv(timeout=HANG_S))
     assert message["type"] == "next", message
     changed = message["payload"]["data"]["thingChanged"]
     return changed["mutationType"], changed["node"]["id"]
@@ -197,7 +197,7 @@ def test_the_search_port(service: Service) -> None:
                 content=orjson.dumps(asked),
                 trust_env=False,
                 headers={**key(name), "Content-Type": "application/json"},
-                timeout=60,
+                timeout=HANG_S,
             )
             found[name] = answer.json()["hits"]["total"]["value"]
         assert found == {"root": 1, "one": 1, "none": 0}

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.remote_host import RemoteHost, answering, remote_host
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
 
@@ -42,7 +43,7 @@ def receiver() -> Iterator[RemoteHost]:
 
 
 def ask(service: Service, method: str, path: str, **body: Any) -> dict[str, Any]:
-    answer = httpx.request(method, service.url + path, json=body or None, timeout=30, trust_env=False)
+    answer = httpx.request(method, service.url + path, json=body or None, timeout=HANG_S, trust_env=False)
     assert answer.status_code == 200, answer.text
     told: dict[str, Any] = answer.json()
     return told
@@ -132,7 +133,7 @@ def test_a_query_that_somebody_ends(alerting: Service, receiver: RemoteHost) -> 
     until(lambda: running(alerting))
     (listed,) = running(alerting)
     assert (listed["principal"], listed["form"]) == ("alert slow", "SELECT")
-    httpx.delete(f"{alerting.url}/queries/{listed['id']}", timeout=10, trust_env=False)
+    httpx.delete(f"{alerting.url}/queries/{listed['id']}", timeout=HANG_S, trust_env=False)
     until(lambda: ask(alerting, "GET", "/alerts/slow")["status"] == "error")
     assert ask(alerting, "GET", "/alerts/slow")["last_error"]
     ask(alerting, "DELETE", "/alerts/slow")

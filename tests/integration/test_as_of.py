@@ -11,6 +11,7 @@ import pytest
 
 from graphdb.access.api_keys import key_digest
 from tests.support.service import COMMAND, Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -111,7 +112,7 @@ class Past:
     def ask(self, key: str, path: str, method: str = "GET", **options: Any) -> httpx.Response:
         headers = {"X-API-Key": key} | options.pop("headers", {})
         answer = httpx.request(
-            method, f"{self.service.url}{path}", headers=headers, timeout=60, trust_env=False, **options
+            method, f"{self.service.url}{path}", headers=headers, timeout=HANG_S, trust_env=False, **options
         )
         assert answer.status_code == 200, answer.text
         return answer
@@ -200,7 +201,7 @@ def test_commands(past: Past) -> None:
 
     def run(*arguments: str) -> str:
         return subprocess.run(
-            [COMMAND, *arguments], env=environment, capture_output=True, text=True, check=True, timeout=60
+            [COMMAND, *arguments], env=environment, capture_output=True, text=True, check=True, timeout=HANG_S
         ).stdout
 
     first, last = str(past.indexes[0]), str(past.indexes[-1])

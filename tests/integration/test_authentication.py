@@ -16,6 +16,7 @@ from graphdb.access.api_keys import key_digest
 from graphdb.access.passwords import hash_password
 from tests.support.live_socket import live_client
 from tests.support.service import COMMAND, Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -122,7 +123,12 @@ def test_the_command_line(service: Service, tmp_path: Path) -> None:
     def run(*arguments: str, **credentials: str) -> tuple[int, str]:
         environment = os.environ | {"GRAPHDB_ENDPOINT": service.url} | credentials
         done = subprocess.run(
-            [COMMAND, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+            [COMMAND, *arguments],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
         )
         return done.returncode, done.stdout + done.stderr
 

@@ -43,7 +43,7 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def explained(service: Service, query: str = COUNTED) -> dict[str, Any]:
     """What the service says of the way by the columns."""
     form = {"query": query, "explain": "true"}
-    answer = httpx.post(f"{service.url}/sparql", data=form, timeout=60, trust_env=False)
+    answer = httpx.post(f"{service.url}/sparql", data=form, timeout=HANG_S, trust_env=False)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()["columns"]
     return found
@@ -52,7 +52,9 @@ def explained(service: Service, query: str = COUNTED) -> dict[str, Any]:
 def counted(service: Service, min_index: int = 0) -> tuple[list[tuple[str, int, int]], int]:
     """The rows, of min_index or later, from no cache; and the index that they are of."""
     form = {"query": COUNTED, "min_index": str(min_index)}
-    answer = httpx.post(f"{service.url}/sparql", data=form, headers=NOT_CACHED, timeout=30, trust_env=False)
+    answer = httpx.post(
+        f"{service.url}/sparql", data=form, headers=NOT_CACHED, timeout=HANG_S, trust_env=False
+    )
     assert answer.status_code == 200, answer.text
     rows = [
         {name: cell["value"] for name, cell in row.items()} for row in answer.json()["results"]["bindings"]

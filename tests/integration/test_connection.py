@@ -12,6 +12,7 @@ import pytest
 import graphdb
 from graphdb.errors import UnavailableError
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.ray
 
@@ -56,7 +57,7 @@ with graphdb.connect(sys.argv[1]) as service:
 def report(service: Service) -> dict[str, Any]:
     """What a script finds: in a process of its own, since connecting changes the process."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, service.data_dir], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", SCRIPT, service.data_dir], capture_output=True, text=True, timeout=HANG_S
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -68,7 +68,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def searches(service: Service) -> bool:
     """Whether the search port, which is ready after the graph port, tells a guest what it may not."""
-    answer = httpx.get(f"{service.search_url}/_cat/indices", auth=GUEST, trust_env=False, timeout=30)
+    answer = httpx.get(f"{service.search_url}/_cat/indices", auth=GUEST, trust_env=False, timeout=HANG_S)
     assert answer.status_code in (403, 503), answer.text
     return answer.status_code == 403
 
@@ -108,7 +108,7 @@ def test_a_user_of_the_directory_on_both_ports(running: Running) -> None:
 def test_while_the_directory_is_away(running: Running) -> None:
     running.directory.stop()
     try:
-        answer = httpx.get(running.service.url, auth=("nobody", "x"), trust_env=False, timeout=30)
+        answer = httpx.get(running.service.url, auth=("nobody", "x"), trust_env=False, timeout=HANG_S)
     finally:
         running.directory.start()
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
@@ -119,9 +119,9 @@ def test_failures_are_counted_in_redis(running: Running) -> None:
     service = running.service
     for number in range(3):
         url = (service.url, service.search_url)[number % 2]
-        assert httpx.get(url, auth=("ada", "wrong"), trust_env=False, timeout=30).status_code == 401
+        assert httpx.get(url, auth=("ada", "wrong"), trust_env=False, timeout=HANG_S).status_code == 401
     for url in (service.url, service.search_url):
-        assert httpx.get(url, auth=ADA, trust_env=False, timeout=30).status_code == 429
+        assert httpx.get(url, auth=ADA, trust_env=False, timeout=HANG_S).status_code == 429
     with Redis.from_url(running.redis.url) as redis:
         assert redis.keys() == [b"graphdb:failures:{127.0.0.1}:locked"]
     metrics = httpx.get(f"{service.url}/metrics", trust_env=False).text

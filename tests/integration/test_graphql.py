@@ -59,7 +59,7 @@ def put(http: httpx.Client, graph: str, content: bytes, media_type: str) -> None
 
 @pytest.fixture(scope="module")
 def client(running: Service) -> Client:
-    transport = HTTPXTransport(f"{running.url}/graphql", timeout=60)
+    transport = HTTPXTransport(f"{running.url}/graphql", timeout=HANG_S)
     return Client(transport=transport, fetch_schema_from_transport=True)
 
 
@@ -82,7 +82,7 @@ def rows(running: Service, graph: str, query: str) -> list[list[str]]:
         params={"default-graph-uri": graph},
         content=prefixes + query,
         headers={"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"},
-        timeout=60,
+        timeout=HANG_S,
         trust_env=False,
     )
     assert answer.status_code == 200, answer.text
@@ -220,7 +220,7 @@ def crew(running: Service) -> Client:
     with httpx.Client(base_url=running.url, timeout=HANG_S, trust_env=False) as http:
         put(http, "http://g.example/crew", CREW.encode(), "text/turtle")
     return Client(
-        transport=HTTPXTransport(f"{running.url}/graphql", timeout=60), fetch_schema_from_transport=True
+        transport=HTTPXTransport(f"{running.url}/graphql", timeout=HANG_S), fetch_schema_from_transport=True
     )
 
 
@@ -352,7 +352,7 @@ def test_a_subscription_resumes_after_a_kill(counters: Service) -> None:
 
 def test_a_kill_of_the_port_leaves_the_schema_to_the_log(running: Service, client: Client) -> None:
     """Nothing of GraphQL is kept anywhere but in the graph."""
-    before = httpx.get(f"{running.url}/graphql/schema", trust_env=False, timeout=60).text
+    before = httpx.get(f"{running.url}/graphql/schema", trust_env=False, timeout=HANG_S).text
     running.stop()
     running.start()
-    assert httpx.get(f"{running.url}/graphql/schema", trust_env=False, timeout=60).text == before
+    assert httpx.get(f"{running.url}/graphql/schema", trust_env=False, timeout=HANG_S).text == before

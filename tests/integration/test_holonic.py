@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -37,11 +38,11 @@ class Tenant:
 
     def post(self, path: str, **members: Any) -> httpx.Response:
         return httpx.post(
-            f"{self._address}/{path}", params=self._tenant, json=members, timeout=60, trust_env=False
+            f"{self._address}/{path}", params=self._tenant, json=members, timeout=HANG_S, trust_env=False
         )
 
     def get(self, path: str) -> Any:
-        answer = httpx.get(f"{self._address}/{path}", params=self._tenant, timeout=60, trust_env=False)
+        answer = httpx.get(f"{self._address}/{path}", params=self._tenant, timeout=HANG_S, trust_env=False)
         assert answer.status_code == 200, answer.text
         return answer.json()
 

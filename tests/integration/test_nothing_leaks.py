@@ -28,6 +28,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from serve.graph_app import build_app
 from tests.support.shards import Shard, open_shard
+from tests.support.timing import HANG_S
 
 X, RDF_TYPE = "http://x/", NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 OWL, RDFS = "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2000/01/rdf-schema#"
@@ -137,7 +138,7 @@ async def node(directory: Path) -> AsyncIterator[tuple[Shard, httpx.AsyncClient]
                 transport=httpx.ASGITransport(app),
                 base_url="http://node",
                 headers={"Accept": "*/*"},
-                timeout=60,
+                timeout=HANG_S,
             ) as client,
         ):
             yield shard, client

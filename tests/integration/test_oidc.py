@@ -13,6 +13,7 @@ from elasticsearch import Elasticsearch
 from tests.support.device_login import device_login
 from tests.support.oidc_provider import AUDIENCE, CLIENT, OidcProvider
 from tests.support.service import COMMAND, Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -61,7 +62,7 @@ def test_a_person_signs_in_and_works(service: Service, provider: OidcProvider, t
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG_S,
         )
         return done.returncode, done.stdout + done.stderr
 

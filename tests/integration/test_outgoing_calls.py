@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.remote_host import RemoteHost, answering, remote_host
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.ray
 
@@ -36,8 +37,8 @@ def host() -> Iterator[RemoteHost]:
 def ask(service: Service, method: str, query: str) -> httpx.Response:
     url, parameters = f"{service.url}/sparql", {"query": query}
     if method == "GET":
-        return httpx.get(url, params=parameters, trust_env=False, timeout=30)
-    return httpx.post(url, data=parameters, trust_env=False, timeout=30)
+        return httpx.get(url, params=parameters, trust_env=False, timeout=HANG_S)
+    return httpx.post(url, data=parameters, trust_env=False, timeout=HANG_S)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -63,7 +64,7 @@ def test_service(calling_service: Service, host: RemoteHost, method: str) -> Non
 def test_updates(calling_service: Service, host: RemoteHost) -> None:
     def update(text: str) -> httpx.Response:
         url = f"{calling_service.url}/update"
-        return httpx.post(url, data={"update": text}, trust_env=False, timeout=30)
+        return httpx.post(url, data={"update": text}, trust_env=False, timeout=HANG_S)
 
     endpoint = f"http://localhost:{host.port}/sparql"
     answer = update(f"INSERT {{ <urn:a> <urn:b> ?x }} WHERE {{ SERVICE <{endpoint}> {{ ?s ?p ?x }} }}")

@@ -29,7 +29,7 @@ def evaluators(service: Service) -> list[int]:
 def count(service: Service) -> str:
     """What a reader, not the cache, counts; it may take as long as the readers need to be back."""
     answer = httpx.post(
-        f"{service.url}/sparql", data={"query": COUNT}, headers=NOT_CACHED, timeout=30, trust_env=False
+        f"{service.url}/sparql", data={"query": COUNT}, headers=NOT_CACHED, timeout=HANG_S, trust_env=False
     )
     assert answer.status_code == 200, answer.text
     value: str = answer.json()["results"]["bindings"][0]["n"]["value"]
@@ -40,7 +40,7 @@ def ask_endless(service: Service) -> threading.Thread:
     """Ask what no reader can answer in time, on a thread."""
     thread = threading.Thread(
         target=lambda: httpx.post(
-            f"{service.url}/sparql", data={"query": ENDLESS, "timeout": "20"}, timeout=60, trust_env=False
+            f"{service.url}/sparql", data={"query": ENDLESS, "timeout": "20"}, timeout=HANG_S, trust_env=False
         )
     )
     thread.start()
@@ -79,7 +79,7 @@ def explained(service: Service, query: str, **fields: str) -> dict[str, Any]:
     answer = httpx.post(
         f"{service.url}/sparql",
         data={"query": query, "explain": "true", **fields},
-        timeout=60,
+        timeout=HANG_S,
         trust_env=False,
     )
     assert answer.status_code == 200, answer.text

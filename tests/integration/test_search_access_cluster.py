@@ -9,6 +9,7 @@ import pytest
 from graphdb.access.api_keys import key_digest
 from tests.support.cluster_service import ClusterService
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -73,7 +74,7 @@ def ask(node: Service, key: str, method: str, path: str, body: Any = None) -> ht
         node.search_url + path,
         json=body,
         headers={"X-API-Key": key},
-        timeout=30,
+        timeout=HANG_S,
         trust_env=False,
     )
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.file_texts import files_with
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -45,7 +46,7 @@ def museum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def post(service: Service, path: str, content: bytes, media_type: str) -> None:
     headers = {"Content-Type": media_type}
     url = f"{service.url}/{path}"
-    httpx.post(url, content=content, headers=headers, timeout=60, trust_env=False).raise_for_status()
+    httpx.post(url, content=content, headers=headers, timeout=HANG_S, trust_env=False).raise_for_status()
 
 
 def update(service: Service, text: str) -> None:

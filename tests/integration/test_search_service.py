@@ -13,6 +13,7 @@ from elasticsearch import Elasticsearch, helpers
 from tests.support.bulk_clients import BulkClients, document, search_client, stored
 from tests.support.client_threads import asked_while_killed
 from tests.support.service import COMMAND, Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -153,7 +154,7 @@ def test_a_backup_has_the_search_indexes(running: Service, tmp_path: Path) -> No
 
 
 def backup(service: Service, target: Path) -> None:
-    subprocess.run([COMMAND, "backup", target, "--data-dir", service.data_dir], check=True, timeout=60)
+    subprocess.run([COMMAND, "backup", target, "--data-dir", service.data_dir], check=True, timeout=HANG_S)
 
 
 def test_a_search_port_that_is_taken_is_said_before_anything_starts(running: Service, tmp_path: Path) -> None:

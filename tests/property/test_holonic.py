@@ -14,6 +14,7 @@ from graphdb.config import Settings
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 
 TENANTS = ["one", "two"]
 IRIS = ["http://x/a/b", "urn:b#1", "http://x/ü?q"]
@@ -173,7 +174,7 @@ def http(backend: MemoryBackend) -> Iterator[httpx.Client]:
     enabled = Settings.model_validate({"holonic": {"enabled": True}})
     with (
         serving(build_app(backend, enabled)) as url,
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as client,
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client,
     ):
         yield client
 

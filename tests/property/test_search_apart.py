@@ -34,6 +34,15 @@ MORE_AGGREGATIONS: dict[str, Any] = {
                 "h": {"top_hits": {"size": 2, "sort": [{"n": "desc"}]}}}}}},
         },
     },
+    "rates": {
+        "date_histogram": {"field": "d", "calendar_interval": "year"},
+        "aggs": {
+            "r": {"rate": {"field": "n", "unit": "day"}},
+            "k": {"terms": {"field": "k", "order": {"r": "asc"}}, "aggs": {"r": {"rate": {"unit": "month"}}}},
+            "c": {"cardinality": {"field": "k"}},
+            "so_far": {"cumulative_cardinality": {"buckets_path": "c"}},
+        },
+    },
     "tiles": {"geotile_grid": {"field": "g", "precision": 2, "size": 4}},
     "centre": {"geo_centroid": {"field": "g"}},
     "hdr": {"percentiles": {"field": "n", "hdr": {"number_of_significant_value_digits": 2}, "missing": 3}},

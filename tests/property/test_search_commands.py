@@ -83,7 +83,7 @@ WRITES = st.builds(
     st.none() | ERRORS,
 )
 COMMANDS: st.SearchStrategy[Command] = st.one_of(
-    st.builds(CreateIndex, TEXTS, TEXTS, BODIES, st.just(False), st.booleans()),
+    st.builds(CreateIndex, TEXTS, TEXTS, BODIES, st.just(False), st.booleans(), st.none() | NUMBERS),
     st.builds(CreateDataStream, TEXTS, TEXTS),
     st.builds(DeleteDataStreams, NAMES),
     st.builds(PutLifecycle, TEXTS, BODIES),
@@ -94,7 +94,7 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(PutLegacyTemplate, TEXTS, BODIES, st.booleans()),
     st.builds(DeleteLegacyTemplates, NAMES),
     st.builds(PutMapping, NAMES, BODIES),
-    st.builds(PutSettings, NAMES, BODIES, st.booleans()),
+    st.builds(PutSettings, NAMES, BODIES, st.booleans(), st.booleans()),
     st.builds(PutClusterSettings, BODIES, BODIES),
     st.builds(PutIndexTemplate, TEXTS, BODIES, st.booleans()),
     st.builds(RollOver, TEXTS, TEXTS, BODIES, TEXTS, TEXTS),

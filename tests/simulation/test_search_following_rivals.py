@@ -27,6 +27,7 @@ from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite
 from graphdb.search.catalog.state import Index
 from tests.support.logged_graph import LoggedGraph
 from tests.support.memory_log import Fault, MemoryLog, answer_is_lost
+from tests.support.timing import HANG_S
 
 EX = "http://example.org/"
 WORKS = 9
@@ -158,7 +159,7 @@ class World:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while not holds():  # noqa: ASYNC110 what is waited for tells nobody
             await asyncio.sleep(0.01)
 

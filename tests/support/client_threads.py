@@ -8,6 +8,7 @@ from typing import Self
 import httpx
 
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 __all__ = ["ClientThreads", "asked_while_killed"]
 
@@ -43,7 +44,7 @@ class Newcomers(ClientThreads):
             asked_at = time.monotonic()
             outcome: int | Exception
             try:
-                outcome = httpx.get(self._url, timeout=60, trust_env=False).status_code
+                outcome = httpx.get(self._url, timeout=HANG_S, trust_env=False).status_code
             except httpx.TransportError as error:
                 outcome = error
             self._became.append((asked_at, outcome))

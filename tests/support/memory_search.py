@@ -55,6 +55,7 @@ class MemorySearch:
         self._numbers = count(1)
         self.contexts = SearchContexts(self.now_ms, self._new_id)
         self.own = KnownNode("memory", "127.0.0.1:9200")
+        self.filling: set[str] = set()
         self.shards: ShardSearch | None = None
         self.helpers: SearchHelpers | None = None
         self.graph: GraphAccess = graph or NoGraph()

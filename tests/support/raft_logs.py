@@ -13,6 +13,7 @@ from graphdb.config import Settings
 from graphdb.raft.replica import RaftConfig
 from tests.support.raft_cluster import network_loop
 from tests.support.readers import answering
+from tests.support.timing import HANG_S
 
 __all__ = ["RaftLogs", "raft_logs"]
 
@@ -74,7 +75,7 @@ class RaftLogs:
     async def leader(self, among: Iterable[int] = ()) -> int:
         """The node that all of them (without any: all that run) say leads; waits until they agree on one."""
         clients = [self.client(node_id) for node_id in among or self.logs]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while True:
                 views = [await client.watch(0, 0) for client in clients]
                 leaders = {view.leader_id for view in views}

@@ -17,6 +17,7 @@ import psutil  # type: ignore[import-untyped]
 from actors.processes import marked_processes
 from actors.service_files import ServiceFiles
 from benchmarks.service import free_port
+from tests.support.timing import HANG_S
 
 __all__ = ["Service", "free_port"]
 
@@ -57,7 +58,7 @@ class Service:
             searching["GRAPHDB_SEARCH__PORT"] = str(self.search_port)
         self._environment: dict[str, str] = searching | dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
-        self._client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        self._client = httpx.Client(base_url=self.url, timeout=HANG_S, trust_env=False)
 
     @property
     def output(self) -> str:
@@ -159,7 +160,7 @@ class Service:
             return self._process.wait(timeout_s)
         finally:
             self._client.close()
-            self._client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+            self._client = httpx.Client(base_url=self.url, timeout=HANG_S, trust_env=False)
             if self._process.poll() is None:
                 self.kill()
                 self._process.wait(10)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.chromium import Chromium
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -34,12 +35,12 @@ def drawn(museum: Service) -> Iterator[str]:
         f"{museum.url}/data?graph=urn:drawn",
         content="\n".join(lines),
         headers={"Content-Type": "text/turtle"},
-        timeout=60,
+        timeout=HANG_S,
         trust_env=False,
     )
     assert answer.is_success, answer.text
     yield CLASS
-    httpx.delete(f"{museum.url}/data?graph=urn:drawn", timeout=60, trust_env=False)
+    httpx.delete(f"{museum.url}/data?graph=urn:drawn", timeout=HANG_S, trust_env=False)
 
 
 def box(page: Chromium) -> tuple[float, float, float, float]:

@@ -52,7 +52,7 @@ def many(museum: Service) -> Iterator[None]:
     )
     assert answer.is_success, answer.text
     yield
-    httpx.delete(f"{museum.url}/data?graph=urn:many", trust_env=False, timeout=60)
+    httpx.delete(f"{museum.url}/data?graph=urn:many", trust_env=False, timeout=HANG_S)
 
 
 def test_a_query_is_written_and_run_with_the_keyboard(museum: Service, page: Chromium) -> None:
@@ -324,7 +324,7 @@ def test_a_literal_of_ten_megabytes(museum: Service, page: Chromium) -> None:
         content=f'<urn:a> <urn:b> "{long}" .',
         headers={"Content-Type": "text/turtle"},
         trust_env=False,
-        timeout=60,
+        timeout=HANG_S,
     )
     assert answer.is_success
     try:

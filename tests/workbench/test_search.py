@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.chromium import Chromium
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 from tests.workbench.test_explore import holds, press_button
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -47,7 +48,7 @@ DOCUMENTS = {
 @pytest.fixture(scope="module")
 def works(museum: Service) -> Iterator[str]:
     """An index with texts, facets and vectors, whose documents are resources of the museum."""
-    with httpx.Client(base_url=museum.search_url, timeout=60, trust_env=False) as client:
+    with httpx.Client(base_url=museum.search_url, timeout=HANG_S, trust_env=False) as client:
         fill(client)
         yield "works"
         client.delete("/works").raise_for_status()

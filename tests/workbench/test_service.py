@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.chromium import Chromium, browser, why_no_browser
 from tests.support.service import Service
+from tests.support.timing import HANG_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -55,7 +56,9 @@ def test_a_running_query_is_cancelled(museum: Service, page: Chromium) -> None:
     answers: list[httpx.Response] = []
 
     def ask() -> None:
-        answers.append(httpx.post(f"{museum.url}/sparql", data={"query": SLOW}, timeout=60, trust_env=False))
+        answers.append(
+            httpx.post(f"{museum.url}/sparql", data={"query": SLOW}, timeout=HANG_S, trust_env=False)
+        )
 
     asking = threading.Thread(target=ask)
     asking.start()

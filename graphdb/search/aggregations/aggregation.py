@@ -1,7 +1,8 @@
 """What an aggregation is: documents in scope, rows of a bucket, buckets, and how a tree of them runs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from graphdb.search.aggregations.columns import Columns
 from graphdb.search.aggregations.options import Options
+from graphdb.search.aggregations.rounding import Spans
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Longs
@@ -163,10 +165,13 @@ def _indexes(searcher: Searcher) -> list[Searcher]:
 
 @dataclass(slots=True)
 class Measured:
-    """What an aggregation has taken, with those below it: nanoseconds, and documents that it was given."""
+    """What an aggregation has taken, with those below it: nanoseconds, and documents that it was given.
+    buckets: how many with documents it has made, None: nobody has counted.
+    """
 
     nanoseconds: int = 0
     documents: int = 0
+    buckets: int | None = None
 
 
 @dataclass
@@ -184,6 +189,7 @@ class Scope:
     visible: Query | None = None  # what the aliases show of the indexes, None: all
     clock_ns: Callable[[], int] | None = None  # what `profile` measures by, None: nothing is measured
     measured: dict[int, "Measured"] = field(default_factory=dict)  # by the identity of an aggregation
+    spans: Spans | None = None  # the intervals of the date_histogram that the buckets at hand are in
     _masks: dict[int, tuple[Query, Bools]] = field(default_factory=dict)
 
     def gathered(self, place: str, piece: Piece) -> list[Piece]:
@@ -219,6 +225,24 @@ class Scope:
         if self.visible is not None:
             mask &= self.matching(self.visible)
         return np.flatnonzero(mask)
+
+    @contextmanager
+    def below(self, owners: Longs, spans: Spans | None = None) -> Iterator[None]:
+        """While aggregations in new buckets run. owners: the bucket that each of these is in. spans: their
+        own intervals, None: those that they are in.
+        """
+        before = self.spans
+        self.spans = spans if spans is not None or before is None else before.of(owners)
+        try:
+            yield
+        finally:
+            self.spans = before
+
+    def note_buckets(self, aggregation: "Aggregation", cells: Cells) -> None:
+        """What an aggregation has made before it chooses what to show, for `profile`."""
+        if self.clock_ns is not None:
+            measured = self.measured.setdefault(id(aggregation), Measured())
+            measured.buckets = (measured.buckets or 0) + int(np.count_nonzero(cells.counts))
 
     def count_buckets(self, made: int) -> None:
         """Note that so many buckets go into the answer; too many in all are refused."""
@@ -418,13 +442,21 @@ def run(aggregations: Common, scope: Scope, docs: Longs) -> Answer:
 
 
 def bucket_lists(
-    scope: Scope, common: Common, cells: Cells, count: int, head: Callable[[int], Answer]
+    scope: Scope,
+    common: Common,
+    cells: Cells,
+    count: int,
+    head: Callable[[int], Answer],
+    spans: Spans | None = None,
 ) -> list[list[Answer]]:
-    """For each of count owners its buckets, in the order of the cells. head shows the key of a number."""
+    """For each of count owners its buckets, in the order of the cells. head shows the key of a number. spans:
+    the intervals that the cells are.
+    """
     lists: list[list[Answer]] = [[] for _ in range(count)]
     columns = cells.owners.tolist(), cells.keys.tolist(), cells.counts.tolist()
     if common.children or common.pipelines:
-        below = answers_below(scope, common, cells.rows())
+        with scope.below(cells.owners, spans):
+            below = answers_below(scope, common, cells.rows())
         for owner, key, size, sub in zip(*columns, below, strict=True):
             shown = head(key)
             # An aggregation below may be called `key`: the bucket's own name stays.

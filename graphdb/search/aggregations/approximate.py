@@ -1,13 +1,21 @@
 """Aggregations that may be approximate: cardinality, percentiles and percentile ranks, median deviation."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from graphdb.search.aggregations.aggregation import Aggregation, Answer, Definition, Rows, Scope, cells_of
+from graphdb.search.aggregations.aggregation import (
+    Aggregation,
+    Answer,
+    Cells,
+    Definition,
+    Rows,
+    Scope,
+    cells_of,
+)
 from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.value_sources import COMPARABLE, NUMERIC, Source
 from graphdb.search.errors import SearchError, illegal_request
@@ -15,6 +23,7 @@ from graphdb.search.leaf_reader import Doubles, Longs
 
 __all__ = [
     "Cardinality",
+    "DistinctCount",
     "MedianDeviation",
     "Quantiles",
     "Sorted",
@@ -26,11 +35,20 @@ __all__ = [
 # `cardinality`: how many distinct values there are. Exact, whatever `precision_threshold` allows.
 
 
+class DistinctCount(int):
+    """How many distinct values a bucket has, and which. values: their numbers, that mean the same in all
+    buckets of one aggregation.
+    """
+
+    values: Longs
+
+
 @dataclass(frozen=True)
 class Cardinality(Aggregation):
-    """Distinct values by bucket."""
+    """Distinct values by bucket. keeps_values: its answers are `DistinctCount`s."""
 
     source: Source
+    keeps_values: bool = False
     leaf_only: ClassVar[bool] = True
 
     @property
@@ -40,12 +58,24 @@ class Cardinality(Aggregation):
     def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
         if path or metric not in ("", "value"):
             return super().measure(scope, rows, path, metric)
+        return np.bincount(self._distinct(scope, rows).owners, minlength=rows.count).astype(np.float64)
+
+    def _distinct(self, scope: Scope, rows: Rows) -> Cells:
         members, numbers, _ = self.source.keyed(scope, rows.docs)
-        found = cells_of(scope, rows, members, numbers)
-        return np.bincount(found.owners, minlength=rows.count).astype(np.float64)
+        return cells_of(scope, rows, members, numbers)
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        if self.keeps_values:
+            found = self._distinct(scope, rows)
+            starts = np.searchsorted(found.owners, np.arange(rows.count + 1))
+            return [{"value": _counted(own)} for own in np.split(found.keys, starts[1:-1])]
         return [{"value": int(number)} for number in self.measure(scope, rows, (), "").tolist()]
+
+
+def _counted(values: Longs) -> DistinctCount:
+    count = DistinctCount(len(values))
+    count.values = values
+    return count
 
 
 def parse_cardinality(definition: Definition) -> Aggregation:
@@ -262,7 +292,10 @@ def _hdr_digits(options: Options) -> int | None:
         if compression is not None and not compression >= 0:
             raise illegal_request(f"[compression] must be greater than or equal to 0. Found [{compression}]")
     if "hdr" in options:
-        digits = Options("hdr", options.take("hdr", {})).integer("number_of_significant_value_digits", 3)
+        hdr = options.take("hdr", {})
+        if isinstance(hdr, Mapping) and hdr.get("number_of_significant_value_digits", 3) is None:
+            raise illegal_request("[number_of_significant_value_digits] must be a whole number, not null")
+        digits = Options("hdr", hdr).integer("number_of_significant_value_digits", 3)
         if not 0 <= digits <= 5:
             raise illegal_request("[numberOfSignificantValueDigits] must be between 0 and 5")
         return digits

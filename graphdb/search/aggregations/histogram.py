@@ -25,6 +25,7 @@ from graphdb.search.aggregations.rounding import (
     CalendarRounding,
     FixedRounding,
     Rounding,
+    Spans,
     ZoneTable,
 )
 from graphdb.search.aggregations.terms_aggregation import ByKey, Order, parse_order, sorted_cells
@@ -74,7 +75,9 @@ class Steps:
 
 @dataclass(frozen=True)
 class Histogram(Aggregation):
-    """extended: intervals that have a bucket even if empty; hard: those beyond which there is none."""
+    """extended: intervals that have a bucket even if empty; hard: those beyond which there is none. is_span:
+    whether a `rate` in a bucket is one of its intervals.
+    """
 
     source: Source
     dates: bool
@@ -84,6 +87,7 @@ class Histogram(Aggregation):
     keyed: bool
     extended: tuple[int | None, int | None] = (None, None)
     hard: tuple[int | None, int | None] = (None, None)
+    is_span: bool = True
 
     @property
     def typed(self) -> str:
@@ -113,16 +117,26 @@ class Histogram(Aggregation):
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, base = self._cells(scope, rows)
+        scope.note_buckets(self, cells)
         if self.min_doc_count == 0:
             cells = self._filled(scope, cells, rows.count, base)
         else:
             cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
             scope.count_buckets(len(cells))
         if self.order != (ByKey(False),):
-            cells = cells.picked(sorted_cells(scope, self.common, cells, self.order, lambda keys: keys * 1.0))
+            spans = self._spans(cells, base)
+            in_order = sorted_cells(scope, self.common, cells, self.order, lambda keys: keys * 1.0, spans)
+            cells = cells.picked(in_order)
         heads = self._heads(cells.keys, base)
-        lists = bucket_lists(scope, self.common, cells, rows.count, heads.__getitem__)
+        spans = self._spans(cells, base)
+        lists = bucket_lists(scope, self.common, cells, rows.count, heads.__getitem__, spans)
         return [{"buckets": self._named(buckets) if self.keyed else buckets} for buckets in lists]
+
+    def _spans(self, cells: Cells, base: int) -> Spans | None:
+        intervals = self.intervals
+        if not self.is_span or not isinstance(intervals, FixedRounding | CalendarRounding):
+            return None
+        return Spans(intervals, cells.keys + base)
 
     def _cells(self, scope: Scope, rows: Rows) -> tuple[Cells, int]:
         """(cells, base): intervals that have documents; a cell's key is an interval's number less base.
@@ -431,9 +445,13 @@ class AutoDateHistogram(Aggregation):
         every = [np.concatenate(own) for own in zip(*scope.gathered("ends", ends), strict=True)]
         for owner in range(rows.count):
             name, steps = self._chosen(every[owner])
-            histogram = Histogram(self.common, self.source, True, steps, 0, (ByKey(False),), False)
+            histogram = Histogram(
+                self.common, self.source, True, steps, 0, (ByKey(False),), False, is_span=False
+            )
             own = rows.owners == owner
-            (answer,) = histogram.answers(scope, Rows(rows.docs[own], np.zeros(int(own.sum()), np.int64), 1))
+            alone = Rows(rows.docs[own], np.zeros(int(own.sum()), np.int64), 1)
+            with scope.below(np.array([owner])):
+                (answer,) = histogram.answers(scope, alone)
             answers.append({**answer, "interval": name})
         return answers
 

@@ -13,6 +13,10 @@ from graphdb.search.aggregations.approximate import (
 )
 from graphdb.search.aggregations.bucket_scripts import BUCKET_SCRIPTS
 from graphdb.search.aggregations.composite import parse_composite, parse_multi_terms
+from graphdb.search.aggregations.cumulative_cardinality import (
+    CumulativeCardinality,
+    parse_cumulative_cardinality,
+)
 from graphdb.search.aggregations.distributions import (
     parse_boxplot,
     parse_matrix_stats,
@@ -51,6 +55,7 @@ from graphdb.search.aggregations.range_aggregations import (
     parse_ip_range,
     parse_range,
 )
+from graphdb.search.aggregations.rates import parse_rate
 from graphdb.search.aggregations.relations import parse_related
 from graphdb.search.aggregations.sampling import parse_random_sampler, parse_sampler
 from graphdb.search.aggregations.significant_terms import parse_significant_terms
@@ -102,6 +107,7 @@ KINDS: dict[str, Callable[[Definition], Aggregation]] = {
     "random_sampler": parse_random_sampler,
     "range": parse_range,
     "rare_terms": parse_rare_terms,
+    "rate": parse_rate,
     "reverse_nested": parse_reverse_nested,
     "sampler": parse_sampler,
     "significant_terms": parse_significant_terms,
@@ -119,7 +125,11 @@ KINDS: dict[str, Callable[[Definition], Aggregation]] = {
 }
 
 
-_PIPELINES = {**PIPELINES, **BUCKET_SCRIPTS}
+_PIPELINES: dict[str, Callable[..., Pipeline]] = {
+    **PIPELINES,
+    **BUCKET_SCRIPTS,
+    "cumulative_cardinality": parse_cumulative_cardinality,
+}
 
 
 def parse(body: Any, context: QueryContext) -> Common:
@@ -145,7 +155,11 @@ def _level(parent: Common, body: Any, context: QueryContext, above: tuple["_Pare
             pipelines.append(made)
         else:
             children.append(made)
-    return replace(parent, children=tuple(children), pipelines=tuple(pipelines))
+    beside = tuple(children)
+    for pipeline in pipelines:
+        if isinstance(pipeline, CumulativeCardinality):
+            beside = pipeline.counting(beside)
+    return replace(parent, children=beside, pipelines=tuple(pipelines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +217,10 @@ def _check_place(kind: str, name: str, above: tuple[_Parent, ...]) -> None:
             "aggregation_execution_exception",
             f"Aggregation cannot have a global sub-aggregation [{name}]. Global aggregations can only be "
             "defined as top level aggregations",
+        )
+    if kind == "rate" and all(parent.kind != "date_histogram" for parent in above):
+        raise illegal_argument(
+            f"The rate aggregation [{name}] can only be used inside a date histogram aggregation"
         )
     if kind == "composite":
         for parent in reversed(above):

@@ -16,7 +16,17 @@ from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.value_sources import json_number
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 
-__all__ = ["OF_BUCKETS", "OF_NEIGHBOURS", "PIPELINES", "gaps_as_zeros", "in_bucket", "value_at"]
+__all__ = [
+    "OF_BUCKETS",
+    "OF_NEIGHBOURS",
+    "PIPELINES",
+    "Meta",
+    "OfValues",
+    "gaps_as_zeros",
+    "in_bucket",
+    "path_and_gaps",
+    "value_at",
+]
 
 Meta = Mapping[str, Any] | None
 WINDOW_MAX = 100_000  # buckets
@@ -336,7 +346,7 @@ class BucketSort(InBuckets):
         return bucket.get("key") if path == "_key" else in_bucket(bucket, path, self.zeros)
 
 
-def _path(options: Options) -> tuple[str, bool]:
+def path_and_gaps(options: Options) -> tuple[str, bool]:
     """(`buckets_path`, whether gaps are 0)."""
     path = required(options.text("buckets_path"), "buckets_path")
     zeros = gaps_as_zeros(options)
@@ -358,7 +368,7 @@ def _sibling(
     summary: Callable[[list[tuple[Any, float]]], Answer], kind: str = "simple_value"
 ) -> Callable[[str, Meta, Options], Pipeline]:
     def made(name: str, meta: Meta, options: Options) -> Pipeline:
-        path, zeros = _path(options)
+        path, zeros = path_and_gaps(options)
         return Sibling(name, meta, path, summary, zeros, kind)
 
     return made
@@ -366,7 +376,7 @@ def _sibling(
 
 def _running(difference: bool) -> Callable[[str, Meta, Options], Pipeline]:
     def made(name: str, meta: Meta, options: Options) -> Pipeline:
-        path, zeros = _path(options)
+        path, zeros = path_and_gaps(options)
         return Running(name, meta, zeros, path, difference)
 
     return made
@@ -378,7 +388,7 @@ def _serial_diff(name: str, meta: Meta, options: Options) -> Pipeline:
         raise illegal_request(
             f"Lag must be a positive, non-zero integer.  Value supplied was[{lag}] for [{name}]."
         )
-    path, zeros = _path(options)
+    path, zeros = path_and_gaps(options)
     return SerialDiff(name, meta, zeros, path, lag)
 
 
@@ -403,7 +413,7 @@ def _bucket_sort(name: str, meta: Meta, options: Options) -> Pipeline:
 
 def _extended(name: str, meta: Meta, options: Options) -> Pipeline:
     sigma = options.number("sigma", 2.0)
-    path, zeros = _path(options)
+    path, zeros = path_and_gaps(options)
     if sigma is None or sigma < 0:
         raise illegal_request(f"[sigma] must be a non-negative double in [{name}]")
     return Sibling(name, meta, path, _extended_stats(sigma), zeros, "extended_stats_bucket")
@@ -411,7 +421,7 @@ def _extended(name: str, meta: Meta, options: Options) -> Pipeline:
 
 def _percentiles_bucket(name: str, meta: Meta, options: Options) -> Pipeline:
     given, keyed = options.items("percents") or list(_PERCENTS), options.flag("keyed", True)
-    path, zeros = _path(options)
+    path, zeros = path_and_gaps(options)
     try:
         percents = [float(percent) for percent in given]
     except (TypeError, ValueError) as error:
@@ -429,7 +439,7 @@ def _normalize(name: str, meta: Meta, options: Options) -> Pipeline:
     if method not in _NORMALIZED:
         known = ", ".join(sorted(_NORMALIZED))
         raise illegal_argument(f"invalid method [{method[:100]}], expected one of [{known}]")
-    path, zeros = _path(options)
+    path, zeros = path_and_gaps(options)
     return Normalize(name, meta, zeros, path, method)
 
 
@@ -437,7 +447,7 @@ def _moving(name: str, meta: Meta, options: Options) -> Pipeline:
     window, shift = options.integer("window", 0), options.integer("shift", 0)
     script = options.take("script")
     source = script.get("source") if isinstance(script, Mapping) else script
-    path, zeros = _path(options)
+    path, zeros = path_and_gaps(options)
     if not 0 < window <= WINDOW_MAX:
         raise illegal_request("[window] must be a positive, non-zero integer.")
     if not isinstance(source, str):
@@ -445,7 +455,9 @@ def _moving(name: str, meta: Meta, options: Options) -> Pipeline:
     return MovingFunction(name, meta, zeros, path, moving_function(source), window, shift)
 
 
-OF_NEIGHBOURS = frozenset({"cumulative_sum", "derivative", "moving_fn", "serial_diff"})
+OF_NEIGHBOURS = frozenset(
+    {"cumulative_cardinality", "cumulative_sum", "derivative", "moving_fn", "serial_diff"}
+)
 """Those that compare a bucket with the ones before it."""
 
 OF_BUCKETS = frozenset({"bucket_script", "bucket_selector", "bucket_sort", "normalize"})

@@ -10,9 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from graphdb.search.leaf_reader import Longs
+from graphdb.search.errors import illegal_argument
+from graphdb.search.leaf_reader import Doubles, Longs
 
-__all__ = ["CALENDAR_UNITS", "CalendarRounding", "FixedRounding", "Rounding", "ZoneTable"]
+__all__ = ["CALENDAR_UNITS", "CalendarRounding", "FixedRounding", "Rounding", "Spans", "ZoneTable"]
 
 _HOUR, _DAY = 3_600_000, 86_400_000
 _FIRST_YEAR, _LAST_YEAR = 1850, 2150  # before and after, the first and last offset hold
@@ -164,3 +165,40 @@ class CalendarRounding:
             months = numbers * {"month": 1, "quarter": 3, "year": 12}[self.unit]
             days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
         return self.zone.first_instant(days * _DAY) + self.offset
+
+
+_UNIT_MS = {"second": 1_000, "minute": 60_000, "hour": _HOUR, "day": _DAY, "week": 7 * _DAY}
+_UNIT_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Which interval of a rounding each bucket is in."""
+
+    rounding: FixedRounding | CalendarRounding
+    numbers: Longs
+
+    def of(self, owners: Longs) -> "Spans":
+        """Of buckets below those, by the bucket that each stands in."""
+        return Spans(self.rounding, self.numbers[owners])
+
+    def lengths(self, unit: str) -> Doubles:
+        """How many of a unit, a value of CALENDAR_UNITS, each bucket is long. Days have 24 hours.
+
+        Errors: illegal_argument_exception for months in intervals that are no number of months.
+        """
+        rounding = self.rounding
+        months = _UNIT_MONTHS.get(rounding.unit) if isinstance(rounding, CalendarRounding) else None
+        if unit in _UNIT_MONTHS:
+            if months is None:
+                raise illegal_argument(
+                    f"Cannot use month-based rate unit [{unit}] with intervals that are not of months: only "
+                    "week, day, hour, minute and second are supported for this histogram"
+                )
+            return np.full(len(self.numbers), months / _UNIT_MONTHS[unit])
+        if isinstance(rounding, FixedRounding):
+            return np.full(len(self.numbers), rounding.interval / _UNIT_MS[unit])
+        if months is None:
+            return np.full(len(self.numbers), _UNIT_MS[rounding.unit] / _UNIT_MS[unit])
+        lengths: Doubles = (rounding.start(self.numbers + 1) - rounding.start(self.numbers)) / _UNIT_MS[unit]
+        return lengths

@@ -22,6 +22,7 @@ from graphdb.search.aggregations.aggregation import (
     measure_below,
 )
 from graphdb.search.aggregations.columns import Numbers
+from graphdb.search.aggregations.rounding import Spans
 from graphdb.search.aggregations.value_sources import COMPARABLE, Source, TermVocabulary, Vocabulary
 from graphdb.search.errors import illegal_argument, illegal_request, parsing
 from graphdb.search.fields import Storage
@@ -195,8 +196,12 @@ def parse_path(path: str) -> tuple[tuple[str, ...], str]:
     return (*names, last), metric
 
 
-def sorted_cells(scope: Scope, common: Common, cells: Cells, order: Order, places: Places) -> Longs:
-    """The numbers of all cells, by owner and then in order. places is the order of keys."""
+def sorted_cells(
+    scope: Scope, common: Common, cells: Cells, order: Order, places: Places, spans: Spans | None = None
+) -> Longs:
+    """The numbers of all cells, by owner and then in order. places is the order of keys; spans: see
+    `bucket_lists`.
+    """
     keys = []
     for part in order:
         if isinstance(part, ByCount):
@@ -204,7 +209,8 @@ def sorted_cells(scope: Scope, common: Common, cells: Cells, order: Order, place
         elif isinstance(part, ByKey):
             column = places(cells.keys)
         else:
-            column = measure_below(scope, common, cells.rows(), part.path, part.metric)
+            with scope.below(cells.owners, spans):
+                column = measure_below(scope, common, cells.rows(), part.path, part.metric)
         column = -column if part.descending else column
         keys.append(np.where(np.isnan(column), np.inf, column))  # what has no value comes last either way
     return np.lexsort((*reversed(keys), cells.owners))
@@ -251,6 +257,7 @@ class Terms(Aggregation):
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, vocabulary = self._candidates(scope, rows)
+        scope.note_buckets(self, cells)
         in_order = sorted_cells(scope, self.common, cells, self.order, vocabulary.places)
         shown, others = first_cells(scope, cells, in_order, self.size, rows.count)
         lists = bucket_lists(scope, self.common, shown, rows.count, partial(self._head, vocabulary))

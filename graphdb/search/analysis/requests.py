@@ -11,9 +11,9 @@ from graphdb.search.analysis.tokenizers import utf16_length
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
 
-__all__ = ["FieldMapping", "analyze"]
+__all__ = ["TOKENS_MAX", "FieldMapping", "analyze"]
 
-_TOKENS_MAX = 10_000  # index.analyze.max_token_count
+TOKENS_MAX = 10_000  # the default of index.analyze.max_token_count
 _MEMBERS = {
     "analyzer",
     "tokenizer",
@@ -34,20 +34,26 @@ class FieldMapping(Protocol):
 
 
 def analyze(
-    body: Mapping[str, Any], analyzers: Analyzers | None, mapping: FieldMapping | None = None
+    body: Mapping[str, Any],
+    analyzers: Analyzers | None,
+    mapping: FieldMapping | None = None,
+    tokens_max: int = TOKENS_MAX,
 ) -> dict[str, Any]:
-    """analyzers is None where the request names no index. Offsets in the answer count UTF-16 units."""
+    """analyzers is None where the request names no index. Offsets in the answer count UTF-16 units.
+
+    Errors: illegal_state_exception for more than tokens_max tokens, and what is wrong with the request.
+    """
     texts = _texts(body)
     analyzer = _chosen(body, analyzers, mapping)
     if body.get("explain") in (True, "true"):
-        return {"detail": _explained(body, analyzer, texts)}
+        return {"detail": _explained(body, analyzer, texts, tokens_max)}
     answer: list[dict[str, Any]] = []
     position = offset = 0
     for text in texts:
         tokens, end = analyzer.with_end(text)
         answer += _shown(tokens, text, position, offset)
-        if len(answer) > _TOKENS_MAX:
-            raise _too_many_tokens()
+        if len(answer) > tokens_max:
+            raise _too_many_tokens(tokens_max)
         position += end + analyzer.position_gap
         offset += utf16_length(text, 0, len(text)) + 1
     return {"tokens": answer}
@@ -129,7 +135,9 @@ def _shown(tokens: list[Token], text: str, position: int, offset: int) -> list[d
     ]
 
 
-def _explained(body: Mapping[str, Any], analyzer: Analyzer, texts: Sequence[str]) -> dict[str, Any]:
+def _explained(
+    body: Mapping[str, Any], analyzer: Analyzer, texts: Sequence[str], tokens_max: int
+) -> dict[str, Any]:
     """What each component makes of the texts; of an analyzer that comes as it is, what it makes of them."""
     wanted = body.get("attributes")
     attributes = None if not wanted else frozenset(wanted if isinstance(wanted, list) else [wanted])
@@ -141,8 +149,8 @@ def _explained(body: Mapping[str, Any], analyzer: Analyzer, texts: Sequence[str]
         for text, (_, stages) in zip(texts, found, strict=True):
             of_text = stages[stage]
             shown += _detailed(of_text, text, position, offset, attributes)
-            if len(shown) > _TOKENS_MAX:
-                raise _too_many_tokens()
+            if len(shown) > tokens_max:
+                raise _too_many_tokens(tokens_max)
             position += (of_text[-1].position + 1 if of_text else 0) + analyzer.position_gap
             offset += utf16_length(text, 0, len(text)) + 1
         return shown
@@ -189,11 +197,11 @@ def _units(text: str) -> Sequence[int]:
     return list(accumulate((2 if char > "\uffff" else 1 for char in text), initial=0))
 
 
-def _too_many_tokens() -> SearchError:
+def _too_many_tokens(most: int) -> SearchError:
     return SearchError(
         "illegal_state_exception",
         "The number of tokens produced by calling _analyze has exceeded the allowed maximum of "
-        f"[{_TOKENS_MAX}]. This limit can be set by changing the [index.analyze.max_token_count] index level "
+        f"[{most}]. This limit can be set by changing the [index.analyze.max_token_count] index level "
         "setting.",
         500,
     )

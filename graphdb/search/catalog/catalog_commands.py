@@ -54,7 +54,8 @@ class CreateIndex:
     """body: settings, mappings, aliases, as PUT /{index} takes them. Its outcome: the index's name.
 
     in_one_shard: it was logged when `number_of_shards` was only shown, and the index is as it was made then.
-    from_templates: False for one that is all that the body says.
+    from_templates: False for one that is all that the body says. filled_by: the number of the node that is to
+    fill it, until PutSettings says that it is filled.
     """
 
     name: str
@@ -62,6 +63,7 @@ class CreateIndex:
     body: Mapping[str, Any] = field(default_factory=dict)
     in_one_shard: bool = False
     from_templates: bool = True
+    filled_by: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +112,14 @@ class PutMapping:
 
 @dataclass(frozen=True, slots=True)
 class PutSettings:
-    """settings as of PUT /{index}/_settings; null resets one. preserve: those that are set already stay."""
+    """settings as of PUT /{index}/_settings; null resets one. preserve: those that are set already stay.
+    filled: no node fills the indexes any more.
+    """
 
     uuids: tuple[str, ...]
     settings: Mapping[str, Any]
     preserve: bool = False
+    filled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Settings of the whole cluster, as `PUT /_cluster/settings` takes them, and what they mean.
 
-They are `action.auto_create_index` and those of searches in `DEFAULTS`. A transient setting wins over a
+They are `action.auto_create_index`, those of searches in `DEFAULTS`, and two that are kept without an effect:
+tools for restarts set them, but here no shard is moved while a node is away. A transient setting wins over a
 persistent one. Both are kept with the templates, so that every node that applies the same log decides the
 same.
 """
@@ -32,12 +33,16 @@ MAX_BUCKETS = "search.max_buckets"
 ALLOW_EXPENSIVE = "search.allow_expensive_queries"
 DEFAULT_KEEP_ALIVE = "search.default_keep_alive"
 MAX_KEEP_ALIVE = "search.max_keep_alive"
+ALLOCATION = "cluster.routing.allocation.enable"
+REBALANCE = "cluster.routing.rebalance.enable"
 DEFAULTS = {
     AUTO_CREATE: "true",
     MAX_BUCKETS: "65536",
     ALLOW_EXPENSIVE: "true",
     DEFAULT_KEEP_ALIVE: "5m",
     MAX_KEEP_ALIVE: "24h",
+    ALLOCATION: "all",
+    REBALANCE: "all",
 }
 _KINDS = ("transient", "persistent")
 _LENGTH_MAX = 10_000  # characters of the list of patterns
@@ -97,6 +102,18 @@ def _time(name: str) -> Callable[[Any], str]:
         if not 0 <= duration_ms(text, name) <= KEEP_ALIVE_MS_MAX:
             raise illegal_argument(
                 f"failed to parse value [{text[:100]}] for setting [{name}], must be in [0,1d]"
+            )
+        return text
+
+    return checked
+
+
+def _one_of(name: str, words: tuple[str, ...]) -> Callable[[Any], str]:
+    def checked(value: Any) -> str:
+        text = str(value).lower()
+        if text not in words:
+            raise illegal_argument(
+                f"Illegal value [{text[:100]}] for setting [{name}], must be one of [{', '.join(words)}]"
             )
         return text
 
@@ -192,4 +209,6 @@ _CHECKS: Mapping[str, Callable[[Any], str]] = {
     ALLOW_EXPENSIVE: _flag,
     DEFAULT_KEEP_ALIVE: _time(DEFAULT_KEEP_ALIVE),
     MAX_KEEP_ALIVE: _time(MAX_KEEP_ALIVE),
+    ALLOCATION: _one_of(ALLOCATION, ("all", "primaries", "new_primaries", "none")),
+    REBALANCE: _one_of(REBALANCE, ("all", "primaries", "replicas", "none")),
 }

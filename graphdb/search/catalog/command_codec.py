@@ -84,6 +84,7 @@ _PLAIN: dict[str, type[Any]] = {
     "roll_over": RollOver,
     "introduce_node": IntroduceNode,
 }
+_USUAL = {"from_templates": True, "filled_by": None, "filled": False}
 _NAMES = {kind: name for name, kind in _PLAIN.items()}
 _TUPLES = {"uuids", "names"}
 _ACTIONS = {action: action.value for action in Action}  # quicker than the property of an Enum
@@ -103,8 +104,9 @@ def encode_command(command: Command) -> bytes:
     else:
         members = {name: getattr(command, name) for name in command.__dataclass_fields__}
         members.pop("in_one_shard", None)  # what is logged now is not
-        if members.get("from_templates"):
-            del members["from_templates"]  # only what differs, which an older version refuses
+        for name, usual in _USUAL.items():  # only what differs, which an older version refuses
+            if members.get(name, ...) is usual:
+                del members[name]
         head = {"command": _NAMES[type(command)], **members}
     try:
         raw = orjson.dumps(head)

@@ -7,6 +7,7 @@ Source: `IndexMetadata` and `ClusterBlockLevel` of Elasticsearch 8.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from graphdb.search.catalog.catalog_commands import (
     CloseIndices,
@@ -21,7 +22,7 @@ from graphdb.search.catalog.index_settings import flag_setting, read_settings
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.errors import SearchError, index_closed
 
-__all__ = ["blocks_writes", "check_changes", "check_reads", "check_writes"]
+__all__ = ["blocks_json", "blocks_writes", "check_changes", "check_reads", "check_writes"]
 
 _DESCRIPTIONS = {
     "blocks.read_only": "FORBIDDEN/5/index read-only (api)",
@@ -29,6 +30,13 @@ _DESCRIPTIONS = {
     "blocks.write": "FORBIDDEN/8/index write (api)",
     "blocks.metadata": "FORBIDDEN/9/index metadata (api)",
     "blocks.read_only_allow_delete": "TOO_MANY_REQUESTS/12/index read-only / allow delete (api)",
+}
+_LEVELS = {
+    "blocks.read_only": ("write", "metadata_write"),
+    "blocks.read": ("read",),
+    "blocks.write": ("write",),
+    "blocks.metadata": ("metadata_read", "metadata_write"),
+    "blocks.read_only_allow_delete": ("write", "metadata_write"),
 }
 _WRITES = ("blocks.read_only", "blocks.read_only_allow_delete", "blocks.write")
 _DELETION = ("blocks.read_only", "blocks.metadata")
@@ -38,6 +46,18 @@ _CHANGES = (*_DELETION, "blocks.read_only_allow_delete")
 def blocks_writes(index: Index) -> bool:
     """Whether its settings keep documents from being written."""
     return any(flag_setting(index.settings, name) for name in _WRITES)
+
+
+def blocks_json(index: Index) -> dict[str, Any]:
+    """As the state of the cluster shows them, by their numbers; that a closed index has too."""
+    shown: dict[str, Any] = {}
+    if index.is_closed:
+        shown["4"] = {"description": "index closed", "retryable": False, "levels": ["read", "write"]}
+    for name, levels in _LEVELS.items():
+        if flag_setting(index.settings, name):
+            _, number, description = _DESCRIPTIONS[name].split("/", 2)
+            shown[number] = {"description": description, "retryable": False, "levels": list(levels)}
+    return shown
 
 
 def check_writes(index: Index) -> None:

@@ -13,6 +13,7 @@ from graphdb.search.segments.shard_routing import ShardRouting
 
 __all__ = [
     "CLOSED_SETTINGS",
+    "FILLED_BY",
     "KNOWN",
     "PREFIXES",
     "PRIVATE",
@@ -121,10 +122,19 @@ KNOWN: dict[str, Setting] = {
     "unassigned.node_left.delayed_timeout": Setting("time", "1m"),
     "write.wait_for_active_shards": Setting("text", "1"),
 }
-PREFIXES = ("indexing.slowlog.", "merge.", "routing.allocation.", "search.slowlog.")
+PREFIXES = (
+    "indexing.slowlog.",
+    "merge.",
+    "routing.allocation.",
+    "routing.rebalance.",
+    "search.slowlog.",
+    "translog.retention.",
+)
 """Kept and shown, without effect: they tune what is not there."""
 
-PRIVATE = frozenset({"creation_date", "provided_name", "uuid", "version.created"})
+FILLED_BY = "resize.filled_by"
+"""The number of the node that copies the documents of another index to this one."""
+PRIVATE = frozenset({"creation_date", "provided_name", "uuid", "version.created", FILLED_BY})
 TREES = frozenset({"analysis", "graph", "similarity"})
 """Kept as they were given, as trees: their rooms read them."""
 CLOSED_SETTINGS = frozenset({"analysis", "codec", "similarity"})

@@ -52,6 +52,7 @@ from graphdb.search.catalog.data_streams import (
 from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_settings import (
     CLOSED_SETTINGS,
+    FILLED_BY,
     TREES,
     analyzers_of,
     in_one_shard,
@@ -101,7 +102,7 @@ _SHARDS_MAX = 1000  # cluster.max_shards_per_node; every node has all, so copies
 @dataclass(frozen=True, slots=True)
 class NewIndex:
     """automatic: made because a document is to go into it. in_one_shard, from_templates: see `CreateIndex`.
-    stream: the data stream that it is made for.
+    stream: the data stream that it is made for. filled_by: see `CreateIndex`.
     """
 
     name: str
@@ -112,6 +113,7 @@ class NewIndex:
     in_one_shard: bool = False
     from_templates: bool = True
     stream: str | None = None
+    filled_by: int | None = None
 
 
 def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) -> CatalogState:
@@ -139,6 +141,8 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
         raise illegal_argument(
             f"mapping type [_doc] must have routing required for partitioned index [{new.name}]"
         )
+    if new.filled_by is not None:
+        settings[FILLED_BY] = str(new.filled_by)
     shards = [IndexShard(new.name, mapping, {}, number=number) for number in range(routing.shards)]
     index = Index(new.name, new.uuid, new.created_ms, settings, analyzers, IndexShards(shards, routing))
     index.aliases = read_aliases(made.aliases, index)
@@ -239,6 +243,7 @@ def planned(state: CatalogState, command: Command, check_graph: GraphCheck, time
             command.body,
             in_one_shard=command.in_one_shard,
             from_templates=command.from_templates,
+            filled_by=command.filled_by,
         )
         return Change(with_new_index(state, new, check_graph), value=command.name)
     if isinstance(command, PutLifecycle):
@@ -323,6 +328,9 @@ def _(command: PutSettings, state: CatalogState) -> Change:
     update = read_settings(_unwrapped(command.settings))
     indexes = state.indexes(command.uuids)
     made = [_with_settings(index, update, command.preserve) for index in indexes]
+    if command.filled:
+        for settings, _, _ in made:
+            settings.pop(FILLED_BY, None)
     _check_static(update, indexes, command.preserve)
 
     def act() -> None:

@@ -154,8 +154,8 @@ class _Page:
             hits.append(written)
         return hits
 
-    def offer(self, fetcher: Fetcher) -> "_PageOffer":
-        hits = self.hits(fetcher, self.rows)
+    def offer(self, fetcher: Fetcher, below: "NestedHits | None") -> "_PageOffer":
+        hits = self.hits(fetcher, self.rows, below)
         return _PageOffer(
             offer_of(self._sorting, self.rows, self._groups), hits, len(self._found.docs), self.best
         )
@@ -190,12 +190,18 @@ def page(
     return envelope(hits, len(found.docs), whole.best if hits else None)
 
 
-def pages(scope: Scope, fetcher: Fetcher, every: Sequence[Found], inner: InnerHits) -> list[dict[str, Any]]:
+def pages(
+    scope: Scope,
+    fetcher: Fetcher,
+    every: Sequence[Found],
+    inner: InnerHits,
+    below: "NestedHits | None" = None,
+) -> list[dict[str, Any]]:
     """A `page` for each of several sets of documents, which are in all shards that are searched."""
     if scope.searcher.peers is None:
-        return [page(scope, fetcher, found, inner) for found in every]
+        return [page(scope, fetcher, found, inner, below) for found in every]
     own = [_Page(scope, found, inner) for found in every]
-    parts = scope.gathered("pages", [one.offer(fetcher) for one in own])
+    parts = scope.gathered("pages", [one.offer(fetcher, below) for one in own])
     return [one.of_all(offers) for one, offers in zip(own, zip(*parts, strict=True), strict=True)]
 
 
@@ -289,7 +295,7 @@ def top_hits(
         _found(rows.docs[order[low:high]], scope.scores)
         for low, high in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
-    return pages(scope, fetcher, buckets, inner)
+    return pages(scope, fetcher, buckets, inner, None if query is None else NestedHits(scope, query))
 
 
 def _found(docs: Longs, scores: Floats | None) -> Found:

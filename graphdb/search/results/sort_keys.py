@@ -35,9 +35,10 @@ __all__ = [
 MODES = ("min", "max", "sum", "avg", "median")
 
 
-def combined(values: Values, mode: str) -> tuple[Longs, Numbers]:
+def combined(values: Values, mode: str, *, is_unsigned: bool = False) -> tuple[Longs, Numbers]:
     """(rows, values): each row once. Means of whole numbers are rounded, and their sums are of 64 bits, as
-    Elasticsearch's are.
+    Elasticsearch's are. is_unsigned: the values are 2**63 less than what they stand for, those that come back
+    too; their means are exact.
     """
     if bool((values.rows[1:] > values.rows[:-1]).all()):  # each has one at most
         return values.rows, values.data
@@ -49,16 +50,37 @@ def combined(values: Values, mode: str) -> tuple[Longs, Numbers]:
     if mode == "max":
         return rows, data[starts + counts - 1]
     if mode == "sum":
-        return rows, np.add.reduceat(data, starts)
+        sums = np.add.reduceat(data, starts)
+        # an even number of values lacks 2**63 an odd number of times more than one value does
+        return rows, np.where(counts % 2 == 0, sums ^ _LEAST, sums) if is_unsigned else sums
+    if mode == "avg" and is_unsigned:
+        return rows, _unsigned_means(data, starts, counts)
     if mode == "avg":
         means = _like(np.add.reduceat(data, starts) / counts, data)
         return rows, np.where(counts == 1, data[starts], means)
     low, high = data[starts + (counts - 1) // 2], data[starts + counts // 2]
+    if is_unsigned:
+        return rows, _unsigned_middle(low, high)
     return rows, np.where(low == high, low, _like((low.astype(np.float64) + high) / 2, data))
 
 
 def _like(means: Numbers, data: Numbers) -> Numbers:
     return np.floor(means + 0.5).astype(np.int64) if data.dtype == np.int64 else means
+
+
+def _unsigned_means(data: Longs, starts: Longs, counts: Longs) -> Longs:
+    """Halves are rounded up. The halves of the 64 bits are added apart: no double is as fine around 2**63."""
+    upper, left = np.divmod(np.add.reduceat(data >> 32, starts), counts)
+    lower = (left << 32) + np.add.reduceat(data & 0xFFFFFFFF, starts)
+    means: Longs = (upper << 32) + (2 * lower + counts) // (2 * counts)
+    return means
+
+
+def _unsigned_middle(low: Longs, high: Longs) -> Longs:
+    """Halves are rounded up. The distance of two numbers of 64 bits is one without a sign."""
+    apart = high.view(np.uint64) - low.view(np.uint64)
+    middle: Longs = low + ((apart >> np.uint64(1)) + (apart & np.uint64(1))).view(np.int64)
+    return middle
 
 
 # What hits are sorted by. Every key becomes an array that ascends where hits come first.
@@ -206,7 +228,7 @@ class ByField(SortKey):
     def column(self, scope: Scope, docs: Longs, scores: Floats | None) -> SortColumn:
         read = scope.columns.ordinals if self.spec.storage is Storage.TERMS else scope.columns.exact
         values = self._values(scope, docs, lambda these: read(self.spec, these))
-        rows, data = combined(values, self.mode)
+        rows, data = combined(values, self.mode, is_unsigned=self.spec.type == "unsigned_long")
         if self.spec.storage is Storage.TERMS:
             return self._terms(scope.columns, rows, data, len(docs))
         return self._numbers(rows, data, len(docs))

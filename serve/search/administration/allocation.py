@@ -16,6 +16,7 @@ from graphdb.config import Settings
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found
 from graphdb.search.sharded.rerouting import NotAllowed, Reroute
+from serve.search.administration.machine import disk_use
 from serve.search.backend import SearchBackend, ShardPlace, ShardSearch
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity, NodeName
@@ -137,7 +138,11 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
         copy = await _copy_asked(exchange, identity)
         if exchange.node.shards is not None:
             return _explained(copy, list(exchange.node.shards.nodes()))
-        return _explained(copy, identity.members(exchange.node.status()))
+        shown = _explained(copy, identity.members(exchange.node.status()))
+        if exchange.parameters.boolean("include_disk_info", False):
+            here = identity.here(exchange.node.status())
+            shown["cluster_info"] = _cluster_info(exchange.node.catalog.indexes(), here, settings)
+        return shown
 
     return [
         *endpoint("GET POST", "/_cluster/allocation/explain", explain, _EXPLAIN, Body.JSON),
@@ -232,6 +237,27 @@ def _explained(copy: ShardCopy, members: Sequence[NodeName | ShardPlace]) -> dic
         or "there are not as many nodes as copies of the shard are asked for: add nodes "
         "to the cluster, or set [index.number_of_replicas] to less",
         "node_allocation_decisions": [_refusal(copy, node) for node in members],
+    }
+
+
+def _cluster_info(indexes: Iterable[Index], here: NodeName, settings: Settings) -> dict[str, Any]:
+    """The disk of this node, as it does not know those of others, and how large shards are on it."""
+    disk = disk_use(settings.server.data_dir)
+    room = {
+        "path": settings.server.data_dir.name,
+        "total_bytes": disk.total,
+        "used_bytes": disk.total - disk.free,
+        "free_bytes": disk.free,
+        "free_disk_percent": round(100 * disk.free / disk.total, 1),
+        "used_disk_percent": round(100 * (disk.total - disk.free) / disk.total, 1),
+    }
+    return {
+        "nodes": {here.id: {"node_name": here.name, "least_available": room, "most_available": room}},
+        "shard_sizes": {
+            f"[{index.name}][{shard.number}][p]_bytes": shard.stats().size_bytes
+            for index in indexes
+            for shard in index.shards
+        },
     }
 
 

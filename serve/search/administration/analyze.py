@@ -25,4 +25,5 @@ async def _analyze(exchange: Exchange) -> dict[str, Any]:
     if name is None:
         return await exchange.work.run(partial(analyze, body, None))
     index = one_index(exchange.node.catalog, name)
-    return await exchange.work.run(partial(analyze, body, index.analyzers, index.mapping))
+    most = index.number("analyze.max_token_count")
+    return await exchange.work.run(partial(analyze, body, index.analyzers, index.mapping, most))

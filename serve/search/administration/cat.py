@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from graphdb.config import Settings
@@ -144,9 +145,11 @@ def _handler(listing: Listing, identity: Identity) -> Handler:
 
 
 def _columns(listing: Listing, parameters: Parameters) -> Sequence[Column]:
-    """Without the time where the request does not want it."""
+    """Without the time where the request does not want it; tasks with what they do where it does."""
     if "ts" in listing.parameters.split() and not parameters.boolean("ts", True):
         return [column for column in listing.columns if column.name not in ("epoch", "timestamp")]
+    if "detailed" in parameters and listing.name == "tasks" and parameters.boolean("detailed", False):
+        return [replace(one, on=True) if one.name == "description" else one for one in listing.columns]
     return listing.columns
 
 

@@ -15,7 +15,7 @@ from serve.search.administration.index_stats import (
     fielddata_bytes,
     list_segments,
 )
-from serve.search.administration.nodes import disk_use
+from serve.search.administration.machine import disk_use
 from serve.search.administration.recovery import recovered_copies, recovery_type
 
 __all__ = ["listings"]
@@ -193,9 +193,13 @@ _ALIASES = (
 
 def _aliases(view: CatView) -> Iterator[Row]:
     wanted = [name for name in (view.names or "*").split(",") if name]
+    states = view.parameters.strings("expand_wildcards")
+    with_hidden = not states or "hidden" in states or "all" in states
     for index in view.node.catalog.indexes():
         for alias, options in sorted(index.aliases.items()):
             if not any(name == "_all" or wildcard_match(name, alias) for name in wanted):
+                continue
+            if options.get("is_hidden") and not with_hidden and alias not in wanted:
                 continue
             yield {
                 "alias": alias,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from serve.search.administration.cat_table import CatView, Column, Listing, Row, Size, Time
 from serve.search.administration.cluster import health_json
-from serve.search.administration.nodes import disk_use, host_load
+from serve.search.administration.machine import disk_use, host_load, process_load
 from serve.search.frame.identity import COMPATIBLE_VERSION
 
 __all__ = ["listings"]
@@ -99,6 +99,17 @@ _NODES = (
     Column(
         "disk.used_percent", ("dup", "diskUsedPercent"), "used disk space percentage", on=False, right=True
     ),
+    Column(
+        "file_desc.current", ("fdc", "fileDescriptorCurrent"), "used file descriptors", on=False, right=True
+    ),
+    Column(
+        "file_desc.percent",
+        ("fdp", "fileDescriptorPercent"),
+        "used file descriptor ratio",
+        on=False,
+        right=True,
+    ),
+    Column("file_desc.max", ("fdm", "fileDescriptorMax"), "max file descriptors", on=False, right=True),
     Column("cpu", (), "recent cpu usage", right=True),
     Column("load_1m", ("l",), "1m load avg", right=True),
     Column("load_5m", ("l",), "5m load avg", right=True),
@@ -131,7 +142,7 @@ def _nodes(view: CatView, data_dir: Path) -> Iterator[Row]:
 
 
 def _measured(view: CatView, data_dir: Path) -> Row:
-    load, disk = host_load(), disk_use(data_dir)
+    load, process, disk = host_load(), process_load(), disk_use(data_dir)
     return {
         "heap.current": Size(load.process_bytes),
         "heap.percent": load.process_percent,
@@ -143,6 +154,10 @@ def _measured(view: CatView, data_dir: Path) -> Row:
         "disk.used": Size(disk.used),
         "disk.avail": Size(disk.free),
         "disk.used_percent": f"{100 * disk.used / disk.total:.2f}",
+        "pid": load.process_id,
+        "file_desc.current": process.open_files,
+        "file_desc.percent": round(100 * process.open_files / process.files_max),
+        "file_desc.max": process.files_max,
         "cpu": load.cpu_percent,
         "load_1m": f"{load.load[0]:.2f}",
         "load_5m": f"{load.load[1]:.2f}",
@@ -216,8 +231,11 @@ def _tasks(view: CatView) -> Iterator[Row]:
 
 _ATTRIBUTES = (
     Column("node", ("name",), "node name"),
+    Column("id", ("nodeId",), "unique node id", on=False),
+    Column("pid", ("p",), "process id", on=False),
     Column("host", ("h",), "host name"),
     Column("ip", ("i",), "ip address"),
+    Column("port", ("po",), "bound transport port", on=False),
     Column("attr", ("attr.name",), "attribute description"),
     Column("value", ("attr.value",), "attribute value"),
 )

@@ -1,10 +1,12 @@
 """The cluster: its health and waiting for it, its state, statistics and settings."""
 
 import asyncio
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID, uuid5
 
 from starlette.requests import ClientDisconnect
 
@@ -12,6 +14,7 @@ from graphdb.config import Settings
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog_commands import PutClusterSettings
 from graphdb.search.catalog.cluster_settings import DEFAULTS
+from graphdb.search.catalog.index_blocks import blocks_json
 from graphdb.search.catalog.index_settings import nested
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
@@ -28,15 +31,17 @@ from serve.search.administration.index_stats import (
     stats_json,
 )
 from serve.search.administration.indices import chosen_indexes
-from serve.search.administration.nodes import disk_use, host_load
+from serve.search.administration.machine import disk_use, host_load, process_load
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
-from serve.search.frame.identity import COMPATIBLE_VERSION, Identity
+from serve.search.frame.identity import COMPATIBLE_VERSION, VERSION, Identity
 from serve.search.frame.parameters import Parameters
 
-__all__ = ["health_json", "routes"]
+__all__ = ["cluster_status", "health_json", "routes"]
 
+# Any will do, but it must never change: the ids of states are made with it.
+_STATES = UUID("9b0c6c1e-2f57-4a0b-8e63-6d1d3f0a7b25")
 _POLL_S, _POLL_SHARE = 0.1, 0.05  # how often to look: after so long, or such a share of the wait so far
 _WAIT_MS, _WAIT_MS_MAX = 30_000, 300_000
 _LEVELS = ("cluster", "indices", "shards")
@@ -231,6 +236,7 @@ class _Cluster:
     def __init__(self, node: SearchBackend, settings: Settings) -> None:
         self._identity = Identity(node, settings)
         self._data_dir = settings.server.data_dir
+        self._is_clustered = settings.cluster.enabled
 
     async def pending(self, _exchange: Exchange) -> dict[str, Any]:
         """Changes wait in the log, not here."""
@@ -274,10 +280,13 @@ class _Cluster:
         members = self._identity.members(status)
         leader = next((node.id for node in members if node.leads), None)
         indexes = chosen_indexes(exchange, states="all")
+        blocks = {index.name: found for index in indexes if (found := blocks_json(index))}
+        shown = {*metrics, "state_uuid"} if "version" in metrics else metrics
         sections = {
             "version": status.snapshot_index,
+            "state_uuid": self._state_uuid(status.snapshot_index),
             "master_node": leader,
-            "blocks": {},
+            "blocks": {"indices": blocks} if blocks else {},
             "nodes": {
                 node.id: {"name": node.name, "transport_address": node.transport_address}
                 for node in members
@@ -302,8 +311,12 @@ class _Cluster:
         return {
             "cluster_name": self._identity.cluster_name,
             "cluster_uuid": self._identity.cluster_uuid,
-            **{name: value for name, value in sections.items() if "_all" in metrics or name in metrics},
+            **{name: value for name, value in sections.items() if "_all" in metrics or name in shown},
         }
+
+    def _state_uuid(self, version: int) -> str:
+        """The same on every node that has applied the same entries of the log."""
+        return str(uuid5(_STATES, f"{self._identity.cluster_uuid}/{version}"))
 
     async def stats(self, exchange: Exchange) -> dict[str, Any]:
         return await asyncio.to_thread(self._stats, exchange)
@@ -312,7 +325,7 @@ class _Cluster:
         """Indexes of the cluster, and the machine of this node."""
         status, indexes = exchange.node.status(), exchange.node.catalog.indexes()
         health = health_json(self._identity, status, Placement.of(exchange.node), indexes)
-        load, disk = host_load(), disk_use(self._data_dir)
+        load, process, disk = host_load(), process_load(), disk_use(self._data_dir)
         nodes = health["number_of_nodes"]
         shards = {"total": health["active_shards"], "primaries": health["active_primary_shards"]}
         fields = Counter(spec.type for index in indexes for spec in index.mapping.match("*"))
@@ -330,12 +343,40 @@ class _Cluster:
                 "mappings": {"field_types": types},
             },
             "nodes": {
-                "count": {"total": nodes, "data": nodes, "ingest": nodes, "master": nodes},
+                "count": {
+                    "total": nodes,
+                    "data": nodes,
+                    "ingest": nodes,
+                    "master": nodes,
+                    "coordinating_only": 0,
+                },
                 "versions": [COMPATIBLE_VERSION],
                 "os": {
-                    "mem": {"total_in_bytes": load.memory_bytes, "used_in_bytes": load.memory_used},
+                    "available_processors": os.cpu_count() or 1,
+                    "mem": {
+                        "total_in_bytes": load.memory_bytes,
+                        "free_in_bytes": load.memory_bytes - load.memory_used,
+                        "used_in_bytes": load.memory_used,
+                        "free_percent": 100 - load.memory_percent,
+                        "used_percent": load.memory_percent,
+                    },
                 },
-                "process": {"cpu": {"percent": load.cpu_percent}},
+                "process": {
+                    "cpu": {"percent": load.cpu_percent},
+                    "open_file_descriptors": {"avg": process.open_files},
+                },
+                "jvm": {
+                    "mem": {
+                        "heap_used_in_bytes": load.process_bytes,
+                        "heap_max_in_bytes": load.memory_bytes,
+                    },
+                    "threads": process.threads,
+                },
+                "plugins": [],
+                "discovery_types": {"multi-node" if self._is_clustered else "single-node": nodes},
+                "packaging_types": [
+                    {"flavor": VERSION["build_flavor"], "type": VERSION["build_type"], "count": nodes}
+                ],
                 "fs": {"total_in_bytes": disk.total, "free_in_bytes": disk.free},
             },
         }

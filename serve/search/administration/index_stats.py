@@ -44,6 +44,7 @@ __all__ = [
     "routes",
     "shards_json",
     "stats_json",
+    "with_file_sizes",
 ]
 
 # How the copies of indexes are: what the healths of indexes and of the cluster are made of.
@@ -325,6 +326,24 @@ def _counted(counters: Sequence[IndexCounters]) -> dict[str, Any]:
     }
 
 
+def with_file_sizes(
+    shown: dict[str, Any], indexes: Sequence[Index], parameters: Parameters
+) -> dict[str, Any]:
+    """The same with the sizes of files, if the request wants them: a segment is one."""
+    if "segments" not in shown or not parameters.boolean("include_segment_file_sizes", False):
+        return shown
+    sizes = [one.size_bytes for index in indexes for shard in list_segments(index) for one in shard]
+    of_kind = {
+        "description": "Segments",
+        "size_in_bytes": sum(sizes),
+        "min_size_in_bytes": min(sizes, default=0),
+        "max_size_in_bytes": max(sizes, default=0),
+        "average_size_in_bytes": sum(sizes) // max(1, len(sizes)),
+        "count": len(sizes),
+    }
+    return {**shown, "segments": {**shown["segments"], "file_sizes": {"segment": of_kind} if sizes else {}}}
+
+
 def _with_groups(shown: dict[str, Any], indexes: Sequence[Index], patterns: Sequence[str]) -> dict[str, Any]:
     """The same with the searches of the groups that fit."""
     if "search" not in shown or not patterns:
@@ -423,11 +442,12 @@ def _both(
         total = _sum(total, stats_json([index], shards.active // len(index.shards)))
     both = {"primaries": stats_json(indexes), "total": total or stats_json([])}
     groups = parameters.strings("groups")
+    shown = {
+        name: _with_groups(chosen_sections(stats, metrics), indexes, groups) for name, stats in both.items()
+    }
     return {
-        name: _with_fields(
-            _with_groups(chosen_sections(stats, metrics), indexes, groups), indexes, parameters
-        )
-        for name, stats in both.items()
+        name: with_file_sizes(_with_fields(stats, indexes, parameters), indexes, parameters)
+        for name, stats in shown.items()
     }
 
 

@@ -16,6 +16,7 @@ from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
+from serve.search.frame.identity import VERSION
 from serve.search.frame.parameters import Parameters
 
 __all__ = ["CHOICE", "chosen_indexes", "new_uuid", "routes"]
@@ -159,6 +160,12 @@ async def _put_mappings(exchange: Exchange) -> dict[str, Any]:
 _MEMBERS = {"settings", "mappings", "aliases"}
 _FEATURES = ("aliases", "mappings", "settings")
 _GET = CHOICE + " features flat_settings include_defaults local master_timeout"
+_VERSIONS = (
+    "number",
+    "build_flavor",
+    "minimum_wire_compatibility_version",
+    "minimum_index_compatibility_version",
+)
 _CREATE = "master_timeout timeout wait_for_active_shards"
 
 
@@ -169,6 +176,12 @@ def _index_routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
         *endpoint("HEAD", "/{index}", _exists, CHOICE + " flat_settings include_defaults local"),
         *endpoint("DELETE", "/{index}", _delete, CHOICE + " master_timeout timeout"),
         *endpoint("GET", "/_resolve/index/{name}", _resolve, CHOICE + " mode"),
+        *endpoint(
+            "GET",
+            ["/_resolve/cluster", "/_resolve/cluster/{name}"],
+            _resolve_cluster,
+            CHOICE + " ignore_throttled timeout",
+        ),
     ]
 
 
@@ -256,6 +269,20 @@ async def _resolve(exchange: Exchange) -> dict[str, Any]:
         if any(one == "_all" or wildcard_match(one, name) for one in named.split(","))
     ]
     return {"indices": shown, "aliases": by_name, "data_streams": streams}
+
+
+async def _resolve_cluster(exchange: Exchange) -> dict[str, Any]:
+    """There are no other clusters than this one."""
+    version = {name: VERSION[name] for name in _VERSIONS}
+    shown: dict[str, Any] = {"connected": True, "skip_unavailable": False, "version": version}
+    if exchange.get("name") is not None:
+        try:
+            shown["matching_indices"] = bool(chosen_indexes(exchange, "name", states="all"))
+        except SearchError as error:
+            if error.kind != "index_not_found_exception":
+                raise
+            shown["error"] = error.reason
+    return {"(local)": shown}
 
 
 def _attributes(index: Index) -> list[str]:

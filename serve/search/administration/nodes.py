@@ -1,78 +1,25 @@
-"""Endpoints of nodes, and the load of the host."""
+"""The nodes of the cluster: `_nodes`, `_nodes/stats`, `_nodes/http`, which clients ask to find them all."""
 
 import asyncio
-import os
-import shutil
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
-
 from graphdb.config import Settings
+from graphdb.search.catalog.state import Index
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.index_stats import (
     INDEX_METRICS,
     chosen_sections,
     metrics_asked,
     stats_json,
+    with_file_sizes,
 )
+from serve.search.administration.machine import disk_use, host_load, process_load
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import COMPATIBLE_VERSION, VERSION, Identity, NodeName
 
-__all__ = ["DiskUse", "HostLoad", "disk_use", "host_load", "routes"]
-
-# How busy this node's machine and process are. The clock and the machine are read at each call.
-
-
-@dataclass(frozen=True, slots=True)
-class HostLoad:
-    """What Elasticsearch calls heap is the memory of this process here."""
-
-    process_id: int
-    process_bytes: int
-    memory_bytes: int
-    memory_used: int
-    memory_percent: int
-    cpu_percent: int
-    load: tuple[float, float, float]  # over 1, 5 and 15 minutes
-
-    @property
-    def process_percent(self) -> int:
-        """Of the machine's memory."""
-        return round(100 * self.process_bytes / self.memory_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class DiskUse:
-    total: int
-    used: int
-    free: int
-
-
-def host_load() -> HostLoad:
-    memory, process = psutil.virtual_memory(), psutil.Process()
-    return HostLoad(
-        process_id=process.pid,
-        process_bytes=process.memory_info().rss,
-        memory_bytes=memory.total,
-        memory_used=memory.used,
-        memory_percent=round(memory.percent),
-        cpu_percent=round(psutil.cpu_percent()),
-        load=os.getloadavg(),
-    )
-
-
-def disk_use(directory: Path) -> DiskUse:
-    """Of the disk that holds a directory, or will hold it."""
-    while not directory.exists():
-        directory = directory.parent
-    total, used, free = shutil.disk_usage(directory)
-    return DiskUse(total, used, free)
-
-
-# The nodes of the cluster: `_nodes`, `_nodes/stats`, `_nodes/http`, which clients ask to find them all.
+__all__ = ["routes"]
 
 _METRICS = frozenset(
     {
@@ -100,6 +47,7 @@ _STATS_METRICS = _METRICS - {"settings", "plugins"} | {
     "script_cache",
 }
 _ROLES = ["data", "ingest", "master"]
+_NO_BUFFERS = {"count": 0, "used_in_bytes": 0, "total_capacity_in_bytes": 0}
 _STATS = """completion_fields fielddata_fields fields groups level types timeout include_segment_file_sizes
     include_unloaded_segments include_remotes"""
 
@@ -203,7 +151,13 @@ class _Nodes:
 
     def _info(self, exchange: Exchange, node: NodeName, metrics: str | None) -> dict[str, Any]:
         settings = {"cluster": {"name": self._identity.cluster_name}, "node": {"name": node.name}}
-        sections: dict[str, Any] = {"settings": settings, "plugins": [], "ingest": {"processors": []}}
+        between = {"bound_address": [node.transport_address], "publish_address": node.transport_address}
+        sections: dict[str, Any] = {
+            "settings": settings,
+            "transport": {**between, "profiles": {}},
+            "plugins": [],
+            "ingest": {"processors": []},
+        }
         address = self._http_address(exchange, node)
         if address is not None:
             sections["http"] = {
@@ -226,22 +180,64 @@ class _Nodes:
         }
 
     def _stats(self, exchange: Exchange, here: NodeName) -> dict[str, Any]:
-        load, disk = host_load(), disk_use(self._data_dir)
+        load, process, disk = host_load(), process_load(), disk_use(self._data_dir)
+        now_ms = exchange.node.now_ms()
         used = {"total_in_bytes": disk.total, "free_in_bytes": disk.free, "available_in_bytes": disk.free}
         averages = dict(zip(("1m", "5m", "15m"), load.load, strict=True))
         memory = {
             "total_in_bytes": load.memory_bytes,
+            "free_in_bytes": load.memory_bytes - load.memory_used,
             "used_in_bytes": load.memory_used,
+            "free_percent": 100 - load.memory_percent,
             "used_percent": load.memory_percent,
         }
         sections: dict[str, Any] = {
             "indices": _of_indexes(exchange),
-            "os": {"cpu": {"percent": load.cpu_percent, "load_average": averages}, "mem": memory},
-            "process": {"mem": {"resident_in_bytes": load.process_bytes}},
-            "fs": {"total": used},
+            "os": {
+                "timestamp": now_ms,
+                "cpu": {"percent": load.cpu_percent, "load_average": averages},
+                "mem": memory,
+            },
+            "process": {
+                "timestamp": now_ms,
+                "open_file_descriptors": process.open_files,
+                "max_file_descriptors": process.files_max,
+                "cpu": {"total_in_millis": process.cpu_ms},
+                "mem": {
+                    "resident_in_bytes": load.process_bytes,
+                    "total_virtual_in_bytes": process.virtual_bytes,
+                },
+            },
+            # There is no Java here: its heap is the memory of this process, and it has no buffers beside it.
+            "jvm": {
+                "timestamp": now_ms,
+                "uptime_in_millis": int(exchange.node.status().uptime_seconds * 1000),
+                "mem": {
+                    "heap_used_in_bytes": load.process_bytes,
+                    "heap_used_percent": load.process_percent,
+                    "heap_max_in_bytes": load.memory_bytes,
+                },
+                "threads": {"count": process.threads},
+                "buffer_pools": {"direct": _NO_BUFFERS, "mapped": _NO_BUFFERS},
+            },
+            "fs": {
+                "timestamp": now_ms,
+                "total": used,
+                # Where the directory is, readers need not know.
+                "data": [{"path": self._data_dir.name, "type": disk.kind, **used}],
+            },
+            # Changes are entries of the log: none waits or is published anywhere else.
+            "discovery": {
+                "cluster_state_queue": {"total": 0, "pending": 0, "committed": 0},
+                "published_cluster_states": {
+                    "full_states": 0,
+                    "incompatible_diffs": 0,
+                    "compatible_diffs": 0,
+                },
+            },
         }
         return {
-            "timestamp": exchange.node.now_ms(),
+            "timestamp": now_ms,
             **self._about(here),
             "roles": _roles(here),
             "attributes": {},
@@ -253,7 +249,12 @@ def _of_indexes(exchange: Exchange) -> dict[str, Any]:
     """Of all together, and with `level` of each."""
     indexes = exchange.node.catalog.indexes()
     metrics = metrics_asked(exchange, INDEX_METRICS, "index_metric")
-    shown = chosen_sections(stats_json(indexes), metrics)
+
+    def shown_of(several: Sequence[Index]) -> dict[str, Any]:
+        stats = chosen_sections(stats_json(several), metrics)
+        return with_file_sizes(stats, several, exchange.parameters)
+
+    shown = shown_of(indexes)
     if exchange.parameters.text("level") not in ("indices", "shards"):
         return shown
-    return shown | {"indices": {one.name: chosen_sections(stats_json([one]), metrics) for one in indexes}}
+    return shown | {"indices": {one.name: shown_of([one]) for one in indexes}}

@@ -2,6 +2,8 @@
 
 The documents are copied through the log like those of `_reindex`, with their versions, while writes to the
 source are blocked. Elasticsearch links the files instead; here every node would have to divide its own.
+Until all are there the new index says which node fills it (`graphdb.search.catalog.filling`). Where it does
+not come to that, the node deletes it: at once, or when it is there again.
 
 Source: Elasticsearch 8's documentation of the three APIs, `TransportResizeAction` for their checks.
 """
@@ -16,6 +18,7 @@ import orjson
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices, DocumentWrite, PutSettings
+from graphdb.search.catalog.filling import is_filled
 from graphdb.search.catalog.index_blocks import blocks_writes
 from graphdb.search.catalog.index_names import Resolved, with_dates
 from graphdb.search.catalog.index_settings import flag_setting, number_setting, read_settings
@@ -68,7 +71,13 @@ async def _resize(exchange: Exchange) -> dict[str, Any]:
         await exchange.node.refresh([source])  # what a search finds is all that there will be
     plan = _planned(exchange, kind, source, body)
     wait_ms = exchange.parameters.time_ms("timeout", _WAIT_MS)
-    await exchange.node.perform(_creation(plan))
+    filling = exchange.node.filling
+    filling.add(plan.uuid)
+    try:
+        await exchange.node.perform(_creation(plan, exchange.settings.cluster.node_id))
+    except BaseException:
+        filling.discard(plan.uuid)  # and if it should be made still, it is deleted
+        raise
     described = f"{kind} from [{plan.source.name}] to [{plan.target}]"
     task = exchange.begin_task("indices:admin/resize", described, is_cancellable=False)
     failed: list[SearchError] = []
@@ -81,11 +90,14 @@ async def _resize(exchange: Exchange) -> dict[str, Any]:
             with suppress(Exception):  # half an index would look like a whole one
                 await exchange.node.perform(DeleteIndices((plan.uuid,)))
             return "error", orjson.dumps(error_json(failed[0]))
+        finally:
+            filling.discard(plan.uuid)
         return "response", orjson.dumps(_answer(plan, is_done=True))
 
     try:
         exchange.tasks.start(task, Identity(exchange.node, exchange.settings).node_id, work)
     except SearchError:
+        filling.discard(plan.uuid)
         await exchange.node.perform(DeleteIndices((plan.uuid,)))
         raise
     try:
@@ -108,6 +120,9 @@ def _planned(exchange: Exchange, kind: str, source: Index, body: Mapping[str, An
         raise parsing(f"unknown key [{name[:100]}] for {kind} index")
     if source.is_closed:
         raise index_closed(source.name, source.uuid)
+    if not is_filled(source):
+        reason = f"index [{source.name}] is being filled itself: try again when that is done"
+        raise SearchError("illegal_state_exception", reason)
     given = read_settings(body.get("settings") or {})
     _check_blocks_of_target(exchange["target"], source, given)
     shards = _shards(kind, source, given, body.get("max_primary_shard_size"))
@@ -198,11 +213,11 @@ def _shards_for(kind: str, source: Index, asked: Any, largest: Any) -> int:
     return next((number for number in range(1, there + 1) if there % number == 0 and number >= least), there)
 
 
-def _creation(plan: _Plan) -> CreateIndex:
+def _creation(plan: _Plan, node_id: int) -> CreateIndex:
     """Without templates, and without what would keep the documents out or change them."""
     mappings = plan.source.mapping.as_json()
     body = {"settings": plan.settings, "mappings": mappings, "aliases": plan.aliases}
-    return CreateIndex(plan.target, plan.uuid, body, from_templates=False)
+    return CreateIndex(plan.target, plan.uuid, body, from_templates=False, filled_by=node_id)
 
 
 async def _copy(exchange: Exchange, task: Task, plan: _Plan) -> None:
@@ -229,5 +244,4 @@ async def _copy(exchange: Exchange, task: Task, plan: _Plan) -> None:
         reason = f"document [{failures[0]['id'][:100]}] cannot be copied: {cause['reason'][:1000]}"
         raise illegal_argument(reason)
     await exchange.node.refresh([exchange.node.catalog.state.index(plan.uuid)])
-    if plan.late:
-        await exchange.node.perform(PutSettings((plan.uuid,), plan.late))
+    await exchange.node.perform(PutSettings((plan.uuid,), plan.late, filled=True))

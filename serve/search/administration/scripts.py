@@ -14,6 +14,16 @@ from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 
 __all__ = ["routes"]
 
+# What a script of each context returns, and what it reads.
+_MAP, _DOUBLE = "java.util.Map", "double"
+_CONTEXTS: dict[str, tuple[str, dict[str, str]]] = {
+    "bucket_aggregation": (_DOUBLE, {"getParams": _MAP}),
+    "field": ("java.lang.Object", {"getParams": _MAP, "getDoc": _MAP}),
+    "filter": ("boolean", {"getParams": _MAP, "getDoc": _MAP}),
+    "ingest": ("void", {"getParams": _MAP, "getCtx": _MAP}),
+    "score": (_DOUBLE, {"getParams": _MAP, "getDoc": _MAP, "get_score": _DOUBLE}),
+    "update": ("void", {"getParams": _MAP, "getCtx": _MAP}),
+}
 _PUT = "context master_timeout timeout"
 
 
@@ -23,6 +33,7 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
         *endpoint("PUT POST", ["/_scripts/{id}", "/_scripts/{id}/{context}"], _put, _PUT, Body.JSON),
         *endpoint("DELETE", "/_scripts/{id}", _delete, "master_timeout timeout"),
         *endpoint("GET", "/_script_language", _languages),
+        *endpoint("GET", "/_script_context", _contexts),
     ]
 
 
@@ -54,3 +65,18 @@ async def _languages(exchange: Exchange) -> dict[str, Any]:
     }
     listed = [{"language": name, "contexts": contexts[name]} for name in LANGUAGES]
     return {"types_allowed": ["inline", "stored"], "language_contexts": listed}
+
+
+async def _contexts(_exchange: Exchange) -> dict[str, Any]:
+    return {
+        "contexts": [
+            {
+                "name": name,
+                "methods": [
+                    {"name": method, "return_type": kind, "params": []}
+                    for method, kind in {"execute": returned, **getters}.items()
+                ],
+            }
+            for name, (returned, getters) in _CONTEXTS.items()
+        ]
+    }

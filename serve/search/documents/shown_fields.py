@@ -129,8 +129,6 @@ def find_document(index: Index, doc_id: str, wanted: Wanted) -> Document | None:
     index.shards.counters.note_read(document is not None)
     if document is None or wanted.version is None or wanted.version == document.version:
         return document
-    if wanted.version_type == "external_gte" and wanted.version > document.version:
-        return document
     provided = f"the one provided [{wanted.version}]"
     reason = f"version conflict, current version [{document.version}] is different than {provided}"
     raise version_conflict(index.name, index.shards.routing.shard_of(doc_id, wanted.routing), doc_id, reason)

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import re
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +63,10 @@ class TimedOut(Exception):
     """The `timeout` that the client gave has passed: no error, but an answer that says so."""
 
 
+class _Abandoned(BaseException):
+    """Ends work that nobody waits for. (No `except Exception` is to stop it.)"""
+
+
 class SearchWork:
     """Owned by the application. For the event loop only."""
 
@@ -72,22 +77,31 @@ class SearchWork:
         self._waiting = 0
 
     async def run(self, work: Callable[[], T], timeout_ms: int | None = None) -> T:
-        """work() on a thread. Raises TimedOut, QueryTimeout, Overloaded and what work raises."""
+        """work() on a thread. Raises TimedOut, QueryTimeout, Overloaded and what work raises.
+
+        Where nobody waits for it any more, the thread is free at its next checkpoint.
+        """
         if self._waiting >= WAITING_MAX:
             raise Overloaded(f"rejected execution: [{self._waiting}] searches are waiting already")
         self._waiting += 1
-        check = self._check(timeout_ms)
+        abandoned = threading.Event()
+        check = self._check(timeout_ms, abandoned)
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, self._limited(check, work))
+        except asyncio.CancelledError:
+            abandoned.set()
+            raise
         finally:
             self._waiting -= 1
 
-    def _check(self, timeout_ms: int | None) -> Callable[[], None]:
+    def _check(self, timeout_ms: int | None, abandoned: threading.Event) -> Callable[[], None]:
         start = time.monotonic()
         wanted = None if timeout_ms is None else start + timeout_ms / 1000
         last = start + self._limit_s
 
         def check() -> None:
+            if abandoned.is_set():
+                raise _Abandoned
             now = time.monotonic()
             if wanted is not None and now > wanted:
                 raise TimedOut

@@ -52,6 +52,7 @@ class VisibleNode:
         self._visibility = principal.index_visibility
         self.graph: GraphAccess = node.graph
         self.own: KnownNode = node.own
+        self.filling: set[str] = node.filling
         self.shards: ShardSearch | None = node.shards
         self.helpers: SearchHelpers | None = None  # they know nothing of visibility
         # under another visibility somebody is somebody else: a scroll goes on showing what it showed

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,8 +88,16 @@ class _Wanted:
         return "-metadata" not in self._filters and not self._types
 
 
-# By name and type the indexes that have the field so, with (searchable, aggregatable) in each.
-_Fields = dict[str, dict[str, dict[str, tuple[bool, bool]]]]
+class _Can(NamedTuple):
+    """What one index can do with a field. meta: what its mapping says about it, for people."""
+
+    searchable: bool
+    aggregatable: bool
+    meta: Mapping[str, Any] = {}
+
+
+# By name and type the indexes that have the field so.
+_Fields = dict[str, dict[str, dict[str, _Can]]]
 
 
 def _by_name(indexes: Sequence[Index], wanted: _Wanted) -> _Fields:
@@ -100,11 +108,11 @@ def _by_name(indexes: Sequence[Index], wanted: _Wanted) -> _Fields:
             if spec is not None and wanted.name(name) and wanted.field(index, name, spec):
                 has_values = spec.doc_values and spec.storage is not Storage.NONE
                 searchable = (spec.indexed or has_values) and spec.storage is not Storage.NONE
-                can = searchable, has_values
+                can = _Can(searchable, has_values, spec.options.get("meta") or {})
                 fields.setdefault(name, {}).setdefault(spec.type, {})[index.name] = can
-        for name, can in _METADATA.items():
+        for name, what in _METADATA.items():
             if wanted.metadata and wanted.name(name):
-                fields.setdefault(name, {}).setdefault(name, {})[index.name] = can
+                fields.setdefault(name, {}).setdefault(name, {})[index.name] = _Can(*what)
     return fields
 
 
@@ -120,7 +128,7 @@ def _add_unmapped(fields: _Fields, indexes: Sequence[str]) -> None:
         having = {index for members in types.values() for index in members}
         lacking = [index for index in indexes if index not in having]
         if lacking:
-            types["unmapped"] = dict.fromkeys(lacking, (False, False))
+            types["unmapped"] = dict.fromkeys(lacking, _Can(False, False))
 
 
 def _shown(fields: _Fields) -> dict[str, Any]:
@@ -132,9 +140,7 @@ def _shown(fields: _Fields) -> dict[str, Any]:
     }
 
 
-def _capability(
-    name: str, kind: str, members: Mapping[str, tuple[bool, bool]], differs: bool
-) -> dict[str, Any]:
+def _capability(name: str, kind: str, members: Mapping[str, _Can], differs: bool) -> dict[str, Any]:
     """A capability of a field over all indexes; if only some have it, the others are named."""
     shown: dict[str, Any] = {"type": kind, "metadata_field": name in _METADATA}
     for place, (member, others) in enumerate(
@@ -144,6 +150,12 @@ def _capability(
         shown[member] = not without
         if 0 < len(without) < len(members):
             shown[others] = without
+    meta: dict[str, set[str]] = {}
+    for can in members.values():
+        for key, value in can.meta.items():
+            meta.setdefault(key, set()).add(str(value))
+    if meta:
+        shown["meta"] = {key: sorted(values) for key, values in sorted(meta.items())}
     return {**shown, "indices": list(members)} if differs else shown
 
 

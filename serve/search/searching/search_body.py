@@ -221,6 +221,9 @@ def profiled(prepared: Prepared, took_ns: int, node_id: str) -> dict[str, Any]:
 _STEPS = ("build_aggregation", "build_leaf_collector", "initialize", "post_collection")  # not told apart
 
 
+_STRATEGIES = {"dterms": "double_terms", "lterms": "long_terms", "sterms": "terms"}
+
+
 def _profiled(level: Common | None, measured: Mapping[int, Measured], shards: int) -> list[dict[str, Any]]:
     """The aggregations of a level, each with those below it."""
     found = []
@@ -236,6 +239,10 @@ def _profiled(level: Common | None, measured: Mapping[int, Measured], shards: in
             "time_in_nanos": each,
             "breakdown": breakdown,
         }
+        if taken.buckets is not None:
+            strategy = _STRATEGIES.get(one.typed)
+            named = {} if strategy is None else {"result_strategy": strategy}
+            shown["debug"] = {**named, "total_buckets": taken.buckets}
         below = _profiled(one.common, measured, shards)
         found.append(shown | ({"children": below} if below else {}))
     return found

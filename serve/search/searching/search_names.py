@@ -59,6 +59,7 @@ class TermsOfDocuments:
         """
         its_index, routing = one_document(self._catalog, index, routing)
         document = its_index.shards.get(doc_id, routing)
+        its_index.shards.counters.note_read(document is not None)
         if document is None:
             return []
         source = orjson.loads(document.source)

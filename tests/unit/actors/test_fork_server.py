@@ -50,7 +50,7 @@ def asked(server: ForkServer, directory: Path, *arguments: str) -> subprocess.Co
     """What a request comes to, of a command that tells its arguments where it is not forked."""
     command = [*server.prefix, sys.executable, "-c", FALLBACK, *arguments]
     done = subprocess.run(
-        command, cwd=directory, env={"GIVEN": "yes"}, capture_output=True, text=True, timeout=60
+        command, cwd=directory, env={"GIVEN": "yes"}, capture_output=True, text=True, timeout=HANG_S
     )
     assert done.returncode == 0
     return done

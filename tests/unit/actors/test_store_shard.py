@@ -358,7 +358,7 @@ def test_a_store_that_could_not_be_written_is_opened_again(
         with pytest.raises(StorageFull):
             await update(shard, "INSERT DATA { <urn:s> <urn:p> 2 }")
         assert list(shard.dataset_quads()) == [], "reads go on"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while shard.status().status != "healthy":  # noqa: ASYNC110 a node has no event for this
                 await asyncio.sleep(0.05)
         assert [str(quad.object) for quad in shard.dataset_quads()] == [str(Literal(1))]

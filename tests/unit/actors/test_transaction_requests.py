@@ -15,6 +15,7 @@ from graphdb.config import Settings
 from graphdb.rdf.binary import write_binary_quads
 from serve.graph_app import build_app
 from tests.support.shards import open_shard
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +34,7 @@ async def served(directory: Path, **sections: Any) -> AsyncIterator[httpx.AsyncC
             {**sections, "server": {"data_dir": directory, **sections.get("server", {})}}
         )
         transport = httpx.ASGITransport(build_app(shard, settings))
-        async with httpx.AsyncClient(transport=transport, base_url="http://node", timeout=60) as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://node", timeout=HANG_S) as client:
             yield client
 
 

@@ -22,6 +22,7 @@ from graphdb.log.file_log import FileLogConfig
 from graphdb.log.views import QUADS, SEARCH
 from graphdb.model import EntryKind, LogEntry
 from tests.simulation.lossy_file_system import LossyFileSystem
+from tests.support.timing import HANG_S
 
 
 def entries(*payloads: bytes) -> list[LogEntry]:
@@ -279,7 +280,7 @@ def test_a_request_that_nobody_knows_ends_its_connection_alone(log: UpdateLog) -
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(log.endpoint())
         connection.sendall(struct.pack("<IBI", 0, 99, 5))
-        connection.settimeout(10)
+        connection.settimeout(HANG_S)
         assert connection.recv(1000) == b""
     assert log.append(entries(b"a")) == 1
 

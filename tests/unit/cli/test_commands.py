@@ -12,6 +12,7 @@ import pytest
 
 from serve.cli.main import main
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 from tests.unit.cli.conftest import Run
 
 DATA = """
@@ -241,7 +242,7 @@ def test_broken_pipe_is_quiet(filled: str) -> None:
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(timeout=30) == 1
+    assert process.wait(timeout=HANG_S) == 1
 
 
 def test_without_a_command_there_is_the_help_and_no_failure(graphdb: Run) -> None:

@@ -9,7 +9,7 @@ import pytest
 from backports import zstd
 from pyoxigraph import RdfFormat, parse, serialize
 
-from serve.cli import load as upload
+from serve.cli import online_load as upload
 from tests.support.memory_backend import MemoryBackend
 from tests.unit.cli.conftest import Run
 

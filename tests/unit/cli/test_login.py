@@ -25,6 +25,7 @@ from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 from tests.support.oidc_provider import AUDIENCE, CLIENT, OidcProvider
 from tests.support.service import COMMAND
+from tests.support.timing import HANG_S
 from tests.unit.cli.conftest import Run
 from tests.unit.serve.access.accounts import KEYS, settings_of
 
@@ -150,7 +151,7 @@ def test_an_old_token_is_renewed_once_however_many_come(not_copied: ProfileStore
         subprocess.Popen([COMMAND, "auth", "token"], env=os.environ, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    said = {process.communicate(timeout=60)[0] for process in running}
+    said = {process.communicate(timeout=HANG_S)[0] for process in running}
     assert said == {f"{work(not_copied).access_token}\n"}
     assert said != {f"{before.access_token}\n"}
 

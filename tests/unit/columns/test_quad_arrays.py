@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from graphdb.columns.quad_arrays import Ends, QuadArrays, Terms, Weights
+from graphdb.columns.quad_arrays import Ends, PastArrays, QuadArrays, Terms, Weights
 from graphdb.config.service import Columns
 from tests.support.array_bounds import array_bounds
 
@@ -31,6 +31,45 @@ def test_what_was_not_asked_for_longest_goes_first() -> None:
     get(3, 12)
     get(4, 26)
     assert made == [1, 2, 3, 2, 3, 4, 4]
+
+
+def test_several_states_have_one_bound() -> None:
+    made = list[int]()
+
+    def get(arrays: QuadArrays, key: int) -> None:
+        def make() -> Ends:
+            made.append(key)
+            return ends(12)  # two of them fit
+
+        arrays.get(((key,),), make)
+
+    present = QuadArrays(bytes_max=100)
+    past = present.beside()
+    for arrays, key in ((present, 1), (past, 1), (present, 1), (past, 2), (present, 1)):
+        get(arrays, key)
+    assert made == [1, 1, 2]
+    past.let_go()
+    get(present, 3)  # there is room again
+    get(present, 1)
+    assert made == [1, 1, 2, 3]
+    later = present.without({3})
+    for key in (1, 3, 1):
+        get(later, key)
+    get(present, 1)  # whoever still reads the old state has what there was
+    assert made == [1, 1, 2, 3, 3]
+
+
+def test_a_past_state_reads_of_the_present_what_has_not_changed_since() -> None:
+    present = QuadArrays(bytes_max=1_000)
+    past = PastArrays(present.beside(), present, lambda predicate: predicate == 2)
+
+    def get(arrays: QuadArrays, key: tuple[int, ...], quads: int) -> int:
+        return len(arrays.get((key,), lambda: ends(quads)).codes)
+
+    for key in ((1,), (2,), (1, 2)):
+        assert get(present, key, 3) == 3
+    assert [get(past, key, 4) for key in ((1,), (2,), (1, 2), (3,))] == [3, 4, 4, 4]
+    assert get(present, (3,), 5) == 4
 
 
 def test_weights_are_kept_in_as_few_bytes_as_they_need() -> None:

@@ -11,6 +11,7 @@ from graphdb.geometry.calls import IMPLEMENTATIONS
 from graphdb.geometry.functions import AGGREGATES, FUNCTIONS, Term
 from graphdb.geometry.geosparql_names import AGGREGATES as AGGREGATE_NAMES
 from graphdb.geometry.geosparql_names import GEOF, GEOJSON, GML, KML, SIGNATURES, WKT, Kind
+from tests.support.timing import HANG_S
 from tests.unit.geometry.conftest import UOM
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -193,4 +194,4 @@ def test_the_libraries_for_geometries_are_imported_at_the_first_call() -> None:
         "import sys; import graphdb.geometry.functions, graphdb.geometry.evaluate, actors.readers.evaluator;"
         "sys.exit(bool({'shapely', 'pyproj', 'numpy'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=HANG_S).returncode == 0

@@ -15,6 +15,7 @@ from graphdb.errors import UnavailableError
 from serve.deployments.listening import HeldSockets, take_socket
 from serve.port.listen import Listen, answers
 from serve.port.server import PortServer
+from tests.support.timing import HANG_S
 
 
 class Hosted:
@@ -67,7 +68,7 @@ def serve(listen: Listen, tmp_path: Path) -> Iterator[Serve]:
 
 
 def begin_to_ask(listen: Listen) -> HTTPConnection:
-    connection = HTTPConnection(listen.host, listen.port, timeout=20)
+    connection = HTTPConnection(listen.host, listen.port, timeout=HANG_S)
     connection.request("GET", "/")
     return connection
 

@@ -301,7 +301,7 @@ def test_a_reader_that_takes_nothing_is_cut_off_and_slows_nobody() -> None:
         serving(build_app(backend, settings)) as url,
         httpx.Client(base_url=url, trust_env=False) as writer,
         live_client(url) as good,
-        socket.create_connection(tuple(url.removeprefix("http://").split(":")), timeout=20) as stuck,  # type: ignore[arg-type]
+        socket.create_connection(tuple(url.removeprefix("http://").split(":")), timeout=HANG_S) as stuck,  # type: ignore[arg-type]
     ):
         good.live("LIVE SELECT name FROM Person")
         stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -40,7 +40,7 @@ def call(url: str, name: str, headers: dict[str, str] | None = None, **arguments
 
     async def run() -> tuple[bool, str]:
         async with (
-            httpx2.AsyncClient(headers=headers or {}, timeout=60) as http,
+            httpx2.AsyncClient(headers=headers or {}, timeout=HANG_S) as http,
             Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
         ):
             result = await client.call_tool(name, arguments)

@@ -13,6 +13,7 @@ from serve.graph.quick_answers import QuickAnswers
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 from tests.unit.serve.conftest import update
 
 POINT = "SELECT ?p ?o WHERE { <urn:%d> ?p ?o }"
@@ -57,7 +58,7 @@ def filled(client: httpx.Client) -> httpx.Client:
 
 
 def connected(client: httpx.Client) -> socket.socket:
-    made = socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=10)
+    made = socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=HANG_S)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return made
 

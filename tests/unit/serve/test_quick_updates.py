@@ -20,6 +20,7 @@ from serve.graph.quick_updates import QuickUpdates
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 from tests.unit.serve.conftest import dump
 
 UPDATE = {"Content-Type": "application/sparql-update"}
@@ -66,7 +67,7 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, backend: MemoryBackend, error: Ex
 
 
 def connected(client: httpx.Client) -> socket.socket:
-    made = socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=10)
+    made = socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=HANG_S)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return made
 
@@ -304,7 +305,7 @@ def test_a_port_that_stops_answers_what_it_has_begun(
 
     monkeypatch.setattr(MemoryBackend, "update", wait)
     with serving(build_app(backend, Settings())) as url:
-        connection = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=10)
+        connection = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=HANG_S)
         connection.sendall(request(INSERT % "last"))
         while not quick:
             time.sleep(0.001)

@@ -9,6 +9,7 @@ import pytest
 
 from actors.access.failure_board import FailureBoard
 from graphdb.config.access import RateLimiting
+from tests.support.timing import HANG_S
 
 LIMITS = RateLimiting(max_attempts=3, window_seconds=10, lockout_duration=20, whitelist=("10.0.0.0/8",))
 
@@ -47,7 +48,10 @@ def test_another_process(path: str, opened: Callable[[], FailureBoard]) -> None:
     noted = "[board.note_failure('192.0.2.1', 100) for _ in range(3)]"
     text = f"from {__name__} import *; board = FailureBoard({path!r}, LIMITS); {noted}"
     subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", text], check=True, cwd=Path(__file__).parents[4], timeout=60
+        [sys.executable, "-W", "ignore", "-c", text],
+        check=True,
+        cwd=Path(__file__).parents[4],
+        timeout=HANG_S,
     )
     assert board.wait_s("192.0.2.1", 101) == 19
 

@@ -39,7 +39,7 @@ async def fill(node: Shard) -> list[dict[str, Any]]:
     for tick in (1, 2):
         command = Fire("id of many", f"delivery {tick}", NOON_MS + tick, tick, 1, 7, "{}")
         await node.change_alerts(command)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while True:
             if all(delivery["status"] == "failed" for delivery in node.alerts.history("many")):
                 return shown(node)

@@ -18,6 +18,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.remote_host import RemoteHost, answering, remote_host
 from tests.support.shards import open_shard
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +50,7 @@ async def test_an_alert_sees_what_its_maker_sees(tmp_path: Path, receiver: Remot
         for principal in (ADA, BOB, EVERYONE):
             await shard.alerts.of(principal).create(made(principal.name, receiver), None)
         values = {"ada": 2, "bob": 1, "everyone": 3}
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_S):
             while len(receiver.requests) < 3:  # noqa: ASYNC110 a receiver on threads of its own
                 await asyncio.sleep(0.05)
         told = [orjson.loads(one.partition(b"\r\n\r\n")[2]) for one in receiver.requests]

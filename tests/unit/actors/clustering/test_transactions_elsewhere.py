@@ -11,6 +11,7 @@ import pytest
 from serve.graph.rdf4j.peer_requests import PeerRequests
 from serve.graph_app import build_app
 from tests.support.clustered_shards import Nodes, nodes
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +28,7 @@ async def three(directory: Path) -> AsyncIterator[tuple[Nodes, dict[int, httpx.A
         clients = {}
         for number, shard in made.shards.items():
             transport = httpx.ASGITransport(build_app(shard, made.logs.settings(number)))
-            client = httpx.AsyncClient(transport=transport, base_url=f"http://node{number}", timeout=60)
+            client = httpx.AsyncClient(transport=transport, base_url=f"http://node{number}", timeout=HANG_S)
             clients[number] = await stack.enter_async_context(client)
         yield made, clients
 

@@ -59,7 +59,7 @@ async def seen(node: Shard, visibility: Visibility) -> list[str]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while not condition():  # noqa: ASYNC110 a sink is called, it does not wait
             await asyncio.sleep(0.01)
 

@@ -358,7 +358,7 @@ def begun(node: Node, own: Own, text: str = PLAIN) -> "asyncio.Future[Confirmati
 async def test_the_leader_begins_an_update(node: Node) -> None:
     await node.let_lead(1)
     own = Own(node, None)
-    assert await asyncio.wait_for(begun(node, own), 5) == DONE
+    assert await asyncio.wait_for(begun(node, own), HANG_S) == DONE
     [(request_id, since)] = own.first_tries
     assert request_id is not None
     assert since == 7
@@ -378,7 +378,7 @@ async def test_a_begun_update_goes_to_the_next_leader(node: Node, end: GraphDBEr
     await node.let_lead(1)
     own = Own(node, end)
     outcome = begun(node, own)
-    assert await asyncio.wait_for(outcome, 5) == DONE
+    assert await asyncio.wait_for(outcome, HANG_S) == DONE
     assert node.performed == own.first_tries
 
 
@@ -387,13 +387,13 @@ async def test_a_begun_update_whose_outcome_is_unknown(node: Node, impatient: No
     await node.let_lead(1)
     node.fates = [StorageFull.for_inserts()]
     with pytest.raises(OutcomeUnknown, match="lost"):
-        await asyncio.wait_for(begun(node, Own(node, OutcomeUnknown("lost"))), 5)
+        await asyncio.wait_for(begun(node, Own(node, OutcomeUnknown("lost"))), HANG_S)
 
 
 async def test_a_begun_update_that_is_refused(node: Node) -> None:
     await node.let_lead(1)
     with pytest.raises(StorageFull):
-        await asyncio.wait_for(begun(node, Own(node, StorageFull.for_inserts())), 5)
+        await asyncio.wait_for(begun(node, Own(node, StorageFull.for_inserts())), HANG_S)
     assert node.performed == []
 
 
@@ -408,7 +408,7 @@ async def test_a_follower_hands_a_begun_update_on(node: Node) -> None:
     assert isinstance(write, SparqlUpdate)
     assert (write.text, write.since) == (PLAIN, 7)
     forwarding.succeed(encode_outcomes([(True, encode_confirmation(DONE))]))
-    assert await asyncio.wait_for(outcome, 5) == DONE
+    assert await asyncio.wait_for(outcome, HANG_S) == DONE
     assert own.first_tries == []
 
 
@@ -426,5 +426,5 @@ async def test_an_update_that_was_handed_on_in_vain_goes_to_the_next_leader(
         forwarding.succeed(encode_outcomes([(True, b"what is this?")]))
     else:
         forwarding.fail(NotLeader("deposed"))
-    assert await asyncio.wait_for(outcome, 5) == DONE
+    assert await asyncio.wait_for(outcome, HANG_S) == DONE
     assert node.performed == [(bytes.fromhex(request.request_id), 7)]

@@ -88,7 +88,7 @@ def test_its_process_reports_how_well_it_follows(tmp_path: Path) -> None:
         async with open_columns(tmp_path) as node:
             await node.following()
             index = await fill(node)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANG_S):
                 while True:
                     columns = [view for view in node.shard.view_statuses() if view.name == "columns"]
                     if columns and columns[0].index == index:

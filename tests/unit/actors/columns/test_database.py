@@ -12,7 +12,8 @@ import pytest
 from duckdb import DuckDBPyConnection
 from pyoxigraph import NamedNode
 
-from actors.columns.database import Cursors, OpenView
+from actors.columns.cursors import Cursors
+from actors.columns.database import OpenView
 from graphdb.columns.applying import transaction
 from graphdb.columns.quad_arrays import Ends, Terms
 from graphdb.columns.schema import create

@@ -41,7 +41,7 @@ class Heard:
         self.errors.append(error)
 
     async def count(self, count: int) -> list[tuple[int, str]]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while len(self.told) < count:  # noqa: ASYNC110 a sink is called, it does not wait
                 await asyncio.sleep(0.005)
         return [(index, action) for _, index, action in self.told]

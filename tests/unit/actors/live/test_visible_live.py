@@ -23,6 +23,7 @@ from graphdb.live.notifications import Notification
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from tests.support.shards import Shard, open_shard, stand_alone
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -71,12 +72,12 @@ class Heard:
         return [one.action for one in self.told]
 
     async def count(self, count: int) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while len(self.told) < count:  # noqa: ASYNC110 a sink is called, it does not wait
                 await asyncio.sleep(0.005)
 
     async def error(self) -> GraphDBError:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not self.errors:  # noqa: ASYNC110 likewise
                 await asyncio.sleep(0.005)
         return self.errors[0]
@@ -93,7 +94,7 @@ def annotation(number: int, triple: str, sid: str) -> str:
 async def told(shard: Shard, sink: Heard, marker: int) -> None:
     """Wait until everything so far was told: by a person that all of these visibilities see."""
     await write(shard, f"INSERT DATA {{ :marker{marker} a :Person ; :n {marker} }}")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while not any(f"marker{marker}" in repr(one.result) for one in sink.told):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -128,7 +129,7 @@ async def test_a_graph_that_is_not_seen_tells_nothing(tmp_path: Path) -> None:
         index = await write(shard, "INSERT DATA { :b a :Person . GRAPH :hidden { :c a :Person } }")
         await write(shard, "DROP GRAPH :hidden")
         changes: list[LoggedChange] = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while stream.through < index:
                 changes += await stream.read(5) or ()
         changes += await stream.read(1) or ()
@@ -209,7 +210,7 @@ async def test_views_that_nobody_follows_go(tmp_path: Path, monkeypatch: pytest.
         await asyncio.sleep(0.4)
         assert len(shard._visible_live._places) == 1
         stream.close()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while shard._visible_live._places:  # noqa: ASYNC110 nothing tells
                 await asyncio.sleep(0.05)
         stream = await shard.live(DEFAULT).follow_changes(None, 5)
@@ -318,7 +319,7 @@ async def test_events_are_those_of_a_store_that_has_only_what_is_seen(tmp_path: 
             await write(shard, text)
             await write(twin, text)
         for sink, other in zip(heard, twins, strict=True):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANG_S):
                 while not all(any("last" in repr(n.result) for n in one.told) for one in (sink, other)):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             assert not sink.errors + other.errors

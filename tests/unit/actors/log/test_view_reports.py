@@ -14,6 +14,7 @@ from graphdb.errors import LogUnavailable
 from graphdb.log.views import ViewStatus
 from tests.support.memory_log import MemoryLog
 from tests.support.readers import answering
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +55,7 @@ async def test_the_port_hears_what_another_process_reports(tmp_path: Path) -> No
             asyncio.create_task(report_views(process, lambda: status, 0.01)),
             asyncio.create_task(views.run()),
         ):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG_S):
                 while not views.statuses:  # noqa: ASYNC110 nobody tells
                     await asyncio.sleep(0.01)
             assert views.statuses == [status]
@@ -76,7 +77,7 @@ async def test_a_log_that_is_away_is_told_later() -> None:
     log.report_view = away  # type: ignore[method-assign]
     status = ViewStatus("search", "following")
     async with running(asyncio.create_task(report_views(log, lambda: status, 0.001))):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not log.reported:  # noqa: ASYNC110 nobody tells
                 await asyncio.sleep(0.001)
     assert await log.reported_views() == [status]

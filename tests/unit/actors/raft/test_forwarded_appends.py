@@ -64,7 +64,7 @@ async def test_another_leader_takes_what_the_former_has_not(three: RaftLogs) -> 
     client = three.client(leader_id % 3 + 1)
     await client.append_unconditionally([document(b"a")])
     await three.stop(leader_id)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(HANG_S):
         index = 0
         while not index:
             try:
@@ -81,7 +81,7 @@ async def test_without_a_majority_nothing_is_stored(three: RaftLogs, monkeypatch
     for node_id in {1, 2, 3} - {alone}:
         await three.stop(node_id)
     client = three.client(alone)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while (await client.watch(0, 0)).leader_id is not None:  # noqa: ASYNC110 no event
             await asyncio.sleep(0.02)
     last_index = (await client.status()).last_index

@@ -40,7 +40,7 @@ async def followers(logs: RaftLogs) -> list[int]:
 
 async def until_members(logs: RaftLogs, votes: dict[int, bool]) -> None:
     """Wait until the leader says that these are the members, and who of them has a vote."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while True:
             view = await logs.client(await logs.leader()).watch(0, 0)
             if {member.node_id: member.voting for member in view.members} == votes:

@@ -21,6 +21,7 @@ from graphdb.raft.messages import Envelope, Hello, encode_envelope
 from tests.support.certificate import certificate_and_key, needs_openssl
 from tests.support.peer_ends import OPEN, SECRET, End, Network, connected, envelope
 from tests.support.raft_cluster import eventually, raft_cluster
+from tests.support.timing import HANG_S
 
 OTHER_SECRET = ClusterCredentials.of("a secret of strangers")
 
@@ -129,7 +130,7 @@ class Stranger:
         channel = make_channel(self._target.address, OPEN)
         try:
             call = open_call(channel, method)
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(HANG_S):
                 if handshake:
                     await self.greet(call)
                 for frame in frames:
@@ -252,7 +253,7 @@ def test_bytes_that_are_not_grpc_do_no_harm(network: Network) -> None:
         bytes(100_000),
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"x" * 999,
     ]:
-        with socket.create_connection((host, int(port)), timeout=5) as connection:
+        with socket.create_connection((host, int(port)), timeout=HANG_S) as connection:
             connection.sendall(garbage)
     one.send(2, 1)
     eventually(lambda: two.tickets() == [1], "it goes on")

@@ -158,7 +158,7 @@ async def test_another_leads_when_the_leader_is_gone_and_it_comes_back(three: Ra
     await append(three.client(leader_id), b"a")
     await three.stop(leader_id)
     remaining = {1, 2, 3} - {leader_id}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while (next_id := await three.leader(remaining)) == leader_id:  # noqa: ASYNC110 no event
             await asyncio.sleep(0.02)
     await append(three.client(next_id), b"b")

@@ -20,6 +20,7 @@ from graphdb.search.errors import SearchError
 from tests.support.logged_graph import LoggedGraph
 from tests.support.memory_log import MemoryLog
 from tests.support.search_nodes import index_of, indexed, started
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +59,7 @@ def status(node: SearchNode) -> dict[str, Any]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while not holds():  # noqa: ASYNC110 what is waited for tells nobody
             await asyncio.sleep(0.01)
 

@@ -16,6 +16,7 @@ from graphdb.search.catalog.state import CatalogState, KnownNode
 from tests.support.memory_log import MemoryLog
 from tests.support.search_cluster import search_cluster
 from tests.support.search_nodes import started
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 OFTEN = SearchConfig(publish_identity_s=0.01)
@@ -46,7 +47,7 @@ def state(node: SearchNode) -> CatalogState:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while not holds():  # noqa: ASYNC110 what is waited for tells nobody
             await asyncio.sleep(0.01)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.search import upkeep
+from actors.search import search_node, upkeep
 from actors.search.open_search import SearchConfig
 from actors.search.search_node import SearchNode
 from actors.search.upkeep import UpkeepConfig
@@ -293,7 +293,7 @@ def graph_files(directory: Path) -> dict[str, int]:
 
 async def graphs_of(node: SearchNode) -> None:
     """Return when every segment has one."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_S):
         while not all(leaf.segment.derived for leaf in index_of(node).shards.leaves()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -357,3 +357,30 @@ async def test_lifecycles_are_obeyed_and_data_streams_survive_a_restart(tmp_path
         assert [one.uuid for one in backing_indexes(node.catalog.state, "logs")] == [left.uuid]
         assert node.catalog.data_streams["logs"]["generation"] == 2
         assert node.catalog.lifecycles["p"]["policy"] == {"phases": phases}
+
+
+async def test_an_index_that_was_not_filled_to_its_end_is_deleted(tmp_path: Path) -> None:
+    own, other = 1, 2
+    async with open_node(tmp_path) as node:
+        for name, filled_by in (("half", own), ("whole", own), ("others", other)):
+            node.filling.add(name)
+            await node.perform(CreateIndex(name, name, filled_by=filled_by))
+            await node.write([indexed(1, name)])
+        await node.perform(PutSettings(("whole",), {}, filled=True))
+        assert len(node.catalog.indexes()) == 3
+    async with open_node(tmp_path) as node, asyncio.timeout(HANG_S):
+        while node.catalog.find("half") is not None:  # noqa: ASYNC110 nobody tells of a deletion
+            await asyncio.sleep(0.01)
+        assert {index.name for index in node.catalog.indexes()} == {"whole", "others"}
+
+
+async def test_an_index_that_is_being_filled_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_node, "_SWEEP_S", 0.01)
+    async with open_node(tmp_path) as node:
+        node.filling.add("half")
+        await node.perform(CreateIndex("half", "half", filled_by=1))
+        await node.perform(CreateIndex("left", "left", filled_by=1))  # as if its outcome had been unknown
+        async with asyncio.timeout(HANG_S):
+            while node.catalog.find("left") is not None:  # noqa: ASYNC110 nobody tells of a deletion
+                await asyncio.sleep(0.01)
+        assert node.catalog.find("half") is not None

@@ -10,6 +10,7 @@ from serve.access import middleware
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import HANG_S
 from tests.support.transport_socket import transport_client
 from tests.unit.serve.access.accounts import KEYS, basic, key, settings_of, token
 
@@ -35,7 +36,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def post(url: str, query: str, headers: dict[str, str]) -> httpx.Response:
     # the first mutation waits for the import of the library of plurals, seconds on a busy machine
-    return httpx.post(f"{url}/graphql", json={"query": query}, headers=headers, timeout=30, trust_env=False)
+    return httpx.post(
+        f"{url}/graphql", json={"query": query}, headers=headers, timeout=HANG_S, trust_env=False
+    )
 
 
 def test_a_mutation_needs_write(url: str) -> None:

@@ -383,7 +383,7 @@ def test_a_reader_that_takes_nothing_is_cut_off_and_slows_nobody(opened: Callabl
     host, number = url_of(port).removeprefix("http://").split(":")
     with (
         transport_client(url_of(port)) as good,
-        socket.create_connection((host, int(number)), timeout=20) as stuck,
+        socket.create_connection((host, int(number)), timeout=HANG_S) as stuck,
     ):
         good.initialise()
         follow(port, good, "p", "subscription { personChanged { node { id } } }")

@@ -10,6 +10,8 @@ import httpx
 import orjson
 import pytest
 
+from tests.support.timing import HANG_S
+
 GET = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 ASK = b"POST /sparql HTTP/1.1\r\nHost: x\r\nContent-Type: application/sparql-query\r\n"
 CHUNKS = ASK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -46,7 +48,7 @@ def test_upgrade_is_not_done_and_its_request_answered(
 ) -> None:
     sent = b"POST /sparql HTTP/1.1\r\n" + FORM + b"Upgrade: " + protocol + b"\r\n" + framed
     size = -(-len(sent) // pieces)
-    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=10) as connection:
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=HANG_S) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for start in range(0, len(sent), size):
             connection.sendall(sent[start : start + size])
@@ -80,7 +82,7 @@ def test_upgrade_without_a_body(client: httpx.Client) -> None:
 )
 def test_refused_in_our_shape(client: httpx.Client, sent: bytes, said: str) -> None:
     where = (client.base_url.host, client.base_url.port)
-    with socket.create_connection(where, timeout=10) as connection:
+    with socket.create_connection(where, timeout=HANG_S) as connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
         answer = HTTPResponse(connection)
@@ -94,7 +96,7 @@ def test_refused_in_our_shape(client: httpx.Client, sent: bytes, said: str) -> N
 @contextlib.contextmanager
 def connected(client: httpx.Client) -> Iterator[socket.socket]:
     where = (client.base_url.host, client.base_url.port)
-    with socket.create_connection(where, timeout=10) as connection:
+    with socket.create_connection(where, timeout=HANG_S) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield connection
 
@@ -370,7 +372,7 @@ def test_pings_of_a_client_that_takes_no_answer_are_not_answered(client: httpx.C
     pings, size = 300_000, 125
     ping = b"\x89" + bytes([0x80 | size]) + b"\0" * (4 + size)
     with connected(client) as connection:
-        connection.settimeout(60)
+        connection.settimeout(HANG_S)
         connection.sendall(WS + b"\r\n")
         assert connection.recv(65_536).startswith(b"HTTP/1.1 101 ")
         for _ in range(pings // 1_000):

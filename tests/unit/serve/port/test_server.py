@@ -58,7 +58,7 @@ def port(listen: Listen) -> Iterator[PortServer]:
 
 @pytest.fixture
 def connection(listen: Listen, port: PortServer) -> Iterator[HTTPConnection]:
-    connected = HTTPConnection(listen.host, listen.port, timeout=10)
+    connected = HTTPConnection(listen.host, listen.port, timeout=HANG_S)
     yield connected
     connected.close()
 
@@ -89,7 +89,7 @@ def test_a_kept_connection_is_told_that_it_ends(
 
 
 def test_whether_it_answers_is_asked_without_the_application(listen: Listen, port: PortServer) -> None:
-    with closing(HTTPConnection(listen.host, listen.port, timeout=10)) as connected:
+    with closing(HTTPConnection(listen.host, listen.port, timeout=HANG_S)) as connected:
         connected.request("OPTIONS", "*")
         answer = connected.getresponse()
         assert (answer.status, answer.read()) == (204, b"")

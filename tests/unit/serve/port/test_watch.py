@@ -118,7 +118,7 @@ def serving(app: App) -> Iterator[Serving]:
 
 
 def connected(listen: Listen) -> AbstractContextManager[socket.socket]:
-    return contextlib.closing(socket.create_connection((listen.host, listen.port), timeout=10))
+    return contextlib.closing(socket.create_connection((listen.host, listen.port), timeout=HANG_S))
 
 
 def rest(connection: socket.socket) -> bytes:

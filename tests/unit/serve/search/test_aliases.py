@@ -118,3 +118,24 @@ def test_only_what_is_removed_may_have_to_exist(http: httpx.Client, kind: str) -
 def test_missing_names_are_told_in_order(http: httpx.Client) -> None:
     answer = http.get("/_alias/z,a,z")
     assert (answer.status_code, answer.json()["error"]) == (404, "aliases [a,z] missing")
+
+
+def test_a_filter_may_say_now_of_dates_in_nanoseconds(http: httpx.Client) -> None:
+    http.put("/i", json={"mappings": {"properties": {"at": {"type": "date_nanos"}}}}).raise_for_status()
+    body = {"filter": {"range": {"at": {"gt": "now-7d/d"}}}}
+    http.put("/i/_alias/recent", json=body).raise_for_status()
+    assert http.get("/recent/_count").json()["count"] == 0
+
+
+def test_hidden_aliases_in_a_listing(http: httpx.Client) -> None:
+    aliases = {"shown": {}, "hidden": {"is_hidden": True}}
+    http.put("/i", json={"aliases": aliases}).raise_for_status()
+    for parameters, names in (
+        ("", ["hidden", "shown"]),
+        ("?expand_wildcards=open", ["shown"]),
+        ("?expand_wildcards=all", ["hidden", "shown"]),
+        ("/hidden?expand_wildcards=open", ["hidden"]),
+    ):
+        path, _, query = parameters.partition("?")
+        rows = http.get(f"/_cat/aliases{path}?format=json&{query}").json()
+        assert [row["alias"] for row in rows] == names

@@ -342,3 +342,30 @@ def test_cat_shows_a_cluster() -> None:
     assert [row["node"] for row in by_name["master"].rows(view)] == ["node-1"]
     (health,) = by_name["health"].rows(view)
     assert health["node.total"] == 2
+
+
+def test_health_is_reported_by_cause() -> None:
+    node = Cluster(2)
+    introduced(node, 1)
+    with serving(build_search_app(node, settings_of(2))) as url, httpx.Client(base_url=url) as http:
+        healthy = http.get("/_health_report").json()
+        assert [one["status"] for one in healthy["indicators"].values()] == ["green", "green"]
+        http.put("/i", json={"settings": {"number_of_replicas": 2}}).raise_for_status()
+        report = http.get("/_health_report?size=1").json()
+        shards = report["indicators"]["shards_availability"]
+        assert (report["status"], shards["status"]) == ("yellow", "yellow")
+        assert shards["details"]["unassigned_replicas"] == 1
+        assert shards["diagnosis"][0]["affected_resources"] == {"indices": ["i"]}
+        short = http.get("/_health_report/shards_availability?verbose=false").json()
+        assert short["indicators"]["shards_availability"].keys() == {"status", "symptom"}
+        assert http.get("/_health_report/weather").status_code == 404
+
+
+def test_there_is_one_cluster_to_resolve() -> None:
+    with serving(build_search_app(MemorySearch(), Settings())) as url, httpx.Client(base_url=url) as http:
+        http.put("/some").raise_for_status()
+        for name, found in (("so*", True), ("other*", False)):
+            local = http.get(f"/_resolve/cluster/{name}").json()["(local)"]
+            assert (local["connected"], local["matching_indices"]) == (True, found)
+        assert http.get("/_resolve/cluster/none").json()["(local)"]["error"] == "no such index [none]"
+        assert "matching_indices" not in http.get("/_resolve/cluster").json()["(local)"]

@@ -102,3 +102,13 @@ def test_how_long_a_context_may_live(books: httpx.Client) -> None:
 def test_values_that_cannot_be(http: httpx.Client, name: str, value: Any, reason: str) -> None:
     status, _, found = reason_of(put(http, **{name: value}))
     assert (status, reason in found) == (400, True), found
+
+
+def test_what_tools_for_restarts_set_is_kept(books: httpx.Client) -> None:
+    for name, value in (("allocation", "primaries"), ("rebalance", "none")):
+        body = {"persistent": {f"cluster.routing.{name}.enable": value}}
+        books.put("/_cluster/settings", json=body).raise_for_status()
+    kept = books.get("/_cluster/settings").json()["persistent"]["cluster"]["routing"]
+    assert kept == {"allocation": {"enable": "primaries"}, "rebalance": {"enable": "none"}}
+    refused = books.put("/_cluster/settings", json={"transient": {"cluster.routing.allocation.enable": "no"}})
+    assert reason_of(refused)[2].endswith("must be one of [all, primaries, new_primaries, none]")

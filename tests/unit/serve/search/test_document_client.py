@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from elasticsearch import BadRequestError, ConflictError, Elasticsearch, NotFoundError, helpers
 
+from tests.support.timing import HANG_S
+
 
 @pytest.fixture(params=[False, True], ids=["plain", "compressed"])
 def es(url: str, request: pytest.FixtureRequest) -> Iterator[Elasticsearch]:
-    with Elasticsearch(url, http_compress=request.param, request_timeout=30) as client:
+    with Elasticsearch(url, http_compress=request.param, request_timeout=HANG_S) as client:
         yield client
 
 

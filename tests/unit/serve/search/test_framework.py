@@ -17,6 +17,7 @@ from serve.search.frame.exchange import Body, Endpoint, Exchange, SearchWork, en
 from serve.search.frame.router import SearchRouter
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
+from tests.support.timing import HANG_S
 from tests.unit.serve.search.conftest import SETTINGS, one_shard, reason_of
 
 pytestmark = one_shard
@@ -118,7 +119,7 @@ def raw_request(base_url: str, path: str) -> bytes:
 
 def raw(base_url: str, request: bytes) -> bytes:
     url = httpx.URL(base_url)
-    with socket.create_connection((url.host, url.port or 0), timeout=10) as connection:
+    with socket.create_connection((url.host, url.port or 0), timeout=HANG_S) as connection:
         connection.sendall(request)
         answer = b""
         while piece := connection.recv(65_536):

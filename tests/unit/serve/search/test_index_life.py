@@ -204,3 +204,19 @@ def test_templates_of_the_old_kind_that_cannot_be(
 ) -> None:
     assert reason_of(http.put("/_template/bad", json=body))[:2] == (400, kind)
     assert http.get("/_template").json() == {}
+
+
+def test_the_state_of_the_cluster_has_the_blocks_of_indexes(http: httpx.Client) -> None:
+    for name in ("free", "kept", "shut"):
+        http.put(f"/{name}").raise_for_status()
+    assert http.get("/_cluster/state/blocks").json()["blocks"] == {}
+    http.put("/kept/_settings", json={"index.blocks.read_only": True}).raise_for_status()
+    http.post("/shut/_close").raise_for_status()
+    state = http.get("/_cluster/state/blocks,version").json()
+    shown = {name: list(blocks) for name, blocks in state["blocks"]["indices"].items()}
+    assert shown == {"kept": ["5"], "shut": ["4"]}
+    assert state["blocks"]["indices"]["kept"]["5"]["levels"] == ["write", "metadata_write"]
+    again = http.get("/_cluster/state/version").json()
+    assert again["state_uuid"] == state["state_uuid"]
+    http.put("/kept/_settings", json={"index.blocks.read_only": False}).raise_for_status()
+    assert http.get("/_cluster/state/version").json()["state_uuid"] != state["state_uuid"]

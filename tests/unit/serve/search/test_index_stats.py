@@ -46,6 +46,15 @@ def test_documents_and_searches_are_counted(http: httpx.Client) -> None:
     assert (both.keys(), both["indexing"]["index_total"]) == ({"indexing", "search"}, 3)
 
 
+def test_terms_that_are_looked_up_are_read(http: httpx.Client) -> None:
+    http.put("/a/_doc/1", json={"f": [1, 2]})
+    http.put("/b/_doc/1", json={"f": 2})
+    for doc_id in ("1", "none"):
+        looked_up = {"index": "a", "id": doc_id, "path": "f"}
+        http.post("/b/_search", json={"query": {"terms": {"f": looked_up}}}).raise_for_status()
+    assert counted(http)["get"] == {"total": 2, "exists_total": 1, "missing_total": 1}
+
+
 def test_metrics_of_nodes(http: httpx.Client) -> None:
     http.put("/a/_doc/1", json={})
     (node,) = http.get("/_nodes/stats/indices/indexing,get?level=indices").json()["nodes"].values()
@@ -76,3 +85,27 @@ def test_fields_in_memory(http: httpx.Client) -> None:
     after = counted(http)["completion"]["size_in_bytes"]
     http.put("/a/_doc/2?refresh=true", json={"f": "more"})
     assert counted(http)["completion"]["size_in_bytes"] > after
+
+
+def test_a_segment_counts_as_a_file(http: httpx.Client) -> None:
+    http.put("/a/_doc/1?refresh=true", json={"f": 1})
+    wanted = "include_segment_file_sizes=true"
+    kinds = [counted(http, parameters=f"/segments?{wanted}")["segments"]["file_sizes"]]
+    (node,) = http.get(f"/_nodes/stats/indices/segments?{wanted}").json()["nodes"].values()
+    kinds.append(node["indices"]["segments"]["file_sizes"])
+    for kind in kinds:
+        assert kind["segment"]["count"] == 1
+        assert kind["segment"]["size_in_bytes"] == kind["segment"]["max_size_in_bytes"] > 0
+    assert "file_sizes" not in counted(http)["segments"]
+
+
+def test_what_a_node_measures_of_itself(http: httpx.Client) -> None:
+    (node,) = http.get("/_nodes/stats").json()["nodes"].values()
+    assert 0 < node["process"]["open_file_descriptors"] <= node["process"]["max_file_descriptors"]
+    assert 0 < node["jvm"]["mem"]["heap_used_in_bytes"] < node["jvm"]["mem"]["heap_max_in_bytes"]
+    assert node["jvm"]["threads"]["count"] > 0
+    assert node["fs"]["data"][0]["total_in_bytes"] == node["fs"]["total"]["total_in_bytes"]
+    (row,) = http.get("/_cat/nodes?format=json&h=pid,file_desc.*").json()
+    assert 0 < int(row["file_desc.current"]) <= int(row["file_desc.max"])
+    cluster = http.get("/_cluster/stats").json()["nodes"]
+    assert (cluster["discovery_types"], cluster["packaging_types"][0]["count"]) == ({"single-node": 1}, 1)

@@ -23,6 +23,11 @@ def test_each_aggregation_is_measured(http: httpx.Client) -> None:
     (below,) = first["children"]
     assert (below["type"], below["description"]) == ("MaxAggregator", "m")
     assert [one["breakdown"]["collect_count"] for one in (first, second, below)] == [4, 4, 4]
+    assert [one.get("debug") for one in (first, second, below)] == [
+        {"result_strategy": "terms", "total_buckets": 2},
+        {"total_buckets": 4},
+        None,
+    ]
     assert 0 < below["time_in_nanos"] <= first["time_in_nanos"]
 
 

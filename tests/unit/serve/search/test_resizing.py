@@ -1,10 +1,12 @@
 """`_clone`, `_split`, `_shrink`, `_recovery`, `_shard_stores`, and what the blocks of indexes keep out."""
 
+import asyncio
 from typing import Any
 
 import httpx
 import pytest
 
+from graphdb.search.catalog.filling import left_unfilled
 from tests.support.memory_search import MemorySearch
 from tests.unit.serve.search.conftest import one_shard, reason_of
 
@@ -48,6 +50,7 @@ def test_an_index_in_other_shards(books: httpx.Client, kind: str, many: int) -> 
     assert (settings["number_of_shards"], settings["refresh_interval"]) == (str(many), "5s")
     assert settings["blocks"] == {"write": "true"}
     assert settings["final_pipeline"] == "mark"
+    assert "resize" not in settings
     assert count(books, "more") == count(books, "books") == 31
     moved = books.get("/more/_doc/again?routing=r").json()
     assert (moved["_version"], moved["_source"]) == (12, {"n": "again"})
@@ -105,6 +108,31 @@ def test_an_index_that_cannot_be_filled_is_taken_back(books: httpx.Client, node:
     node.write = write  # type: ignore[method-assign]
     assert books.head("/more").status_code == 404
     assert books.put("/books/_clone/more").status_code == 200
+
+
+def test_until_it_is_filled_an_index_says_who_fills_it(books: httpx.Client, node: MemorySearch) -> None:
+    write, seen = node.write, list[Any]()
+
+    async def watched(*given: Any) -> Any:
+        (new,) = node.filling
+        seen.append((left_unfilled(node.catalog.state, 1, set())[0].uuid == new, node.filling == {new}))
+        copying = await asyncio.to_thread(books.post, "/more/_clone/third")
+        seen.append("is being filled" in reason_of(copying)[2])
+        return await write(*given)
+
+    node.write = watched  # type: ignore[assignment, method-assign]
+    assert books.put("/books/_clone/more").status_code == 200
+    assert seen[:2] == [(True, True), True]
+    assert left_unfilled(node.catalog.state, 1, node.filling) == []
+    assert node.filling == set()
+
+
+def test_nobody_else_says_who_fills_an_index(books: httpx.Client) -> None:
+    settings = {"index.resize.filled_by": "1"}
+    assert reason_of(books.put("/books/_settings", json=settings))[:2] == (400, "illegal_argument_exception")
+    for path in ("/new", "/books/_clone/new"):
+        assert books.put(path, json={"settings": settings}).status_code == 400
+        assert books.head("/new").status_code == 404
 
 
 def test_recoveries_and_stores(books: httpx.Client) -> None:

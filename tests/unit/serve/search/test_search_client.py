@@ -6,6 +6,7 @@ import pytest
 from elasticsearch import BadRequestError, Elasticsearch, NotFoundError, helpers
 
 from tests.support.memory_search import MemorySearch
+from tests.support.timing import HANG_S
 from tests.unit.serve.search.conftest import one_shard
 
 JSON = {"content-type": "application/json", "accept": "application/json"}
@@ -15,7 +16,7 @@ FIELDS = {"t": {"type": "text"}, "k": {"type": "keyword"}, "n": {"type": "intege
 @pytest.fixture
 def es(url: str) -> Iterator[Elasticsearch]:
     """Two indexes of ten documents: n from 0 to 9, k is `even` or `odd`, t has `common`, of 7 also `rare`."""
-    with Elasticsearch(url, request_timeout=30) as client:
+    with Elasticsearch(url, request_timeout=HANG_S) as client:
         for name in ("a", "b"):
             client.indices.create(
                 index=name, mappings={"properties": FIELDS}, settings={"number_of_replicas": 0}

@@ -702,3 +702,51 @@ def test_a_count_of_tokens_is_shown_as_a_number(http: httpx.Client, ask: Any) ->
     )
     shown = first(ask({"fields": ["t.count", "n"], "docvalue_fields": ["n"]}))["fields"]
     assert shown == {"t.count": [2], "n": [3]}
+
+
+def test_top_hits_have_the_inner_hits_of_the_query(http: httpx.Client, ask: Any) -> None:
+    rows = {"type": "nested", "properties": {"t": {"type": "text"}}}
+    made(
+        http,
+        {"k": {"type": "keyword"}, "rows": rows},
+        {"k": "a", "rows": [{"t": "x"}, {"t": "y"}]},
+        {"k": "b"},
+    )
+    query = {"nested": {"path": "rows", "query": {"match": {"rows.t": "y"}}, "inner_hits": {}}}
+    aggs = {"k": {"terms": {"field": "k"}, "aggs": {"best": {"top_hits": {}}}}}
+    (bucket,) = ask({"query": query, "aggs": aggs, "size": 0}).json()["aggregations"]["k"]["buckets"]
+    (hit,) = bucket["best"]["hits"]["hits"]
+    (inner,) = hit["inner_hits"]["rows"]["hits"]["hits"]
+    assert (inner["_nested"]["offset"], inner["_source"]) == (1, {"t": "y"})
+
+
+def test_notes_on_fields_are_merged(http: httpx.Client) -> None:
+    for index, unit in (("i", "ms"), ("j", "ns")):
+        made(http, {"took": {"type": "long", "meta": {"unit": unit, "kind": "gauge"}}}, index=index)
+    made(http, {"took": {"type": "long"}, "other": {"type": "long"}}, index="plain")
+    fields = http.get("/_field_caps?fields=*").json()["fields"]
+    assert fields["took"]["long"]["meta"] == {"kind": ["gauge"], "unit": ["ms", "ns"]}
+    assert "meta" not in fields["other"]["long"]
+
+
+def test_an_index_says_how_many_tokens_are_shown(http: httpx.Client) -> None:
+    made(http, {}, settings={"index.analyze.max_token_count": 3})
+    for explain in (False, True):
+        body = {"text": "one two three", "explain": explain}
+        assert http.post("/i/_analyze", json=body).status_code == 200
+        refused = reason_of(http.post("/i/_analyze", json={**body, "text": "one two three four"}))
+        assert "exceeded the allowed maximum of [3]" in refused[2]
+
+
+@pytest.mark.parametrize("version_type", ["external", "external_gte"])
+def test_a_document_is_read_in_the_version_that_is_asked_for(http: httpx.Client, version_type: str) -> None:
+    made(http, {}, {"n": 1})
+    for version, status in ((1, 200), (2, 409)):
+        path = f"/i/_doc/1?version={version}&version_type={version_type}"
+        assert http.get(path).status_code == status
+
+
+def test_digits_of_percentiles_are_a_number(http: httpx.Client, ask: Any) -> None:
+    made(http, {"n": {"type": "long"}})
+    hdr = {"number_of_significant_value_digits": None}
+    assert ask({"aggs": {"p": {"percentiles": {"field": "n", "hdr": hdr}}}}).status_code == 400

@@ -201,6 +201,9 @@ def test_why_a_copy_has_no_node(books: httpx.Client) -> None:
     assert (found["current_state"], found["can_allocate"]) == ("unassigned", "no")
     (decision,) = found["node_allocation_decisions"]
     assert decision["deciders"][0]["decider"] == "same_shard"
+    assert "cluster_info" not in found
+    (disk,) = books.get(f"{path}?include_disk_info=true").json()["cluster_info"]["nodes"].values()
+    assert 0 < disk["least_available"]["free_bytes"] < disk["least_available"]["total_bytes"]
     started = books.post(path, json={"index": "books", "shard": 2, "primary": True}).json()
     assert (started["current_state"], started["can_remain_on_current_node"]) == ("started", "yes")
     missing = books.post(path, json={"index": "books", "shard": 3, "primary": True})

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 from elasticsearch import BadRequestError, Elasticsearch
 
+from tests.support.timing import HANG_S
+
 SONGS = {
     "s": {"type": "completion", "contexts": [{"name": "kind", "type": "category"}]},
     "t": {"type": "text", "analyzer": "french", "fields": {"s": {"type": "completion"}}},
@@ -16,7 +18,7 @@ SONGS = {
 @pytest.fixture
 def es(url: str) -> Iterator[Elasticsearch]:
     """The index `songs`; `films`, where t.s is completed too; `keys`, where it is a keyword."""
-    with Elasticsearch(url, request_timeout=30) as client:
+    with Elasticsearch(url, request_timeout=HANG_S) as client:
         client.indices.create(index="songs", mappings={"properties": SONGS})
         client.indices.create(index="films", mappings={"properties": {"t": SONGS["t"]}})
         keyword = {"type": "text", "fields": {"s": {"type": "keyword"}}}
