@@ -318,6 +318,9 @@ class Pipeline(ABC):
     def among(self, buckets: list[Answer]) -> list[Answer]:
         """The buckets of the aggregation that this one stands in, changed."""
 
+    def forget(self, buckets: list[Answer]) -> None:  # noqa: B027 - most leave nothing
+        """Take away from buckets what was only there for this one; no pipeline runs after that."""
+
 
 @dataclass(frozen=True)
 class Aggregation(ABC):
@@ -468,6 +471,9 @@ def bucket_lists(
         lists = [pipeline.among(buckets) for buckets in lists]
         for buckets in lists:
             _name_by_type(scope, pipeline, buckets)
+    for pipeline in common.pipelines:
+        for buckets in lists:
+            pipeline.forget(buckets)
     return lists
 
 

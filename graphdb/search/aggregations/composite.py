@@ -21,7 +21,7 @@ from graphdb.search.aggregations.columns import spread
 from graphdb.search.aggregations.geo_grids import tile_name, tile_number, tile_zoom, tiles_of
 from graphdb.search.aggregations.histogram import Steps, interval_rounding
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.rounding import Rounding
+from graphdb.search.aggregations.rounding import CalendarRounding, FixedRounding, Rounding, Spans
 from graphdb.search.aggregations.terms_aggregation import (
     ByCount,
     ByKey,
@@ -287,8 +287,23 @@ class Composite(Aggregation):
                 "key": {source.name: source.value(place, key.vocabulary) for source, key, place in places}
             }
 
-        lists = bucket_lists(scope, self.common, cells, rows.count, head)
+        spans = self._spans(keys, combinations[cells.keys])
+        lists = bucket_lists(scope, self.common, cells, rows.count, head, spans)
         return [{**({"after_key": page[-1]["key"]} if page else {}), "buckets": page} for page in lists]
+
+    def _spans(self, keys: list[Keys], places: Longs) -> Spans | None:
+        """The intervals of the one source that has some, which every bucket must be in."""
+        dated = [
+            (number, source.steps)
+            for number, source in enumerate(self.sources)
+            if isinstance(source.steps, FixedRounding | CalendarRounding)
+        ]
+        if len(dated) != 1 or self.sources[dated[0][0]].missing_bucket or not self.common.children:
+            return None
+        ((number, rounding),) = dated
+        value = keys[number].vocabulary.value
+        numbers = [value(abs(place) // 2) for place in places[:, number].tolist()]
+        return Spans(rounding, np.array(numbers, np.int64))
 
     def _first(self, cells: Cells) -> Cells:
         """Those of the page. (Those of all shards are among the first of each.)"""

@@ -9,7 +9,7 @@ import numpy as np
 from graphdb.search.aggregations.aggregation import Aggregation, Answer, SingleBucket
 from graphdb.search.aggregations.approximate import Cardinality, DistinctCount
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.pipelines import Meta, OfValues, path_and_gaps
+from graphdb.search.aggregations.pipelines import Meta, OfValues, answer_of, path_and_gaps
 from graphdb.search.errors import SearchError
 
 __all__ = ["CumulativeCardinality", "parse_cumulative_cardinality"]
@@ -57,6 +57,15 @@ class CumulativeCardinality(OfValues):
                 seen[value.values] = True
             self._put(bucket, count)
         return buckets
+
+    def forget(self, buckets: list[Answer]) -> None:
+        """Answers may be kept, and the values take more room than their count."""
+        for bucket in buckets:
+            counted: Any = bucket
+            for name in self.path.split(">"):
+                counted = answer_of(counted, name) if isinstance(counted, dict) else None
+            if isinstance(counted, dict) and isinstance(counted.get("value"), DistinctCount):
+                counted["value"] = int(counted["value"])
 
 
 def parse_cumulative_cardinality(name: str, meta: Meta, options: Options) -> CumulativeCardinality:

@@ -218,9 +218,10 @@ def _check_place(kind: str, name: str, above: tuple[_Parent, ...]) -> None:
             f"Aggregation cannot have a global sub-aggregation [{name}]. Global aggregations can only be "
             "defined as top level aggregations",
         )
-    if kind == "rate" and all(parent.kind != "date_histogram" for parent in above):
+    if kind == "rate" and not any(map(_has_intervals, above)):
         raise illegal_argument(
-            f"The rate aggregation [{name}] can only be used inside a date histogram aggregation"
+            f"The rate aggregation [{name}] can only be used inside a date histogram aggregation or "
+            "composite aggregation with exactly one date histogram value source"
         )
     if kind == "composite":
         for parent in reversed(above):
@@ -230,6 +231,20 @@ def _check_place(kind: str, name: str, above: tuple[_Parent, ...]) -> None:
                     "[composite] aggregation cannot be used with a parent aggregation of type: "
                     f"[{factory}AggregatorFactory]"
                 )
+
+
+def _has_intervals(parent: _Parent) -> bool:
+    """Whether each of its buckets is in one interval of time."""
+    if parent.kind != "composite" or not isinstance(parent.body, Mapping):
+        return parent.kind == "date_histogram"
+    sources = parent.body.get("sources")
+    dated = [
+        source["date_histogram"]
+        for entry in (sources if isinstance(sources, list) else ())
+        for source in (entry.values() if isinstance(entry, Mapping) else ())
+        if isinstance(source, Mapping) and isinstance(source.get("date_histogram"), Mapping)
+    ]
+    return len(dated) == 1 and not dated[0].get("missing_bucket")
 
 
 _SEQUENTIAL = ("histogram", "date_histogram", "auto_date_histogram")

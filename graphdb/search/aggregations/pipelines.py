@@ -22,6 +22,7 @@ __all__ = [
     "PIPELINES",
     "Meta",
     "OfValues",
+    "answer_of",
     "gaps_as_zeros",
     "in_bucket",
     "path_and_gaps",
@@ -38,11 +39,11 @@ def value_at(answer: Answer, path: str) -> float | None:
     for name in path.split(">"):
         if name == "_count":
             found = found.get("doc_count")
-        elif (named := _answer_of(found, name)) is not None:
+        elif (named := answer_of(found, name)) is not None:
             found = named
         else:
             inner, _, metric = name.rpartition(".")
-            found = (_answer_of(found, inner) or {}).get(metric)
+            found = (answer_of(found, inner) or {}).get(metric)
         if found is None:
             return None
         if isinstance(found, dict) and "buckets" in found:
@@ -63,7 +64,7 @@ def _unresolved(what: str) -> SearchError:
     )
 
 
-def _answer_of(answers: Answer, name: str) -> Any:
+def answer_of(answers: Answer, name: str) -> Any:
     """The answer of an aggregation; with `typed_keys` its type stands before its name."""
     if name in answers:
         return answers[name]
@@ -94,9 +95,9 @@ class Sibling(Pipeline):
 
     def beside(self, answers: Answer) -> None:
         first, _, rest = self.path.partition(">")
-        if _answer_of(answers, first) is None and ">" not in self.path:
+        if answer_of(answers, first) is None and ">" not in self.path:
             first, _, rest = self.path.partition(".")
-        buckets = (_answer_of(answers, first) or {}).get("buckets")
+        buckets = (answer_of(answers, first) or {}).get("buckets")
         if buckets is None:
             raise SearchError(
                 "action_request_validation_exception",

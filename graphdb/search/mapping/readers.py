@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
@@ -110,7 +111,7 @@ def integer_reader(type_name: str, coerce: bool) -> Callable[[Any], int | None]:
         if value == "" and coerce:
             return None
         number = _number(value, type_name, coerce)
-        whole = int(number) if abs(number) < 2**70 else None
+        whole = _cut(value, number) if abs(number) < 2**70 else None
         if whole is None or not low <= whole <= high:
             raise illegal_argument(f"Value [{_shown(value)}] is out of range for {_with_article(type_name)}")
         if whole != number and not coerce:
@@ -118,6 +119,13 @@ def integer_reader(type_name: str, coerce: bool) -> Callable[[Any], int | None]:
         return whole
 
     return read
+
+
+def _cut(value: Any, number: int | float) -> int:
+    """Towards zero. The digits of a text count, as those of 64 bits are more than a double has."""
+    if isinstance(value, str) and isinstance(number, float):
+        return int(Decimal(value.strip().rstrip("dDfF")))
+    return int(number)
 
 
 def float_reader(type_name: str, coerce: bool, scaling_factor: float = 1.0) -> Callable[[Any], float | None]:

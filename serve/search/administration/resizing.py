@@ -17,7 +17,14 @@ from typing import Any
 import orjson
 
 from graphdb.config import Settings
-from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices, DocumentWrite, PutSettings
+from graphdb.search.catalog.catalog_commands import (
+    AliasAction,
+    CreateIndex,
+    DeleteIndices,
+    DocumentWrite,
+    PutSettings,
+    UpdateAliases,
+)
 from graphdb.search.catalog.filling import is_filled
 from graphdb.search.catalog.index_blocks import blocks_writes
 from graphdb.search.catalog.index_names import Resolved, with_dates
@@ -58,6 +65,13 @@ class _Plan:
     settings: Mapping[str, Any]
     late: Mapping[str, Any]
     aliases: Mapping[str, Any]
+
+    @property
+    def handle(self) -> str:
+        """The alias that documents are copied by. The name of an index that somebody has deleted meanwhile
+        would make another one.
+        """
+        return f".resize-{self.uuid.lower()}"
 
 
 async def _resize(exchange: Exchange) -> dict[str, Any]:
@@ -216,7 +230,8 @@ def _shards_for(kind: str, source: Index, asked: Any, largest: Any) -> int:
 def _creation(plan: _Plan, node_id: int) -> CreateIndex:
     """Without templates, and without what would keep the documents out or change them."""
     mappings = plan.source.mapping.as_json()
-    body = {"settings": plan.settings, "mappings": mappings, "aliases": plan.aliases}
+    aliases = {**plan.aliases, plan.handle: {"is_hidden": True}}
+    body = {"settings": plan.settings, "mappings": mappings, "aliases": aliases}
     return CreateIndex(plan.target, plan.uuid, body, from_templates=False, filled_by=node_id)
 
 
@@ -233,15 +248,18 @@ async def _copy(exchange: Exchange, task: Task, plan: _Plan) -> None:
             version=document.version,
             version_type="external",
         )
-        return DocumentWrite(plan.target, operation)
+        return DocumentWrite(plan.handle, operation, require_alias=True)
 
     rewriting = Rewriting(exchange, task, proceed=False)
     task.status = rewriting.counts
     answer = await rewriting.run(found, None, copied)
+    if plan.uuid not in exchange.node.catalog.state.by_uuid:
+        raise index_not_found(plan.target)
     failures = answer.value["failures"]
     if failures:
         cause = failures[0]["cause"]
         reason = f"document [{failures[0]['id'][:100]}] cannot be copied: {cause['reason'][:1000]}"
         raise illegal_argument(reason)
     await exchange.node.refresh([exchange.node.catalog.state.index(plan.uuid)])
+    await exchange.node.perform(UpdateAliases((AliasAction("remove", plan.uuid, plan.handle),)))
     await exchange.node.perform(PutSettings((plan.uuid,), plan.late, filled=True))

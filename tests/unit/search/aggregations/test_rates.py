@@ -126,6 +126,21 @@ def test_rates_that_there_are_not(index: Index, rate: dict[str, str], reason: st
     assert caught.value.reason.startswith(reason)
 
 
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_pages_of_combinations_with_one_interval_each(index: Index, order: str) -> None:
+    dated = {"m": {"date_histogram": {**MONTHS, "order": order}}}
+    composite = {"size": 50, "sources": [{"t": {"terms": {"field": "tag"}}}, dated]}
+    aggs = {"c": {"composite": composite, "aggs": {"r": {"rate": {"unit": "day"}}}}}
+    found = index.aggregations(aggs)["c"]["buckets"]
+    assert len(found) == 6
+    for bucket in found:
+        assert bucket["r"]["value"] == pytest.approx(bucket["doc_count"] / DAYS[bucket["key"]["m"]])
+    for sources in ([{"t": {"terms": {"field": "tag"}}}], [dated, {"n": dated["m"]}]):
+        below = {"composite": {"sources": sources}, "aggs": aggs["c"]["aggs"]}
+        with pytest.raises(SearchError, match="exactly one date histogram value source"):
+            index.aggregations({"c": below})
+
+
 def test_a_rate_needs_a_date_histogram_around_it(index: Index) -> None:
     with pytest.raises(SearchError, match="can only be used inside a date histogram"):
         index.aggregations({"t": {"terms": {"field": "tag"}, "aggs": {"r": {"rate": {"unit": "day"}}}}})
@@ -135,6 +150,7 @@ def test_distinct_values_up_to_each_bucket(index: Index) -> None:
     below = {
         "users": {"cardinality": {"field": "user"}},
         "so_far": {"cumulative_cardinality": {"buckets_path": "users"}},
+        "again": {"cumulative_cardinality": {"buckets_path": "users"}},
         "new": {"derivative": {"buckets_path": "so_far"}},
         "x": {"filter": {"term": {"tag": "x"}}, "aggs": {"users": {"cardinality": {"field": "user"}}}},
         "so_far_x": {"cumulative_cardinality": {"buckets_path": "x>users"}},
@@ -144,7 +160,17 @@ def test_distinct_values_up_to_each_bucket(index: Index) -> None:
         for one in of_month(month):
             seen.update(one["user"])
             of_x.update(one["user"] if one["tag"] == "x" else ())
+        counts = bucket["users"]["value"], bucket["x"]["users"]["value"]
+        assert [type(count) for count in counts] == [int, int]  # without the values
         assert (bucket["so_far"], bucket["so_far_x"]) == ({"value": len(seen)}, {"value": len(of_x)})
+
+
+def test_an_aggregation_that_is_called_as_a_bucket_is(index: Index) -> None:
+    below = {
+        "key": {"cardinality": {"field": "user"}},
+        "so_far": {"cumulative_cardinality": {"buckets_path": "key"}},
+    }
+    assert all(isinstance(bucket["key"], int) for bucket in buckets(index, below).values())
 
 
 def test_each_list_of_buckets_begins_anew(index: Index) -> None:

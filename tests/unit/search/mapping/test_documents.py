@@ -90,6 +90,22 @@ def test_copies_reach_their_target_and_no_further() -> None:
     assert mapping.field("never") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("9007199254740993.7", 2**53 + 1),
+        (" -9007199254740993.7e0 ", -(2**53) - 1),
+        ("922337203685477580.7e1", 2**63 - 1),
+        ("0.9007199254740993e16d", 2**53 + 1),
+        ("1e-999999999", 0),
+        (".9f", 0),
+    ],
+)
+def test_decimals_are_cut_without_rounding(text: str, whole: int) -> None:
+    document = parsed({"n": {"type": "long"}}, {"n": text})
+    assert document.ints == {"n": [whole]}
+
+
 POINTS: dict[str, Any] = {
     "object": {"lat": 12.5, "lon": "-7"},
     "text": "12.5, -7",

@@ -127,6 +127,23 @@ def test_until_it_is_filled_an_index_says_who_fills_it(books: httpx.Client, node
     assert node.filling == set()
 
 
+def test_an_index_that_is_deleted_while_it_is_filled_stays_away(
+    books: httpx.Client, node: MemorySearch
+) -> None:
+    write = node.write
+
+    async def late(*given: Any) -> Any:
+        assert (await asyncio.to_thread(books.delete, "/more")).status_code == 200
+        return await write(*given)
+
+    node.write = late  # type: ignore[assignment, method-assign]
+    assert reason_of(books.put("/books/_clone/more"))[:2] == (404, "index_not_found_exception")
+    node.write = write  # type: ignore[method-assign]
+    assert books.head("/more").status_code == 404
+    assert books.put("/books/_clone/more").status_code == 200
+    assert books.get("/more").json()["more"]["aliases"] == {}
+
+
 def test_nobody_else_says_who_fills_an_index(books: httpx.Client) -> None:
     settings = {"index.resize.filled_by": "1"}
     assert reason_of(books.put("/books/_settings", json=settings))[:2] == (400, "illegal_argument_exception")
