@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from graphdb.errors import InvalidParameter, LimitExceeded
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.terms import AS_OF_SCHEME
 
 __all__ = [
     "Parameters",
@@ -113,9 +114,14 @@ def read_graph_iri(name: str, value: str) -> NamedNode:
 
 
 def read_dataset(parameters: Parameters, default: str, named: str) -> Dataset:
-    """The dataset by its two parameters, such as default-graph-uri and named-graph-uri."""
+    """The dataset by its two parameters, such as default-graph-uri and named-graph-uri. Raises
+    InvalidParameter, also for a state of the past: nobody would expect an empty graph of that name.
+    """
     if default not in parameters and named not in parameters:
         return _WHOLE
+    for name in (default, named):
+        if any(value.startswith(AS_OF_SCHEME) for value in parameters.many(name)):
+            raise InvalidParameter(name, "names a state of the past, which the parameter as_of asks for")
     return Dataset(
         tuple(read_graph_iri(default, value) for value in parameters.many(default)),
         tuple(read_graph_iri(named, value) for value in parameters.many(named)),

@@ -158,6 +158,7 @@ class _Peers:
             parts.own_progress.snapshot_index,
             lambda: parts.own_purges.book().last_index,
             self._reach_end,
+            lambda: parts.own_named_states.book().needed_from,
         )
         await HistoryFetch(means).run(self.adopted)
 

@@ -1,4 +1,6 @@
-"""`HistoryFetch`: a node that has begun with a snapshot gets the history before it from the other nodes.
+"""`HistoryFetch`: a node that has begun with a snapshot gets the history before it from the other nodes. So
+does one that has deleted what a named state needs: while the state gets its name, only the node that is asked
+holds it.
 
 File after file, the newest first: so what is kept has no gap at any moment, and the files that are there tell
 where to go on. A crash loses at most the file that was on its way.
@@ -8,8 +10,10 @@ every purge that this node knows of; a purge that comes later takes it out of th
 """
 
 import asyncio
+import contextlib
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,10 +29,12 @@ from actors.worker_thread import on_thread
 from graphdb.errors import CorruptionError, GraphDBError, LogUnavailable, UnavailableError
 from graphdb.history.archive import COMPRESSED, ArchiveName, verify
 from graphdb.history.past_log import PastLog
+from graphdb.timestamps import until_whole
 
 __all__ = ["FetchMeans", "HistoryFetch"]
 
 logger = logging.getLogger(__name__)
+_EVERY_S = 60.0  # between two looks for what named states need
 _PART_S = 30.0  # that a part may take: a segment of 64 MB is compressed before the first one
 _PAUSE_S = 0.05  # after each megabyte: 20 MB a second at most
 _AGAIN_S, _AGAIN_S_MAX = 5.0, 60.0
@@ -53,6 +59,7 @@ class FetchMeans:
     last_index: Callable[[], int]  # of the entries that this node has applied; raises LogUnavailable
     last_purge: Callable[[], int]  # of its book, 0 for none; raises LogUnavailable
     reach_end: Callable[[], Awaitable[None]]  # have all entries applied that the log has now
+    needed_from: Callable[[], int | None]  # see `NamedStateBook.needed_from`; raises LogUnavailable
 
 
 class HistoryFetch:
@@ -60,13 +67,31 @@ class HistoryFetch:
 
     def __init__(self, means: FetchMeans) -> None:
         self._means = means
+        self._looked_for: int | None = None  # what named states needed when their history was looked for
 
     async def run(self, adopted: asyncio.Event) -> None:
         """Until cancelled. adopted is set when the node has adopted a snapshot, also while this runs."""
         while True:
             adopted.clear()
+            await self._want_named()
             await self.fetch()
-            await adopted.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(until_whole(_EVERY_S, time.monotonic())):
+                    await adopted.wait()
+
+    async def _want_named(self) -> None:
+        """Where a named state needs older history than there is here, have it fetched. What no other node has
+        either is not looked for again before another state is named.
+        """
+        try:
+            needed_from = self._means.needed_from()
+            if needed_from == self._looked_for or not self._means.keeper.is_on:
+                return
+            if needed_from is not None and needed_from < await on_thread(self._begins):
+                await on_thread(self._means.wanted.touch)
+            self._looked_for = needed_from
+        except (GraphDBError, OSError) as error:
+            logger.info("what named states need is not looked for now: %s", error)
 
     async def fetch(self) -> None:
         """Return when all is there that the other nodes have and this node would keep."""

@@ -92,8 +92,8 @@ class ColumnQuery:
 
     def at_once(self) -> tuple[int, list[bytes]] | None:
         """The log index and the answer, of a query that is counted in a millisecond or two from what others
-        have read of the present state; None of any other query, which run() answers on a thread. What was
-        counted for a longer answer, run() need not count again.
+        have read of the state that it asks for; None of any other query, which run() answers on a thread.
+        What was counted for a longer answer, run() need not count again.
         """
         known = self._known()
         if known is None or not self._counts or self._has_dataset:
@@ -124,7 +124,7 @@ class ColumnQuery:
         if self._is_united(catalog):
             return None
         query = self._query()
-        if scanned_quads(query, catalog) > _QUADS_AT_ONCE and not is_of_all_quads(query):
+        if scanned_quads(query.pattern, catalog) > _QUADS_AT_ONCE and not is_of_all_quads(query):
             return None
         plan = count_plan(query, catalog)
         if self._keeps and plan is not None:

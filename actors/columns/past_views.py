@@ -205,7 +205,7 @@ class PastViews:
         if cursors.search_path:  # of a state that is no more
             cursor.execute("RESET search_path")
             cursors.search_path = ""
-        attach_past(self._connection)
+        attach_past(cursor)  # not on the connection, which the writer may be using
         cursor.execute("BEGIN")
         try:
             tables = make_past_state(cursor, log_index, f"s{next(self._numbers)}", self._rows_max)

@@ -17,7 +17,7 @@ from graphdb.history.archive import COMPRESSED, RAW, ArchiveName, CompressedFile
 from graphdb.history.past_log import PastLog, archived_names
 from graphdb.history.places import HISTORY
 from graphdb.history.purging import PurgedUpTo, purge_file
-from graphdb.history.retention import KeptFile, expired_count, is_needed
+from graphdb.history.retention import KeptFile, excess_bytes, expired_count, is_needed
 from graphdb.log.file_system import RealFileSystem
 from graphdb.timestamps import until_whole
 
@@ -57,6 +57,7 @@ class HistoryKeeper:
         self._one_at_a_time = threading.Lock()
         self._deciding = threading.Lock()  # what may be deleted, until it is
         self._held: list[int] = []
+        self._is_too_large = False  # for its bound, as named states need it
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -75,7 +76,7 @@ class HistoryKeeper:
     @contextlib.asynccontextmanager
     async def holding(self, from_index: int) -> AsyncIterator[None]:
         """The time in which nothing is deleted that has entries from from_index on; what is deleted already
-        when it begins may be. The bound on the size holds all the same.
+        when it begins may be.
         """
 
         def hold() -> None:
@@ -193,6 +194,18 @@ class HistoryKeeper:
             count = expired_count(files, self._config, self._clock_ms(), self._last_index(), kept_from)
             for file in files[:count]:
                 self._delete(file.name)
+        self._tell_size(files[count:])
+
+    def _tell_size(self, files: Sequence[KeptFile]) -> None:
+        """Warn once where named states hold more than the bound allows."""
+        excess = excess_bytes(files, self._config)
+        if excess > 0 and not self._is_too_large:
+            logger.warning(
+                "the history is %d MB larger than history.max_gb allows, because named states need it: "
+                "GET /snapshots tells what each takes",
+                (excess >> 20) + 1,
+            )
+        self._is_too_large = excess > 0
 
     def _kept(self, name: ArchiveName, path: Path | None = None) -> KeptFile:
         """path: where it is, if not in the history."""

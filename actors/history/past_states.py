@@ -6,9 +6,9 @@ import logging
 import shutil
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from secrets import token_hex
 
@@ -37,6 +37,7 @@ from graphdb.errors import (
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.history.moments import Moment, index_of
 from graphdb.history.past_log import PastLog
+from graphdb.history.purging import PurgedUpTo
 from graphdb.store.quad_store import QuadStore
 from graphdb.timestamps import iso_timestamp
 
@@ -48,6 +49,8 @@ _LOOK_S = 0.5  # between two looks at the disk that a state takes
 _AGAIN_S = 5
 _MAKING_MAX = 8  # one is made, the others wait
 _BLOCK_BYTES = 512  # of st_blocks
+_PURGES_CHARACTERS = 50_000  # of the IRIs, in an argument of a process, which has 128 kB at most
+_PURGED_MEANWHILE = "something was purged meanwhile"
 _NO_SEARCH = "the past cannot be searched: the indexes hold the present state"
 
 
@@ -62,6 +65,8 @@ class Present:
     views: Views
     has_room: Callable[[], bool]  # whether the disk takes what adds
     named: Callable[[str], int | None]  # the log index of a named state
+    purged_index: Callable[[], int]  # of the last purge; 0 for none
+    unpurged: Callable[[], Sequence[PurgedUpTo]]  # what was purged that the history's files may still have
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class _State:
     path: Path
     quads: QuadStore
     schema: SchemaWatch
-    token: str  # of the history that it was made of
+    purged_index: int  # it has nothing of what was purged by then
     used_at: float  # of the event loop's clock
 
 
@@ -110,6 +115,7 @@ class PastStates:
         self._one_made = asyncio.Lock()  # at a time
         self._releasing: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._purged_index = 0  # the states that are kept have nothing of what was purged by then
         self._is_closed = False
         # in the keys of answers: what has been annotated is counted anew where the store is opened again, and
         # the history may be another
@@ -140,6 +146,7 @@ class PastStates:
     async def _visible_store(self, index: int, visibility: Visibility) -> VisibleStore:
         annotations = self._present.annotations
         annotated = annotations.count
+        self._give_up_purged()
         state = await self._state(_Key(index))
         if visibility.is_whole:
             return self._shown(state, lambda: True, is_whole=True)
@@ -153,7 +160,7 @@ class PastStates:
         past_index = key.index if is_whole else None
         seen_by = "" if key.visibility is None else f" {key.annotated} {key.visibility}"
         return VisibleStore(
-            f"as of {key.index} {state.token}{seen_by}",
+            f"as of {key.index} {self._token} {state.purged_index}{seen_by}",
             state.quads,
             state.schema,
             AppliedIndex(lambda: key.index),
@@ -262,16 +269,13 @@ class PastStates:
             self._let_go(key)
         self._look_later()
 
-    @asynccontextmanager
-    async def given_up(self) -> AsyncIterator[None]:
-        """The time in which the history is written anew: who asks waits for it. A state that is kept would
-        lead to others by what the history had, or has no longer.
-        """
-        async with self._one_made:
-            self._token = token_hex(6)
+    def _give_up_purged(self) -> None:
+        """States of before a purge have what it took, and would lead to others that have it."""
+        purged_index = self._present.purged_index()
+        if purged_index != self._purged_index:
+            self._purged_index = purged_index
             for key in list(self._states):
                 self._let_go(key)
-            yield
 
     async def close(self) -> None:
         """Let go of all, and end what is being made."""
@@ -290,8 +294,10 @@ class PastStates:
 
     async def _make(self, key: _Key, whole: _State | None) -> _State:
         async with self._one_made:
-            if whole is not None and whole.token != self._token:
-                raise Overloaded("the history was written anew meanwhile", _AGAIN_S)
+            self._give_up_purged()
+            purged_index = self._purged_index
+            if whole is not None and whole.purged_index != purged_index:
+                raise Overloaded(_PURGED_MEANWHILE)
             path = self._directory.new_path()
             try:
                 if key.visibility is None or whole is None:
@@ -299,12 +305,15 @@ class PastStates:
                 else:
                     await self._make_visible(whole, key.visibility, path)
                 quads = await on_thread(self._opened, path)
+                if self._present.purged_index() != purged_index:
+                    raise Overloaded(_PURGED_MEANWHILE)  # it may have what the history has no longer
             except BaseException:
                 await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
                 raise
             self._make_room()
             loop = asyncio.get_running_loop()
-            state = self._states[key] = _State(key, path, quads, SchemaWatch(), self._token, loop.time())
+            state = _State(key, path, quads, SchemaWatch(), purged_index, loop.time())
+            self._states[key] = state
             await self._keep_to_disk_limit(state)
             self._look_later()
             return state
@@ -331,7 +340,10 @@ class PastStates:
             finally:
                 checkpoints.give_back(checkpoint)
         if from_index != index:
-            task = Leading(str(path), str(self._present.data_dir), from_index, index)
+            purges = tuple((*astuple(one.scope), one.log_index) for one in self._present.unpurged())
+            if sum(len(iri) for _, iri, _ in purges) > _PURGES_CHARACTERS:
+                raise LogUnavailable("a purge is under way")
+            task = Leading(str(path), str(self._present.data_dir), from_index, index, purges)
             await self._perform(task, index, path)
 
     async def _make_visible(self, whole: _State, visibility: str, path: Path) -> None:

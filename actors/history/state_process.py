@@ -7,10 +7,11 @@ outcome to the socket of this number. It may take long and fill its memory, and 
 import json
 import socket
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyoxigraph import Store
 
@@ -19,6 +20,9 @@ from actors.wire.messages import decode_error, encode_error
 from graphdb.history.past_log import PastLog
 from graphdb.history.undoing import lead
 from graphdb.store.engine_errors import storage_failures
+
+if TYPE_CHECKING:
+    from graphdb.history.purging import PurgedUpTo, ScopeKind
 
 __all__ = ["MODULE", "Leading", "Rewriting", "VisiblePart", "arguments_of", "read_outcome"]
 
@@ -35,16 +39,24 @@ class Leading:
     data_dir: str
     from_index: int
     to_index: int
+    purges: Sequence[tuple["ScopeKind", str, int]] = ()  # of a `PurgedUpTo`; files may still have them
 
     def perform(self) -> None:
         """Raises HistoryForgotten, StorageFull, CorruptionError, LogUnavailable."""
-        log = PastLog(Path(self.data_dir))
+        log = PastLog(Path(self.data_dir), self._purges)
         try:
             store = Store(self.store)
             lead(store, log, self.from_index, self.to_index)
             store.flush()
         finally:
             log.close()
+
+    def _purges(self) -> Sequence["PurgedUpTo"]:
+        if not self.purges:
+            return ()
+        from graphdb.history.purging import PurgedUpTo, PurgeScope
+
+        return [PurgedUpTo(PurgeScope(kind, iri), log_index) for kind, iri, log_index in self.purges]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from actors.views.views import Views, VisibleStore
 from graphdb.access.annotations import AnnotationWatch
 from graphdb.errors import CorruptionError, LogUnavailable
 from graphdb.graphql.schema_triples import SchemaWatch
+from graphdb.history.purging import PurgedUpTo
 from graphdb.log.replay import Replayer
 from graphdb.log.views import ViewStatus
 from graphdb.store.quad_store import ChangeListener, QuadStore
@@ -59,6 +60,11 @@ class OpenStore:
             return index
 
         return await self.writer.in_turn(make)
+
+    @property
+    def unpurged(self) -> list[PurgedUpTo]:
+        """What was purged that the files of the history may still have."""
+        return self.directory.unpurged(self.kept.purges)
 
     def view_statuses(self) -> list[ViewStatus]:
         """How the store, and what principals see of it, follow the log."""

@@ -61,7 +61,8 @@ class PastChanges:
 
     def __init__(self, data_dir: Path, current: CurrentStore, timeout_s: float) -> None:
         """timeout_s: for a difference."""
-        self._past, self._current, self._timeout_s = PastLog(data_dir), current, timeout_s
+        self._past = PastLog(data_dir, lambda: current.opened().unpurged)
+        self._current, self._timeout_s = current, timeout_s
         self._thread = ThreadPoolExecutor(1, "history")
         self._waiting = 0
         self._annotating: tuple[int, tuple[PastChange, ...]] = 0, ()  # up to an index; see _annotated
@@ -177,14 +178,20 @@ class PastChanges:
         """See `graphdb.history.moments.index_of`."""
         return index_of(at, self._past, last_index, self._current.opened().kept.named_states.index_of)
 
+    def _purged_index(self) -> int:
+        return self._current.opened().kept.purges.last_index
+
     async def _on_thread(self, function: Callable[[threading.Event], T]) -> T:
         if self._waiting >= _WAITING_MAX:
             raise Overloaded("too many requests about the past are waiting")
-        stop = threading.Event()
+        stop, purged_index = threading.Event(), self._purged_index()
 
         def perform() -> T:
             try:
-                return function(stop)
+                found = function(stop)
+                if self._purged_index() != purged_index:  # files may have been written anew on the way
+                    raise Overloaded("something was purged meanwhile")
+                return found
             finally:
                 self._past.rest()
 

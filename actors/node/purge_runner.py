@@ -201,11 +201,9 @@ class PurgeRunner:
         await indexes.purge(means.current.opened().writer.applied_index)
 
     async def _purge_history(self, means: PurgeMeans, through: int) -> None:
-        store, book = means.current.opened(), means.book.book()
-        done = store.directory.history_purged
-        purges = [one for one in book.open if done < one.log_index <= through]
-        async with store.past.given_up():
-            await on_thread(means.keeper.purge, purges)
+        store = means.current.opened()
+        purges = [one for one in store.unpurged if one.log_index <= through]
+        await on_thread(means.keeper.purge, purges)
         await on_thread(store.directory.write_history_purged, through)
 
     async def _purge_store(self, means: PurgeMeans, through: int) -> None:

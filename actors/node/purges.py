@@ -9,7 +9,7 @@ from typing import Protocol
 from actors.node.open_store import CurrentStore, OpenStore
 from actors.node.own_book import BookLog, OwnBook
 from actors.shard.write_batch import EntryPlan
-from graphdb.errors import Overloaded, TransactionConflict
+from graphdb.errors import MalformedShapes, Overloaded, ShapesViolated, TransactionConflict
 from graphdb.history.purges import NodePurged, Purge, PurgeBook, PurgeCommand, PurgeRecord
 from graphdb.history.purging import PurgeScope, deletion
 from graphdb.model import Author, Confirmation, EntryKind, Interface
@@ -18,6 +18,10 @@ __all__ = ["OwnPurges", "PurgeService"]
 
 _ATTEMPTS = 10  # so often what is to go may come back meanwhile
 _SALT_BYTES = 16
+_MEND_FIRST = (
+    "Change what the shapes complain of so that they hold without what is to be purged, for instance by a "
+    "pseudonym in its place, or change the shapes. Then send the purge again"
+)
 
 
 class OwnPurges(OwnBook[PurgeBook, PurgeCommand]):
@@ -58,7 +62,11 @@ class _ThereAgain(TransactionConflict):
 
 
 async def _delete(store: OpenStore, scope: PurgeScope, author: Author) -> None:
-    await store.writer.write(lambda state: deletion(state.applied_store(), scope), author=author)
+    try:
+        await store.writer.write(lambda state: deletion(state.applied_store(), scope), author=author)
+    except (ShapesViolated, MalformedShapes) as error:
+        report = error.report if isinstance(error, ShapesViolated) else None
+        raise ShapesViolated(f"nothing was purged: {error}. {_MEND_FIRST}", report) from None
 
 
 def _planned(store: OpenStore, command: Purge) -> Callable[[], bytes]:

@@ -399,8 +399,17 @@ class StoreLifecycle:
             text_settings=self._settings.text,
             union_default_graph=union,
         )
-        named = kept.named_states.index_of
-        present = Present(data_dir, writer.applied, checkpoints, annotations, views, self.room.admits, named)
+        present = Present(
+            data_dir,
+            writer.applied,
+            checkpoints,
+            annotations,
+            views,
+            self.room.admits,
+            kept.named_states.index_of,
+            lambda: kept.purges.last_index,
+            lambda: directory.unpurged(kept.purges),
+        )
         past = PastStates(
             data_dir / _PAST,
             present,

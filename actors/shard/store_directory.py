@@ -44,6 +44,7 @@ from graphdb.errors import AlreadyExists, CorruptionError, LogUnavailable, Stora
 from graphdb.history.copying import copy_history
 from graphdb.history.named_states import NamedStateBook
 from graphdb.history.purges import PurgeBook
+from graphdb.history.purging import PurgedUpTo
 from graphdb.log.file_log import begin_log
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.log.recent_requests import RecentRequests
@@ -159,6 +160,12 @@ class StoreDirectory:
     def write_history_purged(self, index: int) -> None:
         """Record it, durably. Raises StorageFull, LogUnavailable."""
         self._write(_HISTORY_PURGED, b"%d\n" % index)
+
+    def unpurged(self, book: PurgeBook) -> list[PurgedUpTo]:
+        """What was purged that the history's files may still have. Raises CorruptionError."""
+        purges = book.open
+        done = self.history_purged if purges else 0
+        return [purge for purge in purges if purge.log_index > done]
 
     @property
     def history_wanted(self) -> Path:

@@ -562,7 +562,10 @@ class History(Section):
         'log, or "off". The newest megabytes of the log (`live.keep_changes_mb`) are kept in any case.',
     )
     max_gb: int = Field(
-        10, ge=1, description="Gigabytes that they may take on the disk; the oldest are deleted first."
+        10,
+        ge=1,
+        description="Gigabytes that they may take on the disk; the oldest are deleted first, up to what a "
+        "named state needs.",
     )
     as_of_states: int = Field(
         4,

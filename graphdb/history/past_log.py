@@ -2,10 +2,10 @@
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphdb.errors import CorruptionError, HistoryForgotten, LogUnavailable
 from graphdb.history.archive import (
@@ -23,6 +23,9 @@ from graphdb.log.codec import change_sections, decode_changes, decode_close
 from graphdb.log.segment import counting_segments, parse_segment_name, read_segment_head
 from graphdb.model import Author, ChangeSet, EntryKind, LogEntry, node_of_text
 from graphdb.rdf.quad_lines import parse_lines
+
+if TYPE_CHECKING:
+    from graphdb.history.purging import PurgedUpTo
 
 __all__ = ["PastChange", "PastLog", "Scanned", "Span", "archived_names"]
 
@@ -66,8 +69,10 @@ class PastLog:
     disk. The last index asked for counts as the end of the log.
     """
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, purges: Callable[[], Sequence["PurgedUpTo"]] = tuple) -> None:
+        """purges: what was purged that files may still have; asked with each scan, which leaves it out."""
         self._log, self._history = data_dir / LOG, data_dir / HISTORY
+        self._purges = purges
         self._files: OrderedDict[Path, EntryFile] = OrderedDict()
         self._resting: dict[Path, RawFile] = {}  # closed; what is known of them holds for their names
         self._spans: list[Span] = []
@@ -167,6 +172,7 @@ class PastLog:
         kept_from = self.first_index(last_index)
         if first_index < kept_from:
             raise HistoryForgotten(str(first_index - 1), kept_from - 1)
+        purges = self._purges()
         at, end = (last_index, first_index - 1) if newest_first else (first_index, last_index + 1)
         while at != end:
             span, file, blocks = self._blocks_at(at, last_index)
@@ -188,6 +194,7 @@ class PastLog:
                         block,
                         bounds,
                         needle,
+                        purges,
                         newest_first=newest_first,
                         skipped=(begins, skipped_parts),
                     ),
@@ -231,6 +238,7 @@ class PastLog:
         block: Block,
         bounds: tuple[int, int],
         needle: bytes,
+        purges: Sequence["PurgedUpTo"],
         *,
         newest_first: bool,
         skipped: tuple[int, int],
@@ -248,7 +256,7 @@ class PastLog:
             passed_over = skipped[1] if entry.log_index == skipped[0] else 0
             for number, part in enumerate(parts):
                 if number >= passed_over:
-                    yield from _told(entry, part, number, needle)
+                    yield from _told(_unpurged(entry, purges), _unpurged(part, purges), number, needle)
 
     def _parts(self, close: LogEntry, *, newest_first: bool) -> Iterator[LogEntry]:
         """The parts that an entry closes; they stand in front of it, with nothing that concerns quads
@@ -375,6 +383,15 @@ def _joined(archived: list[ArchiveName], logged: list[Span], directory: Path) ->
 
 def _all_entries(data: bytes, first_index: int, last_index: int) -> Iterator[LogEntry]:
     return entries_in(data, first_index, last_index, lambda start, end: True)
+
+
+def _unpurged(entry: LogEntry, purges: Sequence["PurgedUpTo"]) -> LogEntry:
+    """An entry without what was purged; see `graphdb.history.purging.purged`."""
+    if not purges:
+        return entry
+    from graphdb.history.purging import purged  # it is needed while files are written anew, and loads more
+
+    return purged(entry, purges)
 
 
 def _told(entry: LogEntry, part: LogEntry, number: int, needle: bytes) -> Iterator[PastChange]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from graphdb.config.service import History
 from graphdb.history.archive import ArchiveName
 
-__all__ = ["KeptFile", "expired_count", "is_needed"]
+__all__ = ["KeptFile", "excess_bytes", "expired_count", "is_needed"]
 
 _DAY_MS = 86_400_000
 
@@ -25,23 +25,24 @@ def expired_count(
     """How many of these files may go: the oldest ones. files are in order.
 
     last_index: the newest entry of the log. kept_from: an entry that has to be kept, with all after it,
-    whatever its age; None for none. The bound on the size holds for those too, and where nothing is to be
-    kept ("off") there will be a gap behind them.
+    whatever its age and its size; None for none. Where nothing is to be kept ("off") there will be a gap
+    behind it.
     """
     files = _with_times(files, now_ms)
-    size_left = config.max_gb << 30
-    fitting = 0
-    for file in reversed(files):
-        size_left -= file.size_bytes
-        if size_left < 0:
+    excess = excess_bytes(files, config)
+    count = 0
+    for file in files:
+        is_expired = excess > 0 or _is_old(file, config.keep, now_ms, last_index)
+        if is_needed(file.name, config, kept_from) or not is_expired:
             break
-        fitting += 1
-    count = len(files) - fitting
-    for file in files[count:]:
-        if is_needed(file.name, config, kept_from) or not _is_old(file, config.keep, now_ms, last_index):
-            break
+        excess -= file.size_bytes
         count += 1
     return count
+
+
+def excess_bytes(files: Sequence[KeptFile], config: History) -> int:
+    """By how many bytes these files exceed the bound on their size; 0 and less where they do not."""
+    return sum(file.size_bytes for file in files) - (config.max_gb << 30)
 
 
 def _with_times(files: Sequence[KeptFile], now_ms: int) -> list[KeptFile]:

@@ -7,8 +7,8 @@ from typing import Any
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from graphdb.config.limits import GateLimits
-from graphdb.errors import LimitExceeded, QuerySyntaxError
-from graphdb.planning.gate import check, read_query
+from graphdb.errors import InvalidParameter, LimitExceeded, QuerySyntaxError
+from graphdb.planning.gate import check, check_present, read_query
 from graphdb.shacl.paths import Path, path_text
 from graphdb.shacl.shacl_names import OWL, RDF, RDFS, SH, XSD, Node, Term, sh
 from graphdb.shacl.shape_tree import ShapeQuery
@@ -109,11 +109,12 @@ class QueryReader:
         try:
             query = self._with_path(read_query(prefixes + text, None, self._limits), node, name, path)
             check(query, self._limits)
+            check_present(query)
         except QuerySyntaxError as error:
             line = error.line - prefixes.count("\n")
             in_the_text_given = QuerySyntaxError(error.reason, line, error.column)
             raise self._graph.malformed(node, name, str(in_the_text_given)) from None
-        except LimitExceeded as error:
+        except (LimitExceeded, InvalidParameter) as error:
             raise self._graph.malformed(node, name, str(error)) from None
         bound = {*varying, *(variable for variable, _ in bindings), CURRENT_SHAPE, SHAPES_GRAPH}
         reason = _why_not_prebindable(query, bound)

@@ -20,6 +20,7 @@ from graphdb.timestamps import iso_timestamp
 from serve.access.request_scope import remaining_s, visibility_of
 from serve.answers import STALL_S, AnswerBroken, client_gone
 from serve.backend import Changes, ChangeStream, Progress
+from serve.graph.query_parameters import refuse_as_of
 from serve.negotiation import Offer, choose, parse_media_type
 from serve.parameters import Parameters, read_graph_iri
 
@@ -129,6 +130,7 @@ class ChangesEndpoint:
         """The changes after `since`, then new ones, unless `follow` is false."""
         lines = choose(request.headers.get("accept"), _OFFERS).value()
         parameters = Parameters(request.scope["query_string"])
+        refuse_as_of(parameters, "the past is not followed; changes of the past are those after since")
         wanted = _Wanted(_since(request, parameters), _filter(parameters), _follow(parameters))
         if request.method == "HEAD":
             return Response(headers=_headers(lines, None))

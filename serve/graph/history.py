@@ -26,6 +26,7 @@ from graphdb.timestamps import iso_timestamp
 from graphdb.transactions.changes import TransactionCommit
 from serve.access.request_scope import visibility_of
 from serve.backend import History, Progress, Purges, Writing
+from serve.graph.query_parameters import refuse_as_of
 from serve.graph.rdf4j.wire import read_value
 from serve.graph.writes import confirm, read_request_id, writes_of
 from serve.negotiation import Offer, choose, parse_media_type
@@ -35,6 +36,7 @@ __all__ = ["DIFF_TYPE", "HISTORY_SYNTAXES", "HistoryEndpoint"]
 
 JSON_TYPE = "application/json"
 DIFF_TYPE = "text/x-diff"
+_NOT_AS_OF = "from and to say which changes are asked for"
 _LIMIT, _LIMIT_MAX = 100, 1_000  # entries of a page
 _LIMIT_TEXT = re.compile(r"\d{1,4}", re.ASCII)
 HISTORY_SYNTAXES = (RdfSyntax.TURTLE, RdfSyntax.N_TRIPLES, RdfSyntax.TRIG, RdfSyntax.N_QUADS)
@@ -61,6 +63,7 @@ class HistoryEndpoint:
         """The changes of a resource, of a pattern, of a graph, or all; the newest first."""
         syntax = choose(request.headers.get("accept"), _HISTORY_OFFERS).value
         parameters = Parameters(request.scope["query_string"])
+        refuse_as_of(parameters, _NOT_AS_OF)
         cursor = parameters.one("cursor")
         asked = PageRequest(
             _asked(parameters),
@@ -84,6 +87,7 @@ class HistoryEndpoint:
         """The net change from one state to another."""
         written = choose(request.headers.get("accept"), _DIFF_OFFERS).value
         parameters = Parameters(request.scope["query_string"])
+        refuse_as_of(parameters, _NOT_AS_OF)
         since, until = await self.moment("from", parameters), await self.moment("to", parameters)
         if since is None:
             raise InvalidParameter("from", "is missing: a log index, a time or a name")

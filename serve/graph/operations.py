@@ -397,7 +397,8 @@ _TABLE: Mapping[tuple[str, str], Operation] = {
         "GraphQL",
         "The schema, in the schema definition language",
         answer_types={"text/plain": TEXT},
-        fails=(403, 503),
+        parameters=(_AS_OF,),
+        fails=(400, 403, 410, 503),
     ),
     ("/graphql/schema/refresh", "POST"): Operation(
         "GraphQL", "Rebuild the schema", SchemaRefreshed, fails=(503,)

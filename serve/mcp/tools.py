@@ -71,13 +71,13 @@ class QueryArguments(Arguments):
     ] = False
     timeout_seconds: Annotated[float, Field(gt=0, le=300)] = 20
     as_of: Annotated[
-        str | None,
+        str | int | None,
         Field(description="the graph as it was at a time such as 2026-11-27T08:00:00Z, or at a log index"),
     ] = None
 
     @property
     def moment(self) -> dict[str, str]:
-        return {} if self.as_of is None else {"as_of": self.as_of}
+        return {} if self.as_of is None else {"as_of": str(self.as_of)}
 
 
 class DescribeArguments(Arguments):

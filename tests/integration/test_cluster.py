@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.cluster_clients import ClusterClients
 from tests.support.cluster_service import ClusterService
+from tests.support.file_texts import files_with
 from tests.support.network import Network, why_unavailable
 from tests.support.remote_host import answering, remote_host
 from tests.support.rolling_clients import RollingClients
@@ -305,6 +306,8 @@ def test_wiped_and_lagging_nodes_come_back_by_a_snapshot(cluster: ClusterService
     cluster.nodes[lagging].stop()
     leader = cluster.nodes[cluster.leader()]
     first_missed = leader.update("DROP SILENT GRAPH <urn:ballast>")["snapshot_index"] + 1
+    person, secret = "https://example.org/person/4713", "Secret-0816"
+    leader.update(f'INSERT DATA {{ <{person}> <urn:name> "{secret}" }}')
     for number in range(14):  # two checkpoints' worth, of which the log keeps one
         noise = os.urandom(6 << 20).hex()
         leader.update(f"DROP SILENT GRAPH <urn:ballast> ; {BLOB.format(number=number, noise=noise)}")
@@ -322,10 +325,22 @@ def test_wiped_and_lagging_nodes_come_back_by_a_snapshot(cluster: ClusterService
         cluster.start(wiped)
         cluster.await_voting(wiped)
         assert first_index_of_log(cluster.nodes[wiped]) > 1, "it has got every entry, and no snapshot"
+    # the history before their snapshots comes from the others, and nothing of what is purged meanwhile
+    purge = f"{leader.url}/history/purge"
+    asking = httpx.post(purge, params={"resource": person}, timeout=HANG_S, trust_env=False)
+    assert asking.status_code in (200, 202), asking.text
     clients.check()
     cluster.await_same_dumps()
-    for number in (lagging, wiped):  # the history before their snapshots comes from the others
-        cluster.nodes[number].wait_until(lambda node=cluster.nodes[number]: oldest_index(node) == 0, HANG_S)
+    for node in cluster.nodes.values():
+        node.wait_until(lambda node=node: is_purged(node) and oldest_index(node) == 0, HANG_S)
+        told = httpx.get(f"{node.url}/history", params={"resource": person}, trust_env=False, timeout=HANG_S)
+        assert told.raise_for_status().json()["entries"] == []
+        assert files_with(node.data_dir, person, secret) == []
+
+
+def is_purged(node: Service) -> bool:
+    told = httpx.get(f"{node.url}/history/purge", trust_env=False, timeout=HANG_S)
+    return bool(told.json().get("purges")) and all(purge["done"] for purge in told.json()["purges"])
 
 
 def oldest_index(node: Service) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
-from graphdb.planning.gate import BYTE_ORDER_MARK, check, read_query
+from graphdb.planning.gate import BYTE_ORDER_MARK, check, check_present, read_query
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.extension.extension_request import QueryOption
 from graphdb.sparql.algebra import AbstractQuery
@@ -122,6 +122,7 @@ def read_template(option: QueryOption, form: str, limits: GateLimits, required: 
     try:
         query = read_query(text, None, limits)
         check(query, limits)
+        check_present(query)
     except RequestError as error:
         raise SearchError("sparql_exception", f"[{option.member}] {error}") from error
     if query.form != form:

@@ -14,7 +14,7 @@ from graphdb.config.limits import GateLimits
 from graphdb.errors import RequestError
 from graphdb.geo.entailment import READ_PROPERTIES, is_derived
 from graphdb.planning.decisions import is_repeatable
-from graphdb.planning.gate import check, read_query
+from graphdb.planning.gate import check, check_present, read_query
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.extension.template import iri_of
 from graphdb.search.following.document_values import Value, document_id, merged, value_of
@@ -189,6 +189,7 @@ def _read(text: str, limits: GateLimits) -> Query:
     try:
         query = read_query(text, None, limits)
         check(query, limits)
+        check_present(query)
     except RequestError as error:
         raise SearchError("sparql_exception", f"[index.graph.shape.query] {error}") from error
     if query.form != "SELECT":

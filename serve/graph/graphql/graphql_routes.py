@@ -58,7 +58,7 @@ def graphql_routes(
         limits.max_query_bytes,
         server.query_timeout_seconds,
     )
-    schema = SchemaEndpoint(node.progress, keepers, graphql.introspection)
+    schema = SchemaEndpoint(node.progress, keepers, graphql.introspection, server.query_timeout_seconds)
     routes: list[BaseRoute] = [
         resource("/graphql", failure_headers, get=endpoint.get, post=endpoint.post),
         resource("/graphql/schema", failure_headers, get=schema.get),

@@ -23,6 +23,8 @@ from graphdb.shacl.shapes_graph import ShapesGraph
 from serve.access.request_scope import visibility_of
 from serve.backend import GraphReads, Progress, Queries
 from serve.errors import error_response
+from serve.graph.query_parameters import read_as_of
+from serve.parameters import Parameters
 
 __all__ = ["Ask", "SchemaEndpoint", "SchemaKeepers"]
 
@@ -174,19 +176,25 @@ class SchemaKeeper:
 class SchemaEndpoint:
     """GET of /graphql/schema, POST of /graphql/schema/refresh."""
 
-    def __init__(self, progress: Progress, keepers: SchemaKeepers, introspection: bool) -> None:
-        """introspection: if it is off, the schema is not served."""
+    def __init__(
+        self, progress: Progress, keepers: SchemaKeepers, introspection: bool, timeout_s: float
+    ) -> None:
+        """introspection: if it is off, the schema is not served. timeout_s: that a state of the past may take
+        to be made.
+        """
         self._progress, self._keepers, self._introspection = progress, keepers, introspection
+        self._timeout_s = timeout_s
 
     async def get(self, request: Request) -> Response:
-        """The SDL."""
+        """The SDL; with `as_of` that of a state of the past."""
         if not self._introspection:
             return error_response(403, "introspection is switched off (graphql.introspection)")
-        schema = await self._keepers.current(visibility_of(request.scope))
+        as_of = read_as_of(Parameters(request.scope["query_string"]))
+        schema, index = await self._keepers.current_at(visibility_of(request.scope), as_of, self._timeout_s)
         headers = {
             "Content-Disposition": 'attachment; filename="schema.graphql"',
             "Cache-Control": "no-cache",
-            "X-Snapshot-Index": str(self._progress.snapshot_index()),
+            "X-Snapshot-Index": str(index),
         }
         return Response(schema.sdl, headers=headers, media_type="text/plain; charset=utf-8")
 

@@ -34,9 +34,9 @@ from serve.access.request_scope import visibility_of
 from serve.answers import AnswerBroken
 from serve.backend import Changes, ChangeStream, GraphReads, Progress, Queries
 from serve.graph.graphql.graphql_endpoint import RowReader
-from serve.graph.query_parameters import read_query_parameters
+from serve.graph.query_parameters import read_query_parameters, refuse_as_of
 from serve.negotiation import MediaType, Offer, choose
-from serve.parameters import request_iri
+from serve.parameters import Parameters, request_iri
 
 __all__ = ["VoidEndpoint"]
 
@@ -111,6 +111,7 @@ class VoidEndpoint:
 
     async def get(self, request: Request) -> Response:
         """The description of what the principal sees. X-Snapshot-Index says of which state."""
+        refuse_as_of(Parameters(request.scope["query_string"]), "the counts are of the present state")
         accept = ", ".join(request.headers.getlist("accept"))
         syntax = choose(accept, _OFFERS).value
         counts = await self._counts(request)

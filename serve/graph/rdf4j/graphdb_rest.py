@@ -11,8 +11,9 @@ from graphdb.access.principal import Principal
 from serve.access.request_scope import principal_of, visibility_of
 from serve.backend import Queries
 from serve.bodies import JSON_TYPE
+from serve.graph.query_parameters import read_as_of
 from serve.graph.rdf4j.repository import Repository, Sizes
-from serve.parameters import request_iri
+from serve.parameters import Parameters, request_iri
 
 __all__ = ["GraphDBEndpoint"]
 
@@ -60,7 +61,8 @@ class GraphDBEndpoint:
 
     async def size(self, request: Request) -> Response:
         """The number of statements; nothing is inferred."""
-        reads = await self._queries.reads(visibility_of(request.scope))
+        as_of = read_as_of(Parameters(request.scope["query_string"]))
+        reads = await self._queries.reads(visibility_of(request.scope), as_of, self._sizes.timeout_s)
         count = await self._sizes.of(reads, None)
         return _json({"inferred": 0, "total": count, "explicit": count})
 

@@ -29,7 +29,7 @@ from serve.backend import GraphReads, Namespaces, Queries
 from serve.bodies import content_type, media_type_name, read_body, read_text
 from serve.graph.asked_query import AskedQuery, QueryReader
 from serve.graph.query_answers import QueryAnswers
-from serve.graph.query_parameters import read_query_parameters
+from serve.graph.query_parameters import read_as_of, read_query_parameters
 from serve.graph.rdf4j.statements import StatementsEndpoint, matching
 from serve.graph.rdf4j.wire import Pattern, no_content, read_base, read_contexts, read_value
 from serve.graph.sparql import FORM_TYPE, QUERY_TYPE, UPDATE_TYPE, UpdateEndpoint
@@ -196,13 +196,16 @@ class RepositoryEndpoint:
 
     async def contexts(self, request: Request) -> Response:
         """The graphs that hold statements, and have a name."""
-        asked = await self._reader.ask(request, read_query_parameters(b""), _CONTEXTS)
+        as_of = read_as_of(Parameters(request.scope["query_string"]))
+        parameters = replace(read_query_parameters(b""), as_of=as_of)
+        asked = await self._reader.ask(request, parameters, _CONTEXTS)
         return await self._answers.answer(asked)
 
     async def size(self, request: Request) -> Response:
         """The number of statements, of the contexts or of all."""
-        contexts = read_contexts(Parameters(request.scope["query_string"]))
-        reads = await self._queries.reads(visibility_of(request.scope))
+        parameters = Parameters(request.scope["query_string"])
+        contexts, as_of = read_contexts(parameters), read_as_of(parameters)
+        reads = await self._queries.reads(visibility_of(request.scope), as_of, self._sizes.timeout_s)
         return Response(str(await self._sizes.of(reads, contexts)), media_type="text/plain")
 
     # namespaces
@@ -253,7 +256,7 @@ class Sizes:
 
     def __init__(self, limits: GateLimits, timeout_s: float, *, union_default_graph: bool) -> None:
         """union_default_graph: no query sees the default graph alone, so that its quads are read."""
-        self._limits, self._timeout_s, self._unites = limits, timeout_s, union_default_graph
+        self._limits, self.timeout_s, self._unites = limits, timeout_s, union_default_graph
 
     async def of(self, reads: GraphReads, contexts: Sequence[GraphName] | None) -> int:
         """How many statements there are in these graphs; in all for None. Raises what queries raise."""
@@ -266,7 +269,7 @@ class Sizes:
             groups.append("{ ?s ?p ?o }" if is_default else f"{{ GRAPH {graph} {{ ?s ?p ?o }} }}")
         text = f"SELECT (COUNT(*) AS ?n) {{ {' UNION '.join(groups)} }}"
         query = read_query(text, None, self._limits)
-        stream = await reads.start_query(QueryRequest(query, Dataset(), ResultFormat.JSON, self._timeout_s))
+        stream = await reads.start_query(QueryRequest(query, Dataset(), ResultFormat.JSON, self.timeout_s))
         try:
             pieces = []
             while (piece := await stream.read()) is not None:

@@ -237,3 +237,50 @@ def test_the_past_is_not_changed(past: Past) -> None:
 def test_clauses_that_name_no_state(past: Past) -> None:
     for clause in ("FROM <as-of:>", "FROM NAMED <as-of:1>", "FROM <as-of:1> FROM <as-of:2>"):
         assert past.query(CHEAP.replace("{", f"{clause} {{")).status_code == 400, clause
+
+
+def test_what_describes_a_repository(past: Past) -> None:
+    """Sizes and contexts, in which the graph is only in the second state."""
+    _, second, third = past.indexes
+    for index, graphs in ((second, 1), (third, 0)):
+        found = past.http.get("/repositories/graphdb/contexts", params={"as_of": index})
+        assert len(found.json()["results"]["bindings"]) == graphs, found.text
+        assert found.headers["X-Snapshot-Index"] == str(index)
+        listed = past.http.get("/repositories/graphdb/rdf-graphs", params={"as_of": index})
+        assert listed.json()["results"] == found.json()["results"]
+        size = past.http.get("/repositories/graphdb/size", params={"as_of": index}).text
+        assert past.http.get("/rest/repositories/graphdb/size", params={"as_of": index}).json()[
+            "total"
+        ] == int(size)
+        counted = past.query(
+            "SELECT (COUNT(*) AS ?n) { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }", as_of=index
+        )
+        assert counted.text.split() == ["n", size]
+    schema = past.http.get("/graphql/schema", params={"as_of": past.indexes[0]})
+    assert "thing" in schema.text
+    assert schema.headers["X-Snapshot-Index"] == str(past.indexes[0])
+
+
+@pytest.mark.parametrize("path", ["/.well-known/void", "/changes", "/history", "/diff"])
+def test_what_is_not_asked_of_the_past_says_so(past: Past, path: str) -> None:
+    answer = past.http.get(path, params={"as_of": "1", "follow": "false", "from": "1"})
+    assert "as_of" in error_of(answer)
+
+
+def test_a_parameter_that_names_no_graph_but_a_state(past: Past) -> None:
+    """It would be an empty graph, and so an answer that looks like one of the past."""
+    name = f"as-of:{past.indexes[0]}"
+    for parameter in ("default-graph-uri", "named-graph-uri"):
+        given: dict[str, Any] = {parameter: name}
+        assert "as_of" in error_of(past.query(CHEAP, **given))
+    form = {"update": "DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }", "using-graph-uri": name}
+    assert "as_of" in error_of(past.http.post("/update", data=form))
+
+
+def test_shapes_that_ask_the_past_are_malformed(past: Past) -> None:
+    shapes = """@prefix sh: <http://www.w3.org/ns/shacl#> .
+        <urn:S> a sh:NodeShape ; sh:targetNode <http://x/s> ; sh:sparql [
+          sh:select "SELECT $this FROM <as-of:1> { $this <http://x/p> 1 }" ] ."""
+    answer = past.http.post("/shacl/validate", content=shapes, headers={"Content-Type": "text/turtle"})
+    assert answer.status_code == 400
+    assert "a state of the past is not read here" in error_of(answer)

@@ -248,4 +248,5 @@ def test_a_state_before_a_purge_is_marked(client: httpx.Client, people: str) -> 
         is_error, past = call(people, "query", query=query, as_of=str(before))
         assert not is_error
         assert past.endswith("\n" + note)
+        assert call(people, "query", query=query, as_of=before) == (is_error, past)  # models write a number
         assert note not in call(people, "query", query=query)[1]

@@ -72,6 +72,7 @@ class Two:
         self.full, self.new = directory / "full", directory / "new"
         self.asked = 0
         self.purge_is_known = self.is_purged = False
+        self.needed_from: int | None = None
         for place in (self.full, self.new):
             place.mkdir()
         self.full_log = log_of(self.full)
@@ -84,7 +85,9 @@ class Two:
         self.new_log = log_of(self.new)
         for number in range(SNAPSHOT + 1, COUNT + 1):
             self.new_log.append([entry(number)])
-        self.keeper = keeper_of(self.new, config)
+        self.keeper = HistoryKeeper(
+            self.new, config, lambda: COUNT, lambda: self.needed_from, lambda: True, lambda: 1_000 * COUNT
+        )
         self.files = HistoryFiles(self.full, lambda: COUNT, lambda: PURGE if self.is_purged else 0)
         (self.new / "wanted").touch()
 
@@ -100,6 +103,9 @@ class Two:
         return bytes(answer)
 
     async def fetch(self) -> None:
+        await self.fetching().fetch()
+
+    def fetching(self) -> HistoryFetch:
         async def reach_end() -> None: ...
 
         means = FetchMeans(
@@ -111,8 +117,9 @@ class Two:
             lambda: COUNT,
             lambda: PURGE if self.purge_is_known else 0,
             reach_end,
+            lambda: self.needed_from,
         )
-        await HistoryFetch(means).fetch()
+        return HistoryFetch(means)
 
     async def purge(self) -> None:
         """As `PurgeRunner` does it on each node, in any order."""
@@ -194,6 +201,32 @@ async def test_what_would_be_deleted_again_is_not_fetched(tmp_path: Path) -> Non
     oldest = told(two.new)[0][0]
     assert 1 < oldest <= COUNT - 100 + 1
     assert two.asked < 60
+    two.close()
+
+
+async def test_what_a_named_state_needs_is_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention has deleted it here, while the state got its name at the other node."""
+    monkeypatch.setattr(history_fetch, "_EVERY_S", 0.01)
+    two = Two(tmp_path, 1, 0.1, History(keep="60"))
+    (two.new / "wanted").unlink()
+    running = asyncio.create_task(two.fetching().run(asyncio.Event()))
+    async with asyncio.timeout(HANG_S):
+        await asyncio.sleep(0.05)
+        assert two.asked == 0
+        two.needed_from = 50
+        while told(two.new)[0][0] > 50:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        while (two.new / "wanted").exists():  # noqa: ASYNC110 a file has no event
+            await asyncio.sleep(0.01)
+        asked = two.asked
+        await asyncio.sleep(0.05)
+        assert two.asked == asked  # it is not looked for again
+    two.keeper.tend()
+    assert 1 < told(two.new)[0][0] <= 50
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
     two.close()
 
 

@@ -16,16 +16,17 @@ from actors.log.client import LogClient
 from actors.log.update_log import UpdateLog
 from actors.node import purge_runner
 from actors.node.store_lifecycle import StoreConfig
+from actors.readers.write_evaluation import WriteChecks
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
 from graphdb.config.limits import GateLimits
-from graphdb.errors import ChangesForgotten, GraphDBError, LogUnavailable
+from graphdb.errors import ChangesForgotten, CorruptionError, GraphDBError, LogUnavailable, ShapesViolated
 from graphdb.history.asked import EVERYTHING
 from graphdb.history.moments import read_moment
 from graphdb.history.pages import PageRequest
 from graphdb.history.places import HISTORY
-from graphdb.history.purging import PurgeScope
+from graphdb.history.purging import PurgeScope, purge_file
 from graphdb.live.live_queries import read_live_query
 from graphdb.live.notifications import Notification
 from graphdb.log.request_ids import keyed
@@ -38,6 +39,7 @@ from tests.support.file_texts import files_with
 from tests.support.readers import answering
 from tests.support.shards import SMALL_LOG, Shard, no_readers
 from tests.support.timing import HANG_S
+from tests.unit.actors.clustering.test_enforced_shapes import validate_here
 
 pytestmark = pytest.mark.anyio
 
@@ -306,3 +308,67 @@ async def test_no_state_of_before_leads_to_others(tmp_path: Path, monkeypatch: p
         finally:
             allowed.set()
         await shard.node.parts.purging.wait_done(record.log_index, HANG_S)
+
+
+async def test_states_do_not_mix_where_the_history_is_written_anew_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries of before the purge stand in two files: the first is without it, the second cannot be read."""
+    async with node(tmp_path) as shard:
+        states = await fill(shard)
+        await shard.opened().checkpointer.checkpoint()
+        await shard.node.parts.log.drop_before(max(states) + 1)
+        again = await update(shard, UPDATES[0])
+        states[again] = twin_of(shard.opened().quads)
+        calls, failed, loop = 0, asyncio.Event(), asyncio.get_running_loop()
+
+        def failing(*arguments: Any) -> bool:
+            nonlocal calls
+            calls += 1
+            if calls == 2:
+                loop.call_soon_threadsafe(failed.set)
+                raise CorruptionError("a sector is lost", "history")
+            return purge_file(*arguments)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(history_keeper, "purge_file", failing)
+            record = await shard.node.purges.purge(SCOPE, "basic:ann", None, 0.1)
+            async with asyncio.timeout(HANG_S):
+                await failed.wait()
+            assert files_with(tmp_path / HISTORY, PERSON)
+            for at, state in states.items():
+                assert await state_at(shard, at) == without(state, SCOPE), at
+            whole = PageRequest(EVERYTHING, 100)
+            assert PERSON not in repr(await shard.node.history.page(whole, FULL_VISIBILITY))
+            back = read_moment(str(record.log_index)), read_moment(str(again))
+            found = await shard.node.history.difference(EVERYTHING, *back, FULL_VISIBILITY)
+            assert not found.change  # so that going back does not bring it back
+
+
+async def test_what_shapes_refuse_is_said_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WriteChecks, "validate", validate_here)
+    shape = (
+        "<urn:S> sh:targetNode <urn:order> ; sh:property <urn:P> . <urn:P> sh:path <urn:by> ; sh:minCount 1"
+    )
+    async with node(tmp_path, shacl={"enforce_graph": "urn:shapes"}) as shard:
+        states = await fill(shard)
+        await update(shard, f"INSERT DATA {{ <urn:order> <urn:by> <{PERSON}> }}")
+        await update(
+            shard,
+            "PREFIX sh: <http://www.w3.org/ns/shacl#> "
+            f"INSERT DATA {{ GRAPH <urn:shapes> {{ {shape} . <{PERSON}> a <urn:Person> }} }}",
+        )
+        state = twin_of(shard.opened().quads)
+        for scope in (SCOPE, PurgeScope("resource", "http://www.w3.org/ns/shacl#path")):
+            with pytest.raises(ShapesViolated, match=r"nothing was purged: .*\. Then send the purge again"):
+                await purge(shard, scope)
+        assert twin_of(shard.opened().quads) == state
+        assert not shard.node.purges.list()
+        await update(
+            shard,
+            f"DELETE DATA {{ <urn:order> <urn:by> <{PERSON}> }} ; INSERT DATA {{ <urn:order> <urn:by> 'X' }}",
+        )
+        await purge(shard)
+        assert await state_at(shard, max(states)) == without([*states.values()][-1], SCOPE)

@@ -52,6 +52,16 @@ def test_a_byte_order_mark_is_passed_over() -> None:
     assert filled == abstract_query(parse_query("SELECT * { <urn:a> <urn:p> ?o }"))
 
 
+def test_a_state_of_the_past_is_refused() -> None:
+    """Searches read the present: without a refusal this would be taken for an answer of the past."""
+    for form, text in (
+        ("SELECT", "SELECT * FROM <as-of:1> { <{id}> ?p ?o }"),
+        ("ASK", "ASK FROM <as-of:a> { <{id}> ?p 1 }"),
+    ):
+        with pytest.raises(SearchError, match="a state of the past is not read here"):
+            read_template(option(text), form, LIMITS)
+
+
 @given(HOSTILE | HOSTILE.map("urn:".__add__))
 @example("urn:a")
 @example("http://example.org/é?x=1#y")
