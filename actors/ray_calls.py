@@ -17,8 +17,10 @@ class RayProcess:
 
     def call(self, method: str, *arguments: Any, results: int = 1) -> list[Result]:
         made = [each.reference if isinstance(each, RayResult) else each for each in arguments]
-        references = getattr(self._actor, method).options(num_returns=results).remote(*made)
-        return [RayResult(each) for each in (references if results > 1 else [references])]
+        remote = getattr(self._actor, method)
+        if results == 1:  # options make another remote function each time
+            return [RayResult(remote.remote(*made))]
+        return [RayResult(each) for each in remote.options(num_returns=results).remote(*made)]
 
     def kill(self) -> None:
         ray.kill(self._actor)

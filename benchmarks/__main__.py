@@ -113,6 +113,7 @@ BENCHMARKS = {
             Option("only", str, "", "only the queries whose name has this in it"),
             Option("shards", int, 4, "that the view is divided into"),
             Option("copies", int, 0, "of each of the four data sets; 0: of `analytical`, 5,000,000 triples"),
+            Option("peer", str, "yes", "whether to ask shards on Ray and Daft too", ("no", "yes")),
         ),
     ),
     "exchange": Benchmark(

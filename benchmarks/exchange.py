@@ -12,24 +12,19 @@ Ray Data needs pyarrow and polars, and Daft its package, which the project does 
 is not measured, and the table says so.
 """
 
-import contextlib
 import logging
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import duckdb
-import psutil  # type: ignore[import-untyped]
 import ray
-from ray.cluster_utils import Cluster
 
-from benchmarks.process_usage import processor_seconds_of, spent
+from benchmarks.ray_nodes import lacking, ray_nodes, taken
 from graphdb.columns.sharding.shard import Piece, joined, read_piece, split_piece, take_piece
 
 __all__ = ["run"]
@@ -74,41 +69,28 @@ class Way:
 def run(rounds: int, scale: float, shards: int) -> list[Way]:
     """Each way, ours first."""
     rows = int(_ROWS * scale)
-    with tempfile.TemporaryDirectory() as name, _ray(shards):
+    with tempfile.TemporaryDirectory() as name, ray_nodes(shards):  # on one node Daft would exchange nothing
         directory = Path(name)
         expected = _write_tables(directory, rows, shards)
         ours = [_Shard.remote(str(directory), number) for number in range(shards)]  # type: ignore[attr-defined]
         ray.get([shard.__ray_ready__.remote() for shard in ours])
         ways: dict[str, tuple[Callable[[], Answer], str]] = {
             "arrays between our actors": (lambda: _by_actors(ours), ""),
-            "Ray Data's join": (lambda: _by_ray_data(directory, shards), _lacking("pyarrow", "polars")),
-            "Daft on Ray": (lambda: _by_daft(directory), _lacking("daft")),
+            "Ray Data's join": (lambda: _by_ray_data(directory, shards), lacking("pyarrow", "polars")),
+            "Daft on Ray": (lambda: _by_daft(directory), lacking("daft")),
         }
         found: list[Way] = []
         for way, (measure, missing) in ways.items():
             if missing:
                 found.append(Way(way, missing=missing))
                 continue
-            taken = [_taken(measure) for _ in range(rounds + 1)][1:]  # the first starts processes
-            seconds = median(each[0] for each in taken)
-            processor_s = median(each[1] for each in taken)
+            each_round = [taken(measure) for _ in range(rounds + 1)][1:]  # the first starts processes
+            seconds = median(each[0] for each in each_round)
+            processor_s = median(each[1] for each in each_round)
             first = found[0].seconds if found else seconds
-            is_same = all(answer == expected for *_, answer in taken)
+            is_same = all(answer == expected for *_, answer in each_round)
             found.append(Way(way, seconds, processor_s, seconds / first, is_same))
         return found
-
-
-@contextlib.contextmanager
-def _ray(nodes: int) -> Iterator[None]:
-    """A Ray node for each shard: on one node Daft would exchange nothing."""
-    with contextlib.ExitStack() as cleanup:
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-        cleanup.callback(cluster.shutdown)
-        for _ in range(nodes - 1):
-            cluster.add_node(num_cpus=2)
-        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
-        cleanup.callback(ray.shutdown)
-        yield
 
 
 def _write_tables(directory: Path, rows: int, shards: int) -> Answer:
@@ -126,24 +108,6 @@ def _write_tables(directory: Path, rows: int, shards: int) -> Answer:
                 run(f"COPY ({piece}) TO '{target}' (FORMAT parquet)")
         ((count, subjects),) = run(_QUERY).fetchall()
         return count, subjects
-
-
-def _taken(measure: Callable[[], Answer]) -> tuple[float, float, Answer]:
-    """Wall seconds, processor seconds of this process and of all that are below it, the answer."""
-    before, begun = _processor_seconds(), time.monotonic()
-    answer = measure()
-    seconds = time.monotonic() - begun
-    return seconds, spent(before, _processor_seconds()), answer
-
-
-def _processor_seconds() -> dict[int, float]:
-    own = psutil.Process()
-    return processor_seconds_of(process.pid for process in (own, *own.children(recursive=True)))
-
-
-def _lacking(*packages: str) -> str:
-    missing = [package for package in packages if not find_spec(package)]
-    return f"{' and '.join(missing)} is not installed" if missing else ""
 
 
 @ray.remote(num_cpus=1, scheduling_strategy="SPREAD")

@@ -2,6 +2,9 @@
 
 The same data, once in one DuckDB, once divided among several, all in this process and with one thread each,
 so what is compared is the work. Both compile a query each time. Of each query the best of its rounds counts.
+The coordinator is the view, as on a database node. The service asks shards only what reads predicates of
+`columns.shards_min_quads` quads (SERVICE_MIN), the view by itself the rest: so it is summed up too.
+Six of the queries are then asked of shards that are Ray actors, and of Daft (`daft_queries`).
 
 docs/scaling.md computes with what this measures: the work of the shards and of the coordinator, steps and
 bytes, and what shards and view take on the disk.
@@ -21,14 +24,17 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from benchmarks.analytical import DATA, loaded, mean, query_texts, written
+from benchmarks.daft_queries import OnRay, on_ray
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import CompiledQuery, compile_query
+from graphdb.columns.estimate import scanned_quads
 from graphdb.columns.results import TermTexts, answer_of
 from graphdb.columns.schema import configure
 from graphdb.columns.sharding.cutting import CutLimits, cut
 from graphdb.columns.sharding.local import LocalShards
 from graphdb.columns.sharding.moves import Move, Run, carried_out
 from graphdb.columns.values import NotExact
+from graphdb.config.service import Columns
 from graphdb.sparql.algebra import AbstractQuery
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
@@ -37,6 +43,7 @@ from graphdb.sparql.translation import abstract_query
 __all__ = ["run"]
 
 TARGET = 1.5  # times the processor time of one view
+SERVICE_MIN = Columns().shards_min_quads
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,7 @@ class Measured:
     refused: str = ""
     is_same: bool = True
     bound: float | None = None
+    scanned: int = 0  # quads of the predicates that it reads
 
     @property
     def ratio(self) -> float:
@@ -117,9 +125,9 @@ class Stored:
         )
 
 
-def run(rounds: int, only: str, shards: int, copies: int) -> list[Measured | Stored]:
+def run(rounds: int, only: str, shards: int, copies: int, peer: str) -> list[Measured | Stored | OnRay]:
     """Each query whose name has `only` in it, and all together. copies: of each of the data sets; 0: those of
-    `analytical`.
+    `analytical`. peer: whether to ask on Ray too.
     """
     texts = query_texts(only)
     with tempfile.TemporaryDirectory() as name:
@@ -129,19 +137,34 @@ def run(rounds: int, only: str, shards: int, copies: int) -> list[Measured | Sto
         with _divided(connection, shards, Path(name)) as (divided, stored):
             contenders = _Contenders(connection, divided)
             found = [_measured(query, text, rounds, contenders) for query, text in texts.items()]
+        beside = on_ray(connection, rounds, only, shards) if peer == "yes" else []
         connection.close()
-    ratios = mean([each.ratio for each in found])
+    large = [each for each in found if each.scanned >= SERVICE_MIN]
+    routed = [each if each in large else _by_view(each) for each in found]
     return [
         *found,
-        _together(found),
-        Measured("geometric mean of the ratios", 1.0, ratios, 0.0, 0, 0, 0, 0, bound=TARGET),
+        _together("all together", found),
+        _mean("geometric mean of the ratios", found),
+        _together("all, as the service asks them", routed),
+        _mean("geometric mean, as the service asks them", routed),
+        *([_mean(f"geometric mean of the {len(large)} that it asks of shards", large)] if large else ()),
         stored,
+        *beside,
     ]
 
 
-def _together(found: Sequence[Measured]) -> Measured:
+def _mean(name: str, found: Sequence[Measured]) -> Measured:
+    return Measured(name, 1.0, mean([each.ratio for each in found]), 0.0, 0, 0, 0, 0, bound=TARGET)
+
+
+def _by_view(measured: Measured) -> Measured:
+    """The query where no shard is asked."""
+    return Measured(measured.name, measured.view_ms, measured.view_ms, 0.0, 0, 0, 0, 0)
+
+
+def _together(name: str, found: Sequence[Measured]) -> Measured:
     return Measured(
-        "all together",
+        name,
         sum(each.view_ms for each in found),
         sum(each.shards_ms for each in found),
         sum(each.at_shards_ms for each in found),
@@ -156,11 +179,13 @@ def _together(found: Sequence[Measured]) -> Measured:
 @contextmanager
 def _divided(view: DuckDBPyConnection, shards: int, directory: Path) -> Iterator[tuple["_Metered", Stored]]:
     paths = [directory / f"shard{number}.duckdb" for number in range(shards)]
-    made = [duckdb.connect(str(path), config={"threads": 1}) for path in (*paths, ":memory:")]
+    made = [duckdb.connect(str(path), config={"threads": 1}) for path in paths]
     try:
         for each in made:
             configure(each)
-        divided = _Metered(made[-1], made[:-1])
+        coordinator = view.cursor()
+        made.append(coordinator)
+        divided = _Metered(coordinator, made[:-1], has_quads=True)
         begun = process_time()
         divided.fill(view)
         fill_s = process_time() - begun
@@ -182,8 +207,10 @@ def _divided(view: DuckDBPyConnection, shards: int, directory: Path) -> Iterator
 class _Metered(LocalShards):
     """Notes the steps, and the processor time of those that shards make."""
 
-    def __init__(self, coordinator: DuckDBPyConnection, shards: Sequence[DuckDBPyConnection]) -> None:
-        super().__init__(coordinator, shards)
+    def __init__(
+        self, coordinator: DuckDBPyConnection, shards: Sequence[DuckDBPyConnection], *, has_quads: bool
+    ) -> None:
+        super().__init__(coordinator, shards, has_quads=has_quads)
         self.steps = 0
         self.at_shards_s = 0.0
 
@@ -205,11 +232,11 @@ class _Contenders:
 
     def __init__(self, view: DuckDBPyConnection, shards: _Metered) -> None:
         self.shards = shards
-        self._view, self._catalog, self._shards_catalog = view, Catalog(view), shards.catalog()
+        self._view, self.catalog, self._shards_catalog = view, Catalog(view), shards.catalog()
         self._view_texts, self._shards_texts = TermTexts(view), TermTexts(shards.coordinator)
 
     def of_view(self, query: AbstractQuery) -> bytes:
-        compiled = compile_query(query, Dataset(), self._catalog)
+        compiled = compile_query(query, Dataset(), self.catalog)
         assert isinstance(compiled, CompiledQuery)
         rows = self._view.cursor().execute(compiled.sql)
         return written(answer_of(compiled, rows.fetchmany, self._view_texts))
@@ -217,24 +244,28 @@ class _Contenders:
     def of_shards(self, query: AbstractQuery) -> bytes:
         """Raises NotExact."""
         count = len(self.shards.shards)
-        compiled = carried_out(cut(query, Dataset(), self._shards_catalog, count, CutLimits()), self.shards)
+        plan = cut(query, Dataset(), self._shards_catalog, count, CutLimits(), has_quads=True)
+        compiled = carried_out(plan, self.shards)
         rows = self.shards.coordinator.execute(compiled.sql)
         return written(answer_of(compiled, rows.fetchmany, self._shards_texts))
 
 
 def _measured(name: str, text: str, rounds: int, among: _Contenders) -> Measured:
     query = abstract_query(parse_query(text))
+    scanned = scanned_quads(query.pattern, among.catalog)
     view_ms, expected = _best(lambda: among.of_view(query), rounds)
     before = among.shards.at_shards_s * 1000, *among.shards.counters()
     try:
         shards_ms, ours = _best(lambda: among.of_shards(query), rounds)
     except NotExact as reason:
-        return Measured(name, view_ms, view_ms, 0.0, 0, 0, 0, 0, str(reason))
+        return Measured(name, view_ms, view_ms, 0.0, 0, 0, 0, 0, str(reason), scanned=scanned)
     at_shards_ms = (among.shards.at_shards_s * 1000 - before[0]) / rounds
     counts = [now - then for now, then in zip(among.shards.counters(), before[1:], strict=True)]
     steps, rows, moved, gathered = (count // rounds for count in counts)
     is_same = _bindings(ours) == _bindings(expected)
-    return Measured(name, view_ms, shards_ms, at_shards_ms, steps, rows, moved, gathered, "", is_same)
+    return Measured(
+        name, view_ms, shards_ms, at_shards_ms, steps, rows, moved, gathered, "", is_same, scanned=scanned
+    )
 
 
 def _best(answer: Callable[[], bytes], rounds: int) -> tuple[float, bytes]:

@@ -97,7 +97,7 @@ class ColumnQuery:
             return None
         try:
             query = self._query()
-            if scanned_quads(query, catalog) > _QUADS_AT_ONCE:
+            if scanned_quads(query.pattern, catalog) > _QUADS_AT_ONCE:
                 return None
             found = counted(query, catalog)
         except NotKnown:

@@ -89,7 +89,7 @@ class DividedQuery(ColumnQuery):
     def _view_because(self) -> str | None:
         """Why the view is to answer by itself, before any shard is asked."""
         assert self._catalog is not None
-        quads, least = scanned_quads(self._query(), self._catalog), self._settings.shards_min_quads
+        quads, least = scanned_quads(self._query().pattern, self._catalog), self._settings.shards_min_quads
         if quads < least:
             return f"it reads predicates of {quads} quads, and columns.shards_min_quads is {least}"
         return self._shards.away()

@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
-from threading import Condition, Thread
-from typing import Any, Protocol, TypeAlias
+from threading import Condition, Lock, Thread
+from typing import Any, Protocol, cast
 from weakref import WeakSet
 
 from actors.columns.shard_calls import Result, ShardLost, ShardProcess
@@ -27,13 +27,14 @@ from actors.search.shard_host import LeafState, ShardState, StepCall
 from graphdb.errors import GraphDBError, UnavailableError
 from graphdb.public_text import fault_text
 from graphdb.search.catalog.catalog import Catalog
+from graphdb.search.catalog.cluster_settings import balance_threshold, rebalanced_kinds
 from graphdb.search.catalog.state import Index
 from graphdb.search.deadline import checkpoint
 from graphdb.search.segments.index_shards import ShardLeaves
 from graphdb.search.segments.segment_file import segment_pieces
 from graphdb.search.segments.shard_view import array_segment
-from graphdb.search.sharded import Call, Lost, SearchTask, SeveralTask, ShardFailures, search_shards
-from graphdb.search.sharded.allocation import allocate, next_move
+from graphdb.search.sharded import Advise, Call, Lost, SearchTask, SeveralTask, ShardFailures, search_shards
+from graphdb.search.sharded.allocation import Kinds, ShardKey, allocate, next_move
 from graphdb.search.sharded.rerouting import CopyAt, NotAllowed, Reroute, Rerouted, rerouted
 
 __all__ = ["HostNode", "HostProcesses", "PlacedCopy", "ShardCluster"]
@@ -50,8 +51,6 @@ _FRESH_S = 2.0  # for which a search waits until the copies have what was refres
 _GATHER_S = 5.0  # from the first process that is there, until shards are placed without the others
 _SHAPES_BYTES_MAX = 64 << 20  # of mappings and settings that a search of several indexes sends
 _AGAIN_S, _AGAIN_S_MAX = 0.2, 10.0  # between two attempts
-
-ShardKey: TypeAlias = tuple[str, int]  # the uuid of the index, the number of the shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +184,9 @@ class ShardCluster:
         self._copies: dict[ShardKey, list[_Copy]] = {}  # the primary first
         self._moving: dict[_Copy, _Copy] = {}  # a copy that is being made, the one whose place it takes
         self._filled: set[ShardKey] = set()  # that have had a copy
+        self._by_hand: set[tuple[ShardKey, str]] = set()  # copies, by their places, that somebody has moved
+        self._balancing: tuple[str, float] = ("", 0.0)  # what the cluster's settings say of spreading copies
+        self._looking, self._looked_at = Lock(), 0.0
         self._places: Mapping[str, HostNode] = {}
         self._followers: dict[str, HostFollower] = {}
         self._first_ready_at: float | None = None
@@ -234,6 +236,26 @@ class ShardCluster:
         """Those that may have copies."""
         with self.changed:
             return sorted({*self._places.values()}, key=lambda node: (node.host, node.id))
+
+    def look(self, within_s: float) -> None:
+        """Notice which processes are gone now: what is shown before may be a second old. One that does not
+        answer in that time counts as before.
+        """
+        asked_at = time.monotonic()
+        with self._looking:
+            if self._looked_at > asked_at:  # somebody else has looked since
+                return
+            self._looked_at = time.monotonic()
+            with self.changed:
+                there = [(one, one.process) for one in self._followers.values() if one.process is not None]
+            looks = [(one, process, process.call("steps", [])[0]) for one, process in there]
+            for one, process, result in looks:
+                try:
+                    result.value(max(0.0, self._looked_at + within_s - time.monotonic()))
+                except ShardLost:
+                    one.note_lost(process)
+                except TimeoutError:
+                    continue
 
     # what is moved by hand
 
@@ -291,6 +313,7 @@ class ShardCluster:
             return
         made = _Copy(key, change.target)
         these.append(made)
+        self._by_hand.add((key, change.target))
         if source is not None:
             self._moving[made] = source
 
@@ -304,7 +327,12 @@ class ShardCluster:
         return held
 
     def search(
-        self, index: Index, task: SearchTask, partial: bool, held: HeldState | None = None
+        self,
+        index: Index,
+        task: SearchTask,
+        partial: bool,
+        held: HeldState | None = None,
+        advise: Advise | None = None,
     ) -> tuple[dict[str, Any], ShardFailures]:
         """See `search_shards`: over all shards of an index, as it is now or was when it was held. Shards that
         have lost all their copies are missing in the answer.
@@ -312,10 +340,15 @@ class ShardCluster:
         Raises SearchError, NoShard; UnavailableError where the shards cannot be asked yet.
         """
         _, (copies,) = self._when_ready([index], [held])
-        return search_shards(secrets.token_hex(8), copies, task, _called, partial)
+        return search_shards(secrets.token_hex(8), copies, task, _called, partial, advise)
 
     def search_several(
-        self, indexes: Sequence[Index], task: SeveralTask, partial: bool, held: Sequence[HeldState] = ()
+        self,
+        indexes: Sequence[Index],
+        task: SeveralTask,
+        partial: bool,
+        held: Sequence[HeldState] = (),
+        advise: Advise | None = None,
     ) -> tuple[dict[str, Any], ShardFailures]:
         """The same over all shards of several indexes, which failures number index by index. task: its parts
         are in the order of the indexes, and get their shapes here. held: of each, where they are not of now.
@@ -332,7 +365,7 @@ class ShardCluster:
             )
         of_all = [copies for of_index in ready for _, copies in sorted(of_index.items())]
         task = replace(task, parts=tuple(parts))
-        return search_shards(secrets.token_hex(8), dict(enumerate(of_all)), task, _called, partial)
+        return search_shards(secrets.token_hex(8), dict(enumerate(of_all)), task, _called, partial, advise)
 
     def _when_ready(
         self, indexes: Sequence[Index], held: Sequence[HeldState | None]
@@ -460,6 +493,7 @@ class ShardCluster:
                     gone = self._take_places(places)
                 with suppress(GraphDBError):  # the indexes are being opened
                     self._take_catalog(self._catalog())
+                    self._take_balancing(self._catalog().cluster_settings)
                 if not self._is_settled:
                     self._place_copies()
             for follower in gone:
@@ -486,6 +520,12 @@ class ShardCluster:
             self._filled = {key for key in self._filled if key[0] != uuid}
         for index in indexes.values():
             self._state_of(index)
+
+    def _take_balancing(self, settings: Mapping[str, Mapping[str, str]]) -> None:
+        balancing = rebalanced_kinds(settings), balance_threshold(settings)
+        if balancing != self._balancing:
+            self._balancing = balancing
+            self._note_change()
 
     def _state_of(self, index: Index) -> _IndexState:
         """As of now; a new one wakes those who follow."""
@@ -546,7 +586,12 @@ class ShardCluster:
         self._moving = {copy: source for copy, source in self._moving.items() if {copy, source} <= present}
         if self._moving or not all(copy.states for copy in present):
             return
-        move = next_move({key: [copy.place for copy in these] for key, these in self._copies.items()}, nodes)
+        self._by_hand &= {(copy.shard, copy.place) for copy in present}
+        kinds, threshold = self._balancing
+        if kinds == "none":
+            return
+        placed = {key: [copy.place for copy in these] for key, these in self._copies.items()}
+        move = next_move(placed, nodes, threshold, cast(Kinds, kinds), self._by_hand)
         if move is not None:
             copies = next(these for key, these in self._copies.items() if key == move.shard)
             source = next(copy for copy in copies if copy.place == move.source)

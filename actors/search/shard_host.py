@@ -9,7 +9,8 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import Lock
@@ -27,12 +28,14 @@ from graphdb.search.query import Searcher
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.segment_file import read_segment
 from graphdb.search.segments.shard_view import array_segment, numbered
+from graphdb.search.segments.visible_segment import VisibleLeaves
 from graphdb.search.sharded import SearchShard, View
 from graphdb.search.sharded.steps import Step
 
 __all__ = ["LeafState", "ShardHost", "ShardState", "StepCall"]
 
 _OTHERS = 64  # indexes that are searched beside, whose mappings are kept
+_VISIBILITIES = 16  # lists of SIDs, of which is kept what they show of a copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,15 @@ class _Copy:
     coming: dict[str, IO[bytes]] = field(default_factory=dict)
     states: "dict[int, tuple[SearchShard, frozenset[str]]]" = field(default_factory=dict)  # with its segments
     compiled: tuple[Any, Any, Analyzers, FieldMapping] | None = None  # of settings and mapping
+    visible: "OrderedDict[frozenset[str], VisibleLeaves]" = field(default_factory=OrderedDict)
+
+    def visible_to(self, sids: frozenset[str]) -> VisibleLeaves:
+        """The same for all states: what is visible of a segment is made once. Holding the lock."""
+        found = self.visible.setdefault(sids, VisibleLeaves(sids))
+        self.visible.move_to_end(sids)
+        if len(self.visible) > _VISIBILITIES:
+            self.visible.popitem(last=False)
+        return found
 
     def keep(self, states: Set[int]) -> None:
         """Those, and others that are being searched; what these have of segments they hold themselves."""
@@ -155,7 +167,9 @@ class ShardHost:
             known.segments[name] = read_segment(memoryview(mapped), name)
             file.close()
         known.coming.clear()
-        shard = SearchShard(partial(_view, self._searcher(known, state), state))
+        searcher = self._searcher(known, state)
+        visible = lru_cache(_VISIBILITIES)(partial(self._visible, known, searcher))
+        shard = SearchShard(partial(_view, searcher, state, visible))
         with self._lock:
             known.states[state.number] = shard, frozenset(leaf.segment for leaf in state.leaves)
             known.keep(kept | {state.number})
@@ -172,6 +186,14 @@ class ShardHost:
             pairs.append((segment, leaf.mask(segment.size)))
         searcher = Searcher(numbered(pairs), known[3], known[2], index_name=state.index)
         return searcher.with_runtime_fields(known[3])
+
+    def _visible(self, copy: _Copy, searcher: Searcher, sids: frozenset[str]) -> Searcher:
+        """What who has these SIDs sees of a copy in a state."""
+        with self._lock:
+            visible = copy.visible_to(sids)
+        leaves = visible.of(tuple(searcher.leaves))
+        found = Searcher(leaves, searcher.mapping, searcher.analyzers, index_name=searcher.index_name)
+        return found.with_runtime_fields(searcher.mapping)
 
     # searches
 
@@ -204,12 +226,14 @@ class ShardHost:
         return found[0]
 
 
-def _view(searcher: Searcher, state: ShardState) -> View:
+def _view(
+    searcher: Searcher, state: ShardState, visible: Callable[[frozenset[str]], Searcher] | None = None
+) -> View:
     def context(now_ms: int) -> Any:
         mapping, analyzers = searcher.mapping, searcher.analyzers
         return query_context(state.index, mapping, analyzers, state.settings, state.aliases, now_ms)
 
-    return View(searcher, context, _other)
+    return View(searcher, context, _other, visible)
 
 
 @lru_cache(maxsize=_OTHERS)
@@ -222,4 +246,5 @@ def _other(shape: bytes) -> View:
     def context(now_ms: int) -> Any:
         return query_context(name, fields, analyzers, settings, aliases, now_ms)
 
-    return View(Searcher([], fields, analyzers, index_name=name), context)
+    nothing = Searcher([], fields, analyzers, index_name=name)
+    return View(nothing, context, visible=lambda _: nothing)

@@ -88,15 +88,15 @@ class Estimate:
         }
 
 
-def _patterns(query: AbstractQuery, catalog: Catalog) -> tuple[PatternEstimate, ...]:
-    nodes = reversed(list(nodes_below(query.pattern)))  # in the order of the text
+def _patterns(pattern: Algebra, catalog: Catalog) -> tuple[PatternEstimate, ...]:
+    nodes = reversed(list(nodes_below(pattern)))  # in the order of the text
     triples = [triple for node in nodes if isinstance(node, Bgp | Path) for triple in _triples(node)]
     return tuple([_pattern(triple, catalog) for triple in triples])
 
 
-def scanned_quads(query: AbstractQuery, catalog: Catalog) -> int:
+def scanned_quads(pattern: Algebra, catalog: Catalog) -> int:
     """The quads of the tables that the patterns are looked for in."""
-    return sum(each.scanned for each in _patterns(query, catalog))
+    return sum(each.scanned for each in _patterns(pattern, catalog))
 
 
 def estimate(query: AbstractQuery, catalog: Catalog, *, by_lines: bool = True) -> Estimate:
@@ -104,7 +104,7 @@ def estimate(query: AbstractQuery, catalog: Catalog, *, by_lines: bool = True) -
 
     by_lines: whether the triples of a CONSTRUCT are written line by line.
     """
-    patterns, select = _patterns(query, catalog), query.select
+    patterns, select = _patterns(query.pattern, catalog), query.select
     listed = patterns[0].rows if len(patterns) == 1 and _is_listing(query.form, select) else 0
     if select.length is not None:
         listed = min(listed, limited(select))

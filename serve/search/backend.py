@@ -16,7 +16,7 @@ from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
 
 if TYPE_CHECKING:
-    from graphdb.search.sharded import SearchTask, SeveralTask, ShardFailures
+    from graphdb.search.sharded import Advise, SearchTask, SeveralTask, ShardFailures
     from graphdb.search.sharded.rerouting import NotAllowed, Reroute
 
 __all__ = [
@@ -83,14 +83,24 @@ class ShardSearch(Protocol):
     """The shards of a node's indexes that processes elsewhere search. For any thread."""
 
     def search(
-        self, index: Index, task: "SearchTask", partial: bool, held: Any = None
+        self,
+        index: Index,
+        task: "SearchTask",
+        partial: bool,
+        held: Any = None,
+        advise: "Advise | None" = None,
     ) -> "tuple[dict[str, Any], ShardFailures]":
         """See `search_shards`: of the index as it is now, or as it was held. Raises SearchError, NoShard;
         UnavailableError where they cannot be asked yet.
         """
 
     def search_several(
-        self, indexes: Sequence[Index], task: "SeveralTask", partial: bool, held: Sequence[Any] = ()
+        self,
+        indexes: Sequence[Index],
+        task: "SeveralTask",
+        partial: bool,
+        held: Sequence[Any] = (),
+        advise: "Advise | None" = None,
     ) -> "tuple[dict[str, Any], ShardFailures]":
         """The same over all shards of several indexes, which failures number index by index. task: its parts
         are in the order of the indexes, without their shapes. held: of each, where they are not of now.
@@ -104,6 +114,9 @@ class ShardSearch(Protocol):
 
     def nodes(self) -> Sequence[ShardPlace]:
         """Those that may have copies."""
+
+    def look(self, within_s: float) -> None:
+        """Notice which copies are lost now; `copies` may be a second behind. Not on the event loop."""
 
     def reroute(
         self, commands: "Sequence[Reroute]", *, is_trial: bool, goes_on: bool

@@ -45,7 +45,7 @@ def test_the_tables_of_the_page_on_scaling_are_those_that_its_notebook_computes(
     page = (NOTEBOOKS.parent / "docs" / "scaling.md").read_text().splitlines()
     texts = "".join(output.get("text", "") for output in outputs(executed("scaling.ipynb")))
     rows = [line for line in texts.splitlines() if line.startswith("|")]
-    assert len(rows) == 16
+    assert len(rows) == 31
     assert [row for row in rows if row not in page] == []
 
 

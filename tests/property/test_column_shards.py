@@ -8,25 +8,25 @@ from graphdb.columns.sharding.cutting import CutLimits
 from graphdb.errors import GraphDBError
 from graphdb.sparql.parser import parse_query
 from tests.support.column_answers import Refused, engine_rows, rows_of, view_rows
-from tests.support.column_shards import EXCHANGING, LIMITS, divided, sharded_read
+from tests.support.column_shards import ALONE, EXCHANGING, LIMITS, divided, sharded_read
 from tests.support.column_tables import column_tables
 from tests.support.sparql_texts import quads, queries
 
 QUERIES = 5  # of one set of data
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     quads,
     st.lists(queries, min_size=QUERIES, max_size=QUERIES),
     st.sampled_from((2, 4)),
-    st.sampled_from((LIMITS, EXCHANGING)),
+    st.sampled_from((LIMITS, EXCHANGING, ALONE)),
 )
 def test_shards_and_engine_agree(data: str, texts: list[str], count: int, limits: CutLimits) -> None:
     store = Store()
     store.update(data)
     view = column_tables(store)
-    with divided(view.connection, count) as shards:
+    with divided(view.connection, count, has_quads=limits is ALONE) as shards:
         for text in texts:
             try:
                 query = parse_query(text)

@@ -19,19 +19,23 @@ from graphdb.sparql.syntax import Query
 from graphdb.sparql.translation import abstract_query
 from tests.support.column_answers import Refused, as_refused
 
-__all__ = ["EXCHANGING", "LIMITS", "WatchedShards", "divided", "opened", "sharded_read"]
+__all__ = ["ALONE", "EXCHANGING", "LIMITS", "WatchedShards", "divided", "opened", "sharded_read"]
 
 T = TypeVar("T")
 LIMITS = CutLimits()
 EXCHANGING = CutLimits(shared_rows_max=0, filtered_rows_min=0)
 """Every row goes to one shard only, where there is a way, and one that meets nothing to none."""
+ALONE = CutLimits(alone_quads_max=4)
+"""Parts that read that many quads the coordinator matches, if it has quads."""
 
 
 class WatchedShards(LocalShards):
     """Notes the moves of the last query."""
 
-    def __init__(self, coordinator: DuckDBPyConnection, shards: list[DuckDBPyConnection]) -> None:
-        super().__init__(coordinator, shards)
+    def __init__(
+        self, coordinator: DuckDBPyConnection, shards: list[DuckDBPyConnection], *, has_quads: bool = False
+    ) -> None:
+        super().__init__(coordinator, shards, has_quads=has_quads)
         self.moves: list[Move] = []
 
     def perform(self, move: Move) -> int:
@@ -53,9 +57,11 @@ def opened(shards: int) -> Iterator[WatchedShards]:
 
 
 @contextmanager
-def divided(view: DuckDBPyConnection, shards: int) -> Iterator[WatchedShards]:
-    """A view on so many shards."""
+def divided(view: DuckDBPyConnection, shards: int, *, has_quads: bool = False) -> Iterator[WatchedShards]:
+    """A view on so many shards; has_quads: it is the coordinator itself."""
     with opened(shards) as made:
+        if has_quads:
+            made = WatchedShards(view, list(made.shards), has_quads=True)
         made.fill(view)
         yield made
 
@@ -65,7 +71,14 @@ def sharded_read(
 ) -> T | Refused:
     """What is read of the answer over shards, if there is one."""
     shards.moves.clear()
-    plan = cut(abstract_query(query), Dataset(), shards.catalog(), len(shards.shards), limits)
+    plan = cut(
+        abstract_query(query),
+        Dataset(),
+        shards.catalog(),
+        len(shards.shards),
+        limits,
+        has_quads=shards.has_quads,
+    )
     try:
         compiled = carried_out(plan, shards)
         cursor = shards.coordinator.execute(compiled.sql)

@@ -56,6 +56,11 @@ class LocalHost:
         self.calls: list[str] = []
         self._threads = ThreadPoolExecutor(_THREADS)
 
+    @property
+    def has_copies(self) -> bool:
+        """Whether one has come."""
+        return any(copy.states for copy in self.host._copies.values())
+
     def call(self, method: str, *arguments: Any, results: int = 1) -> list[Result]:
         self.calls.append(method)
         if self.is_dead:

@@ -58,24 +58,33 @@ class ShardedCatalog(Catalog):
 class LocalShards:
     """Owns no connection: whoever makes it closes them. Tables of queries stay until then."""
 
-    def __init__(self, coordinator: DuckDBPyConnection, shards: Sequence[DuckDBPyConnection]) -> None:
-        self.coordinator, self.shards = coordinator, shards
+    def __init__(
+        self,
+        coordinator: DuckDBPyConnection,
+        shards: Sequence[DuckDBPyConnection],
+        *,
+        has_quads: bool = False,
+    ) -> None:
+        """has_quads: the coordinator is the whole view."""
+        self.coordinator, self.shards, self.has_quads = coordinator, shards, has_quads
         self.moved_rows = self.moved_bytes = 0  # from one place to another, copies counted
         self.gathered_bytes = 0  # of those, what came to the coordinator
 
     def fill(self, view: DuckDBPyConnection) -> None:
-        """Have the shards have the quads of a view, and the coordinator its terms and statistics."""
+        """Have the shards have the quads of a view, and the coordinator, where it is not that view, its terms
+        and statistics.
+        """
         for number, shard in enumerate(self.shards):
             begun = set[str]()
             for table, piece in shard_pieces(view, number, len(self.shards)):
                 take_piece(shard, table, piece, is_temporary=False, appends=table in begun)
                 begun.add(table)
-        for table, piece in coordinator_pieces(view):
+        for table, piece in () if self.has_quads else coordinator_pieces(view):
             take_piece(self.coordinator, table, piece, is_temporary=False)
 
     def catalog(self) -> Catalog:
         """Of the whole view, for queries until it is filled again."""
-        return ShardedCatalog(self.coordinator, self.ask)
+        return Catalog(self.coordinator) if self.has_quads else ShardedCatalog(self.coordinator, self.ask)
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that all shards have for a SELECT."""

@@ -15,7 +15,7 @@ from itertools import combinations, count
 from typing import Any, TypeAlias
 
 from graphdb.columns.blocks import Block, Moved, Names
-from graphdb.columns.estimate import solutions
+from graphdb.columns.estimate import scanned_quads, solutions
 from graphdb.columns.groups import Groups
 from graphdb.columns.schema import REST
 from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Move, Run, Send, Share
@@ -36,12 +36,15 @@ _QUADS = re.compile(rf"\b(?:p_\d+|{REST})\b")
 class CutLimits:
     """shared_rows_max: rows of one side of a join that go to every shard, whatever else is possible.
     gathered_rows_max: rows that may come together in one place. filtered_rows_min: rows of which those that
-    can find no match are left out before they are exchanged.
+    can find no match are left out before they are exchanged. alone_quads_max: of the predicates of a part of
+    a query that a coordinator with quads matches by itself: one SQL, in place of one on every shard and of
+    bringing together what they find.
     """
 
     shared_rows_max: int = 5_000
     gathered_rows_max: int = 5_000_000
     filtered_rows_min: int = 200_000
+    alone_quads_max: int = 100_000
 
 
 class Home(Enum):
@@ -140,9 +143,20 @@ class Mover:
                 if not names_in(one.origin).isdisjoint(names_in(other.origin))
             ]
             one, other = min(joint or pairs, key=self._met_rows)
-            met = yield from self._meet_either(one, other)
-            parts = [met, *(each for each in parts if each is not one and each is not other)]
+            origin = Join(one.origin, other.origin)
+            left = [each for each in parts if each is not one and each is not other]
+            if one.key != other.key and self._meets_large(left) and self._is_small(one, other, origin=origin):
+                met = self._at(Home.HERE, Join(one.node, other.node), origin, None)
+            else:
+                met = yield from self._meet_either(one, other, origin)
+            parts = [met, *left]
         return parts[0]
+
+    def _meets_large(self, parts: list[Placed]) -> bool:
+        """Whether some of these stay on the shards, so that what the coordinator has found goes there. Else
+        all that it is to meet would have to come to it.
+        """
+        return any(each.home is Home.EACH and not self._is_small(each, origin=each.origin) for each in parts)
 
     def _met_rows(self, pair: tuple[Placed, Placed]) -> float:
         """How many solutions two patterns may have together, and what moves for it."""
@@ -152,9 +166,8 @@ class Mover:
             moved = min(self._moved_cost(one, other), self._moved_cost(other, one))
         return self._estimated(Join(one.origin, other.origin)) + moved
 
-    def _meet_either(self, one: Placed, other: Placed) -> Placing:
-        """The join of two patterns."""
-        origin = Join(one.origin, other.origin)
+    def _meet_either(self, one: Placed, other: Placed, origin: Any) -> Placing:
+        """The join of two patterns, which is that of the origin."""
         if one.home is other.home is Home.EACH:
             is_cheaper = self._moved_cost(one, other) < self._moved_cost(other, one)
             one, other = (other, one) if is_cheaper else (one, other)
@@ -162,6 +175,18 @@ class Mover:
             one, other = other, one
         # of two equal columns the first is taken, whose terms' texts may be on the shard
         return (yield from self._meet(one, other, Join, origin))
+
+    def _is_small(self, *parts: Placed, origin: Any) -> bool:
+        """Whether the coordinator had better match these, together the origin, by itself: it has all quads
+        that they are made of, and they are few.
+        """
+        if not self._has_quads or any(part.home is Home.ALL for part in parts):
+            return False
+        if any(isinstance(node, Moved) for part in parts for node in nodes_below(part.node)):
+            return False
+        if self._estimated(origin) > self._limits.shared_rows_max:
+            return False
+        return scanned_quads(origin, self._names.catalog) <= self._limits.alone_quads_max
 
     def _moved_cost(self, moved: Placed, other: Placed) -> float:
         """About how many rows have to move where this pattern is the one that is moved."""
@@ -201,6 +226,8 @@ class Mover:
         limit = self._limits.shared_rows_max
         if right.key in left.certain and right.rows > limit and left.rows < right.rows:
             return (yield from self._exchanged(left, right.key, right)), right
+        if self._is_small(right, origin=right.origin):
+            return left, (yield from self._everywhere(right))
         table, columns, rows = yield from self._computed(right)
         shared = sorted(name for name in left.certain & right.certain if name in columns)
         moved = replace(right, node=moved_as(table, columns), columns=_foreign(columns), rows=rows)
@@ -239,6 +266,8 @@ class Mover:
     def _everywhere(self, placed: Placed) -> Placing:
         if placed.home is Home.ALL:
             return placed
+        if placed.home is Home.EACH and self._is_small(placed, origin=placed.origin):
+            placed = replace(placed, home=Home.HERE, key=None)
         if placed.home is Home.HERE and isinstance(placed.node, Moved):
             yield Send(placed.node.table)
             columns = {variable.name: value for variable, value in placed.node.columns}

@@ -1,9 +1,8 @@
 """Settings of the whole cluster, as `PUT /_cluster/settings` takes them, and what they mean.
 
-They are `action.auto_create_index`, those of searches in `DEFAULTS`, and two that are kept without an effect:
-tools for restarts set them, but here no shard is moved while a node is away. A transient setting wins over a
-persistent one. Both are kept with the templates, so that every node that applies the same log decides the
-same.
+They are those of `DEFAULTS`; of these `cluster.routing.allocation.enable` is kept without an effect, because
+tools for restarts set it. A transient setting wins over a persistent one. Both are kept with the templates,
+so that every node that applies the same log decides the same.
 """
 
 import re
@@ -22,9 +21,11 @@ __all__ = [
     "AUTO_CREATE",
     "DEFAULTS",
     "allows_expensive",
+    "balance_threshold",
     "check_auto_create",
     "max_buckets",
     "max_keep_alive_ms",
+    "rebalanced_kinds",
     "with_cluster_settings",
 ]
 
@@ -35,6 +36,7 @@ DEFAULT_KEEP_ALIVE = "search.default_keep_alive"
 MAX_KEEP_ALIVE = "search.max_keep_alive"
 ALLOCATION = "cluster.routing.allocation.enable"
 REBALANCE = "cluster.routing.rebalance.enable"
+BALANCE_THRESHOLD = "cluster.routing.allocation.balance.threshold"
 DEFAULTS = {
     AUTO_CREATE: "true",
     MAX_BUCKETS: "65536",
@@ -43,6 +45,7 @@ DEFAULTS = {
     MAX_KEEP_ALIVE: "24h",
     ALLOCATION: "all",
     REBALANCE: "all",
+    BALANCE_THRESHOLD: "1.0",
 }
 _KINDS = ("transient", "persistent")
 _LENGTH_MAX = 10_000  # characters of the list of patterns
@@ -120,8 +123,19 @@ def _one_of(name: str, words: tuple[str, ...]) -> Callable[[Any], str]:
     return checked
 
 
+def _threshold(value: Any) -> str:
+    text = str(value)
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        raise illegal_argument(f"Failed to parse value [{text[:100]}] for setting [{BALANCE_THRESHOLD}]")
+    if float(text) < 1:  # copies would go to and fro
+        raise illegal_argument(
+            f"Failed to parse value [{text}] for setting [{BALANCE_THRESHOLD}] must be >= 1.0"
+        )
+    return text
+
+
 def _check_keep_alives(settings: Mapping[str, Mapping[str, str]]) -> None:
-    default, most = (search_setting(settings, name) for name in (DEFAULT_KEEP_ALIVE, MAX_KEEP_ALIVE))
+    default, most = (setting(settings, name) for name in (DEFAULT_KEEP_ALIVE, MAX_KEEP_ALIVE))
     if duration_ms(default, DEFAULT_KEEP_ALIVE) > duration_ms(most, MAX_KEEP_ALIVE):
         raise illegal_argument(
             f"Default keep alive setting for request [{DEFAULT_KEEP_ALIVE}]({default}) should be smaller "
@@ -132,7 +146,7 @@ def _check_keep_alives(settings: Mapping[str, Mapping[str, str]]) -> None:
 # What searches ask.
 
 
-def search_setting(settings: Mapping[str, Mapping[str, str]], name: str) -> str:
+def setting(settings: Mapping[str, Mapping[str, str]], name: str) -> str:
     """The value that holds, or its default. settings: `CatalogState.cluster_settings`."""
     given = (settings.get(kind, {}).get(name) for kind in _KINDS)
     return next((value for value in given if value is not None), DEFAULTS[name])
@@ -140,17 +154,30 @@ def search_setting(settings: Mapping[str, Mapping[str, str]], name: str) -> str:
 
 def max_buckets(settings: Mapping[str, Mapping[str, str]]) -> int:
     """How many buckets an answer may have."""
-    return int(search_setting(settings, MAX_BUCKETS))
+    return int(setting(settings, MAX_BUCKETS))
 
 
 def allows_expensive(settings: Mapping[str, Mapping[str, str]]) -> bool:
     """Whether queries are answered that read many terms or run scripts."""
-    return search_setting(settings, ALLOW_EXPENSIVE) == "true"
+    return setting(settings, ALLOW_EXPENSIVE) == "true"
 
 
 def max_keep_alive_ms(settings: Mapping[str, Mapping[str, str]]) -> int:
     """How long a search context may be kept between two requests."""
-    return int(duration_ms(search_setting(settings, MAX_KEEP_ALIVE), MAX_KEEP_ALIVE))
+    return int(duration_ms(setting(settings, MAX_KEEP_ALIVE), MAX_KEEP_ALIVE))
+
+
+# What moving copies of shards asks.
+
+
+def balance_threshold(settings: Mapping[str, Mapping[str, str]]) -> float:
+    """See `graphdb.search.sharded.allocation`."""
+    return float(setting(settings, BALANCE_THRESHOLD))
+
+
+def rebalanced_kinds(settings: Mapping[str, Mapping[str, str]]) -> str:
+    """Which copies are moved to spread them: all, primaries, replicas or none."""
+    return setting(settings, REBALANCE)
 
 
 # Which indexes are made for a document.
@@ -211,4 +238,5 @@ _CHECKS: Mapping[str, Callable[[Any], str]] = {
     MAX_KEEP_ALIVE: _time(MAX_KEEP_ALIVE),
     ALLOCATION: _one_of(ALLOCATION, ("all", "primaries", "new_primaries", "none")),
     REBALANCE: _one_of(REBALANCE, ("all", "primaries", "replicas", "none")),
+    BALANCE_THRESHOLD: _threshold,
 }

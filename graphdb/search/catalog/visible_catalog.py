@@ -86,13 +86,18 @@ class VisibleIndex(Index):
     """An index with its visible documents; all else is the same."""
 
     def __init__(self, index: Index, sids: frozenset[str]) -> None:
-        self._index = index
+        self._index, self.sids = index, sids
         self.shards = VisibleShards(index.shards, sids)
         self._searcher = None
 
     def is_of(self, index: Index) -> bool:
         """Whether it shows this very one."""
         return self._index is index
+
+    @property
+    def whole(self) -> Index:
+        """For those who see to it themselves that nothing of the rest is shown."""
+        return self._index
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._index, name)

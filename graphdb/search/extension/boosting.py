@@ -1,8 +1,8 @@
 """Boosts that a search's extension gives to hits: by a query's result and by PageRank."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import orjson
@@ -18,7 +18,7 @@ from graphdb.search.query.tree import SCORE_MAX
 from graphdb.search.results.field_values import values_at
 from graphdb.search.results.matching import Found
 
-__all__ = ["LINKS_MAX", "LinkCollector", "PageRanks", "boosted", "page_rank"]
+__all__ = ["LINKS_MAX", "Enough", "LinkCollector", "PageRanks", "boosted", "page_rank", "spoken_of"]
 
 # PageRank of the resources of a graph: every triple whose object is an IRI or a blank node is a link.
 #
@@ -48,6 +48,10 @@ class PageRanks:
             return np.zeros(len(wanted))
         places = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
         return np.where(self.hashes[places] == wanted, self.ranks[places], 0.0)
+
+    def enough(self, least: float) -> "Enough":
+        """Whether an IRI has at least this rank."""
+        return lambda iris: self.of(iris) >= least
 
 
 class LinkCollector:
@@ -119,20 +123,37 @@ _hash = hash
 _AT_ONCE = 1_000  # documents between two looks at the clock
 
 
-def boosted(option: BoostOption, ranks: PageRanks, scope: Scope, found: Found) -> Found:
+Enough: TypeAlias = Callable[[Iterable[str]], Bools]
+"""Of each IRI whether it is important enough."""
+
+
+def boosted(option: BoostOption, enough: Enough, scope: Scope, found: Found) -> Found:
     """The same documents; the scores of those with an important IRI in the field are multiplied."""
     if found.scores is None or not len(found.docs):
         return found
-    important = _Important(option, ranks, scope).of(found)
+    important = _Important(option, enough, scope).of(found)
     factors = np.where(important, option.factor, 1.0)
     scores = np.minimum(found.scores.astype(np.float64) * factors, SCORE_MAX).astype(np.float32)
     return Found(found.docs, scores)
 
 
+def spoken_of(option: BoostOption, scope: Scope, found: Found) -> list[str]:
+    """The IRIs that `boosted` asks for, each once."""
+    spoken: dict[str, None] = {}
+
+    def note(iris: Iterable[str]) -> Bools:
+        named = list(iris)
+        spoken.update(dict.fromkeys(named))
+        return np.zeros(len(named), np.bool_)
+
+    boosted(option, note, scope, found)
+    return list(spoken)
+
+
 @dataclass(frozen=True, slots=True)
 class _Important:
     option: BoostOption
-    ranks: PageRanks
+    enough: Enough
     scope: Scope
 
     def of(self, found: Found) -> Bools:
@@ -147,7 +168,7 @@ class _Important:
         values = self.scope.columns.ordinals(spec, found.docs)
         dictionary = self.scope.columns.dictionary(spec)
         numbers, inverse = np.unique(values.data, return_inverse=True)
-        enough = self.ranks.of(dictionary.term(int(number)) for number in numbers) >= self.option.least
+        enough = self.enough(dictionary.term(int(number)) for number in numbers)
         important = np.zeros(len(found.docs), np.bool_)
         important[values.rows[enough[inverse]]] = True
         return important
@@ -163,7 +184,7 @@ class _Important:
                 for iri in self._iris(doc):
                     rows.append(row)
                     iris.append(iri)
-            enough = self.ranks.of(iris) >= self.option.least
+            enough = self.enough(iris)
             important[np.array(rows, np.int64)[enough]] = True
         return important
 

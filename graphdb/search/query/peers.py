@@ -33,5 +33,8 @@ class Peers(Protocol):
     def everywhere(self, question: Question[Known_co]) -> list[Known_co]:
         """What each shard answers, by number."""
 
+    def advice(self, asked: Any) -> Any:
+        """What whoever leads the search answers to what all shards ask him at this place."""
+
     def place(self, owners: list[int]) -> None:
         """The shard of each hit of the answer, in order: each shows only its own."""

@@ -91,6 +91,9 @@ class _OfIndex:
     def everywhere(self, question: Question[Known]) -> list[Known]:
         return self.peers.everywhere(_IndexQuestion(self.index, question))
 
+    def advice(self, asked: Any) -> Any:
+        return self.peers.advice(asked)
+
     def place(self, owners: list[int]) -> None:
         self.peers.place(owners)
 

@@ -13,9 +13,9 @@ from typing import Any
 from graphdb.search.sharded.search_shard import Steps
 from graphdb.search.sharded.search_task import SearchTask, whole_answer
 from graphdb.search.sharded.several_task import SeveralTask
-from graphdb.search.sharded.steps import Answered, Asking, Failed, Gathering, Step
+from graphdb.search.sharded.steps import Answered, Asking, Consulting, Failed, Gathering, Step
 
-__all__ = ["Call", "Calls", "Lost", "NoShard", "ShardFailures", "search_shards"]
+__all__ = ["Advise", "Call", "Calls", "Lost", "NoShard", "ShardFailures", "search_shards"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,10 @@ not answer is `Lost`.
 """
 
 
+Advise = Callable[[Sequence[Any]], Any]
+"""Answers what all shards ask, by shard."""
+
+
 @dataclass(frozen=True, slots=True)
 class ShardFailures:
     """The shards that are not in an answer, by number, and why: what came of the last copy that was asked."""
@@ -62,11 +66,13 @@ def search_shards(
     task: SearchTask | SeveralTask,
     calls: Calls,
     partial: bool = True,
+    advise: Advise | None = None,
 ) -> tuple[dict[str, Any], ShardFailures]:
     """(the answer without `took` and `_shards`, what is not in it).
 
     search: a name that no other search has. copies: of each shard by its number, the preferred first.
-    partial: whether an answer of some shards will do. Raises SearchError, NoShard.
+    partial: whether an answer of some shards will do. advise: for a task that narrows. Raises SearchError,
+    NoShard, and what advise raises.
     """
     left = {number: list(of_shard) for number, of_shard in sorted(copies.items())}
     failures: dict[int, Lost] = {}
@@ -83,7 +89,7 @@ def search_shards(
         if not any(map(task.needs, chosen)) or (missing.lost and not partial):
             raise NoShard(missing)
         attempt += 1
-        leading = _Leading(f"{search}/{attempt}", list(chosen.values()), calls)
+        leading = _Leading(f"{search}/{attempt}", list(chosen.values()), calls, advise)
         try:
             parts, owners = zip(
                 *map(pickle.loads, leading.run(pickle.dumps(task.among(list(chosen))))), strict=True
@@ -106,8 +112,8 @@ class _ShardLost(Exception):
 class _Leading:
     """One attempt. Shards are numbered by their places in the list."""
 
-    def __init__(self, name: str, shards: Sequence[Steps], calls: Calls) -> None:
-        self._name, self._shards, self._calls = name, shards, calls
+    def __init__(self, name: str, shards: Sequence[Steps], calls: Calls, advise: Advise | None) -> None:
+        self._name, self._shards, self._calls, self._advise = name, shards, calls, advise
         self._tasks = 0
         self._known: dict[bytes, list[bytes]] = {}  # answers by question
 
@@ -124,7 +130,7 @@ class _Leading:
             results = [step.result for step in steps.values() if isinstance(step, Answered)]
             if len(results) == len(steps):
                 return results
-            replies = self._asked(steps) or self._gathered(steps)
+            replies = self._asked(steps) or self._advised(steps) or self._gathered(steps)
             texts = {id(known): pickle.dumps(known) for known in replies.values()}  # mostly the same for all
             arguments = {number: (task, texts[id(known)]) for number, known in replies.items()}
             steps.update(zip(replies, self._call("go_on", arguments), strict=True))
@@ -145,6 +151,15 @@ class _Leading:
         if question not in self._known:
             self._known[question] = self.run(question)
         return self._known[question]
+
+    def _advised(self, steps: Mapping[int, Step]) -> dict[int, list[bytes]]:
+        """The same answer for all, where all have come to ask for advice."""
+        asked = [pickle.loads(step.asked) for step in steps.values() if isinstance(step, Consulting)]
+        if len(asked) < len(steps):
+            return {}
+        assert self._advise is not None, "the task narrows, and nobody is there to advise"
+        advised = [pickle.dumps(self._advise(asked))]
+        return dict.fromkeys(steps, advised)
 
     def _gathered(self, steps: Mapping[int, Step]) -> dict[int, list[bytes]]:
         """What all have at the place to which all have come."""

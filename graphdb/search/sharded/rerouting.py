@@ -1,7 +1,7 @@
 """Where a copy of a shard goes that somebody moves by hand: `rerouted`, or why it may not go there.
 
-The rule is that of `allocation`: no two copies of a shard on one node. Places are spread again afterwards, so
-a move that leaves some places with two copies more than others is undone by another one.
+The rule is that of `allocation`: no two copies of a shard on one node. Copies are spread again afterwards, so
+a move that leaves places too uneven is followed by another one.
 """
 
 from collections.abc import Mapping, Sequence

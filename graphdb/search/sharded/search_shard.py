@@ -7,7 +7,7 @@ more does nothing.
 
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Protocol, TypeVar
@@ -20,7 +20,7 @@ from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.query.peers import Question
 from graphdb.search.sharded.search_task import SearchTask
 from graphdb.search.sharded.several_task import SeveralTask
-from graphdb.search.sharded.steps import Answered, Asking, Failed, Gathering, Step
+from graphdb.search.sharded.steps import Answered, Asking, Consulting, Failed, Gathering, Step
 
 __all__ = ["SearchShard", "Steps", "View"]
 
@@ -45,12 +45,21 @@ class Steps(Protocol):
 class View:
     """What searches see of a shard now. context: for the time of a request.
 
-    other: of an index that is searched beside and has no document here, by its `IndexPart.shape`.
+    other: of an index that is searched beside and has no document here, by its `IndexPart.shape`. visible:
+    the searcher of those who have these SIDs.
     """
 
     searcher: Searcher
     context: Callable[[int], QueryContext]
     other: "Callable[[bytes], View] | None" = None
+    visible: Callable[[frozenset[str]], Searcher] | None = None
+
+    def to(self, sids: frozenset[str] | None) -> "View":
+        """As those see it who have these SIDs; None: who sees everything."""
+        if sids is None:
+            return self
+        assert self.visible is not None
+        return replace(self, searcher=self.visible(sids))
 
 
 class SearchShard:
@@ -69,15 +78,16 @@ class SearchShard:
 
     def begin_later(self, search: str, task: int, number: int, work: bytes) -> Callable[[], Step]:
         """`begin`, whose step one can wait for: until then it runs beside others."""
+        job = pickle.loads(work)
+        whole = job if isinstance(job, SearchTask | SeveralTask) else None
+        view = None if whole is None else self._view().to(whole.sids)
         with self._lock:
             known = self._searches.get(search)
             if known is None:
-                known = self._searches[search] = _Search(self._view())
+                assert whole is not None, "a search begins with the whole"
+                assert view is not None
+                known = self._searches[search] = _Search(view, whole)
             known.is_idle = False
-            job = pickle.loads(work)
-            if isinstance(job, SearchTask | SeveralTask):
-                known.whole = job
-            assert known.whole is not None, "a search begins with the whole"
             running = known.tasks[task] = _Running(known.view, number, job, known.whole)
         running.start()
         return running.next_step
@@ -116,7 +126,7 @@ class SearchShard:
 @dataclass(slots=True)
 class _Search:
     view: View
-    whole: SearchTask | SeveralTask | None = None
+    whole: SearchTask | SeveralTask
     tasks: "dict[int, _Running]" = field(default_factory=dict)
     is_idle: bool = False
 
@@ -176,6 +186,10 @@ class _Running:
 
     def everywhere(self, question: Question[Known]) -> list[Known]:
         return [pickle.loads(each) for each in self._rest(Asking(pickle.dumps(question)))]
+
+    def advice(self, asked: Any) -> Any:
+        (advised,) = self._rest(Consulting(pickle.dumps(asked)))
+        return pickle.loads(advised)
 
     def place(self, owners: list[int]) -> None:
         self._owners = owners

@@ -7,15 +7,16 @@ from typing import Any, TypeAlias, cast
 import orjson
 
 from graphdb.search.multi import Searchers, Target, prepare
-from graphdb.search.multi.prepared import DEFAULT_OPTIONS
+from graphdb.search.multi.prepared import DEFAULT_OPTIONS, Prepared
 from graphdb.search.query import QueryContext, Searcher, ShardSearcher
 from graphdb.search.query.peers import Peers
 from graphdb.search.query.searcher import PartialSearcher
 from graphdb.search.query.tree import walk
 from graphdb.search.results.search import SearchOptions
 from graphdb.search.results.search_request import RESULT_WINDOW
+from graphdb.search.sharded.narrowing import Narrowing, narrowed
 
-__all__ = ["LookedUp", "SearchPart", "SearchTask", "shown_part", "whole_answer"]
+__all__ = ["LookedUp", "SearchPart", "SearchTask", "answer_of", "shown_part", "whole_answer"]
 
 LookedUp: TypeAlias = dict[tuple[str, str, str, str | None], Sequence[Any]]
 """What a `TermsLookup` has given, by its arguments."""
@@ -37,7 +38,8 @@ class SearchTask:
     """body is the request's. filter, boost and window: see `Target`; allow_expensive: see `QueryContext`.
 
     looked_up: all that the request looks up in documents, which whoever searches need not have. chosen: the
-    shards whose documents are searched, None: all; the others take part with their statistics.
+    shards whose documents are searched, None: all; the others take part with their statistics. narrowing: of
+    the candidates. sids: who asks sees the documents that `_allow_sids` shows to one of these, None: all.
     """
 
     body: Mapping[str, Any]
@@ -50,6 +52,8 @@ class SearchTask:
     looked_up: LookedUp = field(default_factory=dict)
     chosen: frozenset[int] | None = None
     members: tuple[int, ...] | None = None
+    narrowing: Narrowing | None = None
+    sids: frozenset[str] | None = None
 
     def among(self, numbers: Sequence[int]) -> "SearchTask":
         """The same, in which only these of all shards take part."""
@@ -70,10 +74,18 @@ class SearchTask:
         target = Target(searcher, context, self.filter, self.boost, self.window)
         prepared = prepare(self.body, [target], Searchers(), self.options)
         searcher.learn(term for query in walk(prepared.request.query) for term in query.scored_by())
-        return shown_part(prepared.run(), searcher)
+        return shown_part(answer_of(prepared, self.narrowing, searcher), searcher)
 
     def _terms(self, index: str, doc_id: str, path: str, routing: str | None) -> Sequence[Any]:
         return self.looked_up[index, doc_id, path, routing]
+
+
+def answer_of(prepared: Prepared, narrowing: Narrowing | None, searcher: Searcher) -> dict[str, Any]:
+    """Of one shard."""
+    if narrowing is None:
+        return prepared.run()
+    assert searcher.peers is not None
+    return prepared.finish(narrowed(narrowing, prepared, searcher.peers))
 
 
 def shown_part(answer: dict[str, Any], searcher: ShardSearcher) -> SearchPart:

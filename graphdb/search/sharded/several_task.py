@@ -12,7 +12,8 @@ from graphdb.search.query.several import ShardSeveralSearcher
 from graphdb.search.query.tree import walk
 from graphdb.search.results.search import SearchOptions
 from graphdb.search.results.search_request import RESULT_WINDOW
-from graphdb.search.sharded.search_task import LookedUp, SearchPart, shown_part
+from graphdb.search.sharded.narrowing import Narrowing
+from graphdb.search.sharded.search_task import LookedUp, SearchPart, answer_of, shown_part
 
 __all__ = ["IndexPart", "SeveralTask"]
 
@@ -43,6 +44,8 @@ class SeveralTask:
     looked_up: LookedUp = field(default_factory=dict)
     shared_statistics: bool = False
     members: tuple[int, ...] | None = None
+    narrowing: Narrowing | None = None
+    sids: frozenset[str] | None = None
 
     def among(self, numbers: Sequence[int]) -> "SeveralTask":
         """The same, in which only these of all shards take part."""
@@ -84,7 +87,7 @@ class SeveralTask:
             scored = prepared.request.query.part(number)
             scoring = searcher if self.shared_statistics else own
             scoring.learn(term for query in walk(scored) for term in query.scored_by())
-        return shown_part(prepared.run(), searcher)
+        return shown_part(answer_of(prepared, self.narrowing, searcher), searcher)
 
     def _terms(self, index: str, doc_id: str, path: str, routing: str | None) -> Sequence[Any]:
         return self.looked_up[index, doc_id, path, routing]

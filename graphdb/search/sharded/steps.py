@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from graphdb.search.errors import SearchError
 
-__all__ = ["Answered", "Asking", "Failed", "Gathering", "Step"]
+__all__ = ["Answered", "Asking", "Consulting", "Failed", "Gathering", "Step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,13 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
+class Consulting:
+    """The shard needs what whoever leads the search says to what all shards ask him; asked is its part."""
+
+    asked: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """The task is done."""
 
@@ -38,4 +45,4 @@ class Failed:
     error: SearchError
 
 
-Step = Gathering | Asking | Answered | Failed
+Step = Gathering | Asking | Consulting | Answered | Failed

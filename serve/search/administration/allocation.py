@@ -7,6 +7,7 @@ the order of the nodes. A replica without a node is unassigned.
 Where shards are searched on a Ray cluster, those copies are shown, each on its Ray node.
 """
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,12 +27,14 @@ __all__ = [
     "ShardCopy",
     "allocation_id",
     "copies_of",
+    "notice_losses",
     "routes",
     "routing_table",
     "transport_address",
 ]
 
 UNASSIGNED_REASON = "INDEX_CREATED"  # a replica without a node has never had one
+_LOOK_S = 1.0  # for the processes of shards to answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,12 @@ def unassigned_info(index: Index) -> dict[str, Any]:
         "delayed": False,
         "allocation_status": "no_attempt",
     }
+
+
+async def notice_losses(node: SearchBackend) -> None:
+    """Have copies shown as they are now, where processes elsewhere have them."""
+    if node.shards is not None:
+        await asyncio.to_thread(node.shards.look, _LOOK_S)
 
 
 def copies_of(index: Index, nodes: Sequence[NodeName], elsewhere: ShardSearch | None) -> Iterator[ShardCopy]:

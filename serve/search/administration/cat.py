@@ -9,6 +9,7 @@ from graphdb.config import Settings
 from graphdb.search.catalog.state import Index
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration import cat_indices, cat_nodes
+from serve.search.administration.allocation import notice_losses
 from serve.search.administration.cat_table import (
     CatView,
     Column,
@@ -96,6 +97,7 @@ def _named(templates: Mapping[str, Any], pattern: str | None) -> list[tuple[str,
 # Parameters of every listing.
 _PARAMETERS = "bytes h help local master_timeout s time v"
 _CAT = "=^.^="
+_OF_COPIES = ("allocation", "health", "indices", "shards")
 _YAML = "application/yaml"
 
 
@@ -133,6 +135,8 @@ def _handler(listing: Listing, identity: Identity) -> Handler:
         tasks = _tasks(exchange, identity) if listing.name == "tasks" else ()
         view = CatView(exchange.node, identity, _indexes(exchange, listing), names, parameters, tasks)
         columns = _columns(listing, parameters)
+        if listing.name in _OF_COPIES:
+            await notice_losses(exchange.node)
         table = await asyncio.to_thread(lambda: make_table(columns, listing.rows(view), options))
         form = _form(exchange)
         if form == "json":

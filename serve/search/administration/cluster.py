@@ -20,7 +20,7 @@ from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.segments.operations import PRIMARY_TERM
 from serve.answers import client_gone
-from serve.search.administration.allocation import routing_table
+from serve.search.administration.allocation import notice_losses, routing_table
 from serve.search.administration.index_stats import (
     STATUSES,
     Placement,
@@ -121,6 +121,7 @@ async def _health(exchange: Exchange, identity: Identity) -> Answer:
         raise illegal_argument(f"unknown level [{level}]")
     wait_s = min(parameters.time_ms("timeout", _WAIT_MS), _WAIT_MS_MAX) / 1000
     _check_waits(parameters)
+    await notice_losses(exchange.node)
     gone = asyncio.create_task(client_gone(exchange.request.receive))
     began = asyncio.get_running_loop().time()
     try:

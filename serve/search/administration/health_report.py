@@ -7,6 +7,7 @@ from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.errors import SearchError
+from serve.search.administration.allocation import notice_losses
 from serve.search.administration.cluster import cluster_status
 from serve.search.administration.index_stats import STATUSES, Placement, ShardCounts, count_shards
 from serve.search.backend import SearchBackend
@@ -22,6 +23,7 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
     identity = Identity(node, settings)
 
     async def report(exchange: Exchange) -> dict[str, Any]:
+        await notice_losses(exchange.node)
         return _report(exchange, identity)
 
     paths = ["/_health_report", "/_health_report/{feature}"]

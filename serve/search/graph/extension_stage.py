@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,6 @@ from graphdb.access.principal import NODE, Principal
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
 from graphdb.errors import GraphDBError, LimitExceeded, UnavailableError
-from graphdb.search.errors import illegal_argument
 from graphdb.search.extension.boosting import LINKS_MAX, LinkCollector, PageRanks, boosted
 from graphdb.search.extension.extension_request import ExtensionRequest, parse_extension
 from graphdb.search.extension.request_rewriting import (
@@ -31,6 +31,7 @@ from graphdb.search.extension.request_rewriting import (
 from graphdb.search.extension.template import Template
 from graphdb.search.multi import Prepared, Searchers, Target, prepare
 from graphdb.search.results.matching import Found
+from graphdb.search.sharded.narrowing import Asked, Narrowing, all_texts, check_found
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import SearchWork
 from serve.search.graph.graph_asker import GraphAsker
@@ -136,7 +137,6 @@ def _note_failure(task: asyncio.Task[None]) -> None:
 
 _FIRST_WAIT_S = 20.0
 _VISIBILITIES_MAX = 16
-_FOUND_MAX = 1_000_000  # candidates whose ids are looked up
 
 
 def extension_stages(node: SearchBackend, settings: Settings, work: SearchWork) -> StageOf:
@@ -216,13 +216,26 @@ class ExtensionStage:
         boost = self._request.boost
         if boost is not None:
             ranks = await self._ranks().ranks()
-            found = await self._work.run(partial(boosted, boost, ranks, prepared.scope, found))
+            enough = ranks.enough(boost.least)
+            found = await self._work.run(partial(boosted, boost, enough, prepared.scope, found))
         return found
 
     @property
-    def narrows(self) -> bool:
+    def narrowing(self) -> Narrowing:
         """See `SearchStage`; known after `expand`."""
-        return self._filter is not None or self._request.boost is not None
+        return Narrowing(self._filter is not None, self._request.boost)
+
+    async def advice(self, asked: Sequence[Asked]) -> frozenset[str]:
+        """See `SearchStage`."""
+        texts = await self._work.run(partial(all_texts, asked))
+        if not texts:
+            return frozenset()
+        if asked[0].is_of_filter:
+            assert self._filter is not None
+            return frozenset(await self._asker.accepted(self._filter, texts)).intersection(texts)
+        assert self._request.boost is not None
+        ranks, least = await self._ranks().ranks(), self._request.boost.least
+        return await self._work.run(lambda: frozenset(compress(texts, ranks.enough(least)(texts).tolist())))
 
     async def enrich(self, answer: dict[str, Any]) -> None:
         """Add what the graph says of the hits; a hit that does not show its `_id` gets nothing."""
@@ -261,11 +274,7 @@ def _candidates(body: Mapping[str, Any], targets: Sequence[Target]) -> list[str]
 
 
 def _ids(prepared: Prepared, found: Found) -> list[str]:
-    if len(found.docs) > _FOUND_MAX:
-        raise illegal_argument(
-            f"[sparql_filter] the query matches [{len(found.docs)}] documents, at most [{_FOUND_MAX}] can be "
-            "filtered"
-        )
+    check_found(len(found.docs))
     return ids_of(prepared.scope, found.docs)
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "is_limited",
     "names_found",
     "search_context",
+    "sids_of",
     "targets_of",
     "task_of",
     "task_of_several",
@@ -300,19 +301,24 @@ def _boost_of(index: str, aliases: Sequence[str], rated: Sequence[tuple[str, flo
 
 
 def whole_index(
-    node: SearchBackend, target: Target, held: HeldIndex | None = None
+    node: SearchBackend, target: Target, held: HeldIndex | None = None, *, knows_sids: bool = False
 ) -> tuple[Index | None, str]:
     """The index that others can search for this process, or None and why they cannot. held: the moment that
-    the target is of, where it is not now.
+    the target is of, where it is not now. knows_sids: others show nothing but what `sids_of` the index show.
     """
     index = node.catalog.find(target.name)
     if index is None or not (
         index.searcher(frozenset(target.shards)) is target.searcher if held is None else held.is_of(index)
     ):
         return None, "it is of an earlier moment"
-    if isinstance(index, VisibleIndex):
+    if isinstance(index, VisibleIndex) and not knows_sids:
         return None, "not all of it is visible"
     return index, ""
+
+
+def sids_of(index: Index) -> frozenset[str] | None:
+    """By which documents of an index are shown; None where all are."""
+    return index.sids if isinstance(index, VisibleIndex) else None
 
 
 def held_of(

@@ -1,8 +1,10 @@
 """Runs searches: on shards, with a cache, within time limits."""
 
+import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +18,7 @@ from graphdb.config import Settings
 from graphdb.search.catalog.cluster_settings import max_buckets, max_keep_alive_ms
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.contexts import check_keep_alive
+from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
@@ -51,6 +54,8 @@ from serve.search.searching.search_names import (
 )
 
 if TYPE_CHECKING:
+    from graphdb.search.sharded import Asked as CandidatesAsked
+    from graphdb.search.sharded import Narrowing
     from serve.search.searching.shard_scroll import ShardScroll
 
 __all__ = ["Asked", "RequestCache", "SearchRunner", "SearchStage", "StageOf"]
@@ -64,12 +69,15 @@ class SearchStage(Protocol):
     async def expand(self, body: Mapping[str, Any], targets: Sequence[Target]) -> Mapping[str, Any]:
         """The request to parse instead of this one."""
 
-    @property
-    def narrows(self) -> bool:
-        """Whether `narrow` has something to do: it needs all candidates on this node."""
-
     async def narrow(self, prepared: Prepared, found: Found) -> Found:
         """The candidates without those that do not count, or with other scores."""
+
+    @property
+    def narrowing(self) -> "Narrowing":
+        """What `narrow` does, for shards elsewhere, which ask for `advice`."""
+
+    async def advice(self, asked: "Sequence[CandidatesAsked]") -> frozenset[str]:
+        """See `graphdb.search.sharded.narrowing`."""
 
     async def enrich(self, answer: dict[str, Any]) -> None:
         """Add to the answer, whose hits are objects."""
@@ -136,6 +144,7 @@ class RequestCache:
 
 T = TypeVar("T")
 
+_LOOK_S = 0.05  # between two looks whether a search is over that waits for the graph
 _PEER_S = 5.0  # beyond the time limit of a search
 _FEW = 8  # indexes that are parsed for on the event loop
 _AGGS_BYTES_MAX = 1_000
@@ -386,10 +395,15 @@ class SearchRunner:
         return prepared.failures, answer
 
     async def _by_shards(
-        self, targets: Sequence[Target], asked: Asked, *, reads_hits: bool = False
+        self,
+        targets: Sequence[Target],
+        asked: Asked,
+        *,
+        reads_hits: bool = False,
+        stage: SearchStage | None = None,
     ) -> tuple[tuple[Sequence[Failure], dict[str, Any]] | None, str]:
         """(failures and answer, ""), or None and why this node is to search itself. reads_hits: hits are to
-        be objects, not JSON.
+        be objects, not JSON. stage: what narrows the candidates.
         """
         if self.node.shards is None:
             return None, ""
@@ -397,7 +411,7 @@ class SearchRunner:
 
         indexes = []
         for target, held in zip(targets, asked.held or [None] * len(targets), strict=True):
-            index, reason = whole_index(self.node, target, held)
+            index, reason = whole_index(self.node, target, held, knows_sids=True)
             if index is None:
                 return None, reason
             if not target.shards or (len(targets) > 1 and is_limited(index, target)):
@@ -413,6 +427,8 @@ class SearchRunner:
             asked.partial,
             asked.shared_statistics,
             asked.held,
+            None if stage is None or not stage.narrowing else stage.narrowing,
+            None if stage is None else partial(_on_loop, asyncio.get_running_loop(), stage.advice),
         )
         return await self._within(asked, search)
 
@@ -428,8 +444,8 @@ class SearchRunner:
         self, stage: SearchStage, targets: Sequence[Target], asked: Asked
     ) -> tuple[Sequence[Failure], dict[str, Any]]:
         body = await stage.expand(asked.body, targets)
-        if self.node.shards is not None and not stage.narrows:
-            apart, _ = await self._by_shards(targets, replace(asked, body=body), reads_hits=True)
+        if self.node.shards is not None:
+            apart, _ = await self._by_shards(targets, replace(asked, body=body), reads_hits=True, stage=stage)
             if apart is not None:
                 await stage.enrich(apart[1])
                 return apart
@@ -481,6 +497,23 @@ class SearchRunner:
     def _failed(self, failures: Sequence[Failure], reason: str = "all shards failed") -> SearchError:
         error = query_failed(failures, self.node_id)
         return SearchError(error.kind, reason, error.status, error.metadata, error.cause)
+
+
+def _on_loop(
+    loop: asyncio.AbstractEventLoop,
+    advice: "Callable[[Sequence[CandidatesAsked]], Coroutine[Any, Any, frozenset[str]]]",
+    asked: "Sequence[CandidatesAsked]",
+) -> frozenset[str]:
+    """advice() of a thread's search, as long as that may take. Raises what it does."""
+    future = asyncio.run_coroutine_threadsafe(advice(asked), loop)
+    try:
+        while True:
+            done, _ = wait([future], _LOOK_S)
+            if done:
+                return future.result()
+            checkpoint()
+    finally:
+        future.cancel()
 
 
 def _is_of_this_process(body: Mapping[str, Any]) -> bool:

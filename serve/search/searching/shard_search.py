@@ -1,8 +1,9 @@
 """A search by the shards that processes elsewhere have (`ShardSearch`), and when this node searches itself.
 
 Over shards go searches of one index or several, as they are now or at a point in time. Only this node makes
-those whose `_ext` filters or boosts, those of what a principal sees of an index, and those of several indexes
-that are limited to some shards. What a search looks up in documents this node looks up before.
+those of several indexes that are limited to some shards, and of what a principal saw of an index at a point
+in time. What a search looks up in documents this node looks up before; what an `_ext` filters and boosts by,
+shards ask it for.
 """
 
 import logging
@@ -13,13 +14,14 @@ from typing import Any, TypeAlias
 
 from graphdb.errors import GraphDBError, QueryTimeout
 from graphdb.search.catalog.state import Index
+from graphdb.search.catalog.visible_catalog import VisibleIndex
 from graphdb.search.errors import SearchError
 from graphdb.search.multi import AllFailed, Failure, Target
 from graphdb.search.results import SearchOptions
-from graphdb.search.sharded import NoShard, ShardFailures
+from graphdb.search.sharded import Advise, Narrowing, NoShard, ShardFailures
 from serve.search.backend import HeldIndex, ShardSearch
 from serve.search.frame.exchange import TimedOut
-from serve.search.searching.search_names import task_of, task_of_several
+from serve.search.searching.search_names import sids_of, task_of, task_of_several
 
 __all__ = ["search_apart"]
 
@@ -38,24 +40,30 @@ def search_apart(
     partial: bool,
     shared_statistics: bool,
     held: Sequence[HeldIndex],
+    narrowing: Narrowing | None = None,
+    advise: Advise | None = None,
 ) -> tuple[Found | None, str]:
     """(failures and answer, ""), or None and why the node is to search itself. On a thread of its own.
-    held: the moments of the indexes that are searched, none: now.
+    held: the moments of the indexes that are searched, none: now. narrowing: of the candidates, by advise.
 
     Raises SearchError, AllFailed, and what the time limit of the search raises.
     """
     started = time.perf_counter_ns()
     if any(name in body for name in _EXCHANGING_HITS):
         options = replace(options, raw_source=False)
+    sids = sids_of(indexes[0])
+    assert all(sids_of(index) == sids for index in indexes), "one principal asks"
+    indexes = [index.whole if isinstance(index, VisibleIndex) else index for index in indexes]
     try:
         if len(indexes) == 1:
-            task = task_of(indexes[0], targets[0], body, options)
-            answer, missing = shards.search(indexes[0], task, partial, held[0] if held else None)
+            task = replace(task_of(indexes[0], targets[0], body, options), narrowing=narrowing, sids=sids)
+            answer, missing = shards.search(indexes[0], task, partial, held[0] if held else None, advise)
         else:
             of_all = task_of_several(targets, body, options, shared_statistics)
             if of_all is None:
                 return None, "some of the indexes cannot read the request"
-            answer, missing = shards.search_several(indexes, of_all, partial, held)
+            of_all = replace(of_all, narrowing=narrowing, sids=sids)
+            answer, missing = shards.search_several(indexes, of_all, partial, held, advise)
     except (SearchError, AllFailed, TimedOut, QueryTimeout):
         raise
     except NoShard as error:

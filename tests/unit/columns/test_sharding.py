@@ -122,6 +122,39 @@ def test_a_query_moves_what_it_has_to(store: Store, shards: WatchedShards, name:
     assert kinds(shards) == expected
 
 
+ALONE_CUTS: dict[str, tuple[str, int, list[type[Move]]]] = {
+    "a small side is matched by the coordinator": (
+        "SELECT (COUNT(*) AS ?n) { ?s :town ?t ; :knows ?k . ?t :label ?label }",
+        10,
+        [Run, Send, Gather, Run],
+    ),
+    "small sides are joined by the coordinator": (
+        "SELECT (COUNT(*) AS ?n) { ?s :town ?t ; :age ?a ; :knows ?k . ?k :name ?name . ?t :label ?label }",
+        70,
+        [Run, Send, Run, Send, Gather, Run],
+    ),
+    "an optional side is sent": (
+        "SELECT ?s ?label { ?s :town ?t ; :knows ?k OPTIONAL { ?t :label ?label } }",
+        10,
+        [Run, Send, Gather],
+    ),
+    "nothing is small": (
+        "SELECT (COUNT(*) AS ?n) { ?s :town ?t ; :knows ?k . ?t :label ?label }",
+        1,
+        [Compute, Share, Gather, Run],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALONE_CUTS)
+def test_what_is_small_a_coordinator_with_quads_matches(store: Store, name: str) -> None:
+    text, most, expected = ALONE_CUTS[name]
+    with divided(column_tables(store).connection, SHARDS, has_quads=True) as shards:
+        found = answered(shards, text, CutLimits(alone_quads_max=most))
+        assert found == engine_rows(store, parse_query(PREFIX + text))
+        assert kinds(shards) == expected
+
+
 def test_parts_of_aggregates_are_one_row_of_each_shard(shards: WatchedShards) -> None:
     before = shards.moved_rows
     answered(shards, "SELECT (SUM(?a) AS ?n) { ?s :age ?a ; :town :t2 }")

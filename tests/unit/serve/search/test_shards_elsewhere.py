@@ -218,6 +218,11 @@ def test_without_a_replica_the_answer_is_partial_until_the_shard_is_there_again(
     whole = port.ask("POST", "/books/_search", {})
     port.ask("PUT", "/books/_settings", {"number_of_replicas": 0})
     port.await_copies(lambda copies: len(copies) == 3 and all(one[2] == "STARTED" for one in copies))
+    shards = port.node.shards
+    assert isinstance(
+        shards, ShardCluster
+    )  # the replicas are given up a moment later than they are not shown
+    port.await_copies(lambda _: all(len(copies) == 1 for copies in shards._copies.values()))
     port.hosts.may_start = False
     for host in list(port.hosts.running.values())[:2]:
         host.kill()
@@ -242,6 +247,41 @@ def test_copies_move_to_a_node_that_comes(port: _Port) -> None:
     port.hosts.nodes["c"] = 2
     port.await_copies(lambda copies: sum(node == "c" for *_, node in copies) == 2)
     assert port.ask("POST", "/books/_search", {}) == port.by_node("POST", "/books/_search", {})
+
+
+def test_health_is_that_of_now_when_a_process_is_killed(port: _Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, adopt = threading.Event(), ShardHost.adopt
+
+    def later(host: ShardHost, *arguments: Any) -> None:
+        assert gate.wait(HANG_S)
+        adopt(host, *arguments)
+
+    monkeypatch.setattr(ShardHost, "adopt", later)  # no copy is made anew meanwhile
+    port.await_health(lambda health: health["status"] == "green")
+    next(host for host in port.hosts.running.values() if host.has_copies).kill()
+    assert port.ask("GET", "/_cluster/health")["status"] == "yellow"
+    assert port.ask("GET", "/_cat/health?format=json")[0]["status"] == "yellow"
+    gate.set()
+    port.await_health(lambda health: health["status"] == "green")
+
+
+def test_copies_stay_where_they_are_put_while_none_are_spread(port: _Port) -> None:
+    port.ask("PUT", "/books/_settings", {"number_of_replicas": 0})
+    setting = {"persistent": {"cluster.routing.rebalance.enable": "none"}}
+    port.ask("PUT", "/_cluster/settings", setting)
+    port.await_copies(lambda copies: len(copies) == 3 and all(one[2] == "STARTED" for one in copies))
+    for shard, _, _, source in port.copies():
+        if source == "a":
+            move = {"index": "books", "shard": shard, "from_node": "a", "to_node": "b"}
+            until = time.monotonic() + HANG_S
+            while _reroute(port, [{"move": move}]) != {"acknowledged": True}:  # as long as another one moves
+                assert time.monotonic() < until
+                time.sleep(0.02)
+    port.await_copies(lambda copies: all(one[2:] == ("STARTED", "b") for one in copies))
+    port.ask("POST", "/books/_search", {})
+    assert {node for *_, node in port.copies()} == {"b"}
+    port.ask("PUT", "/_cluster/settings", {"persistent": {"cluster.routing.rebalance.enable": None}})
+    port.await_copies(lambda copies: {node for *_, node in copies} == {"a", "b"})
 
 
 def _reroute(port: _Port, commands: list[dict[str, Any]], parameters: str = "") -> Any:
@@ -398,7 +438,7 @@ def test_what_somebody_sees_of_an_index_is_not_held_for_shards(port: _Port) -> N
 EXTENSIONS: list[tuple[dict[str, Any], bool]] = [
     ({"sparql_enrich": {"query": 'SELECT ?n { ?x <urn:key> "{id}" ; <urn:name> ?n }'}}, True),
     ({"sparql_expand": {"synonym_query": 'SELECT ?s { ?x <urn:word> "{term}", ?s }', "field": "text"}}, True),
-    ({"sparql_filter": {"ask": 'ASK { ?x <urn:key> "{id}" }'}}, False),
+    ({"sparql_filter": {"ask": 'ASK { ?x <urn:key> "{id}" }'}}, True),
 ]
 
 
