@@ -100,6 +100,27 @@ def test_the_columns_answer_of_the_past_what_the_store_had(tmp_path: Path) -> No
     asyncio.run(run())
 
 
+def test_counts_of_states_that_are_asked_for_in_turn_are_their_own(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path, columns={"past": True}) as node:
+            await node.update(f"{PREFIX} INSERT DATA {{ :before :kind :k0 }}")
+            await node.following()
+            indexes = [
+                await node.update(f"{PREFIX} INSERT DATA {{ :s{number} :kind :k{number % 2} }}")
+                for number in range(3)
+            ]
+            for text in (
+                "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }",
+                "SELECT (COUNT(*) AS ?n) { ?s :kind ?kind }",
+            ):
+                for place, index in [*enumerate(indexes)] * 3:  # from the second time on all is known
+                    assert await node.query(PREFIX + text) == ("columns", b"n\r\n4\r\n")
+                    where, answer = await node.query(PREFIX + text, as_of=index)
+                    assert (where, answer) == ("columns", b"n\r\n%d\r\n" % (place + 2)), (text, index)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("is_on", [True, False])
 def test_it_says_why_a_reader_answers(tmp_path: Path, *, is_on: bool) -> None:
     async def run() -> None:
