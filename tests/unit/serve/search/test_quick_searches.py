@@ -179,6 +179,14 @@ def test_searches_that_differ_in_their_query_alone_are_answered_for_theirs(both:
         both.same({"query": _MATCH} | rest)
 
 
+def test_a_request_that_is_known_is_refused_once_a_setting_forbids_it(both: _Both) -> None:
+    body = {"query": _MATCH, "docvalue_fields": ["labels", "size"]}
+    assert [both.same(body).status_code for _ in range(2)] == [200, 200]
+    limit = {"index": {"max_docvalue_fields_search": 1}}
+    both.slow.put("/i/_settings", json=limit).raise_for_status()
+    assert both.same(body).status_code == 400
+
+
 def test_phrases_are_the_same_however_positions_are_read(
     both: _Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
