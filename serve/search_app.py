@@ -36,6 +36,7 @@ from serve.search.documents import bulk, by_query, documents, reading, term_vect
 from serve.search.frame.exchange import SearchWork
 from serve.search.frame.router import SearchRouter
 from serve.search.searching import searching
+from serve.search.searching.quick_searches import QuickSearches
 
 __all__ = ["build_search_app"]
 
@@ -79,7 +80,11 @@ def build_search_app(
     server = settings.server
     work = SearchWork(server.query_timeout_seconds)
     endpoints = [endpoint for module in MODULES for endpoint in module.routes(node, settings)]
-    router = SearchRouter(node, settings, work, [*endpoints, *searching.routes(node, settings, work)])
+    runner = searching.runner_of(node, settings, work)
+    router = SearchRouter(node, settings, work, [*endpoints, *searching.routes(runner)])
+    has_audit = access is not None and access.audit is not None
+    # Nothing has to see each request, and nothing is added to each answer.
+    is_plain = not (settings.authentication.enabled or has_audit or server.cors)
 
     def around(app: ASGIApp) -> ASGIApp:
         if settings.authentication.enabled:
@@ -90,4 +95,5 @@ def build_search_app(
             app = Audited(app, settings, "search", access.audit)
         return OwnPages(app, server.port if server.workbench else None, server.cors)
 
-    return PortApplication("graphdb search", (), otherwise=router, around=around)
+    quick = QuickSearches(runner) if is_plain else None
+    return PortApplication("graphdb search", (), otherwise=router, around=around, quick=quick)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from actors.columns.protocol import (
     COLUMN_MESSAGES,
+    Answered,
     AskStatus,
     ColumnStatus,
     ColumnTask,
@@ -59,6 +60,7 @@ class ColumnAnswer:
         self.not_taken = NotTaken("the column view went away", False, None)  # where a reader has to answer
         self._stream: Stream | None = stream
         self._keep = keep
+        self._short: bytes | None = None  # all of the answer, until it is read
 
     async def begin(self) -> bool:
         """Wait for the beginning; False where a reader has to answer. Raises as read() does."""
@@ -69,6 +71,9 @@ class ColumnAnswer:
             self._over()
             self.not_taken = message
             return False
+        if isinstance(message, Answered):
+            self._short = self._all_of(message)
+            return True
         self.taken = expect(Taken, message)
         return True
 
@@ -82,6 +87,9 @@ class ColumnAnswer:
         ever. Raises UnavailableError.
         """
         assert self._stream is not None
+        messages = self._stream.all_with(Answered)
+        if messages is not None:
+            return self._all_of(expect(Answered, messages[0]))
         messages = self._stream.all_with(Done)
         if messages is None:
             return None
@@ -94,6 +102,9 @@ class ColumnAnswer:
 
         Raises EvaluationFailed, QueryTimeout, QueryMemoryExceeded, UnavailableError.
         """
+        if self._stream is None:  # it is over
+            data, self._short = self._short, None
+            return data
         message = await self._read()
         if message is None:
             raise UnavailableError("the column view went away in the midst of the query")
@@ -111,6 +122,11 @@ class ColumnAnswer:
 
     async def _read(self) -> Any | None:
         return None if self._stream is None else await self._stream.read()
+
+    def _all_of(self, message: Answered) -> bytes:
+        self.taken = Taken(message.log_index, message.where, None, 0.0)
+        self._over()
+        return message.data
 
     def _over(self) -> None:
         """The last message has come: the connection is free for another query."""

@@ -18,11 +18,11 @@ from actors.columns.protocol import ColumnTask, ViewSettings
 from graphdb.columns.catalog import Catalog, NotKnown
 from graphdb.columns.certain_steps import certain_steps
 from graphdb.columns.compiler import CompiledQuery, compile_query
-from graphdb.columns.counting import Counted, counted
-from graphdb.columns.estimate import Estimate, estimate, scanned_quads, work_of
+from graphdb.columns.counting import Counted, CountPlan, count_plan, counted, is_of_all_quads
+from graphdb.columns.estimate import LISTING_ROWS_MAX, Estimate, estimate, scanned_quads, work_of
 from graphdb.columns.pieces import ending_by
 from graphdb.columns.results import Fetch, ManyTriples, Row, TermTexts, answer_of
-from graphdb.columns.row_writing import may_write_rows, write_rows, write_triples
+from graphdb.columns.row_writing import few_rows, may_write_rows, write_rows, write_triples
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout, UnavailableError
 from graphdb.planning.costs import Way, Work, cheaper
 from graphdb.public_text import without_paths
@@ -40,6 +40,9 @@ WHERE = f"columns (process {os.getpid()})"
 # number, but for one to text
 _MAY_FAIL = re.compile(r"\berror\(|(?:\)|[^0-9]')::(?!VARCHAR)")
 _ROWS_AT_ONCE = 10_000  # fewer than what readers of an answer ask for at a time
+# to write these takes as long as to hand them over to a thread
+_COUNTED_ROWS_AT_ONCE = 100
+_COUNTED_CHARACTERS_AT_ONCE = 65_536
 _QUADS_AT_ONCE = 500_000  # of the patterns that are counted in: a microsecond has some 500
 _PLANS_MAX = 256
 _unpacked = lru_cache(maxsize=256)(unpacked)
@@ -65,10 +68,12 @@ class ColumnQuery:
         self._view = view
         self._task, self._counts, self._keeps = task, settings.counts_without_rows, settings.plans_kept
         self._is_interrupted = self._is_over = False
-        self._has_table = False
+        self._has_table = self._lists = False
+        self._may_list = settings.queries_max > 1
         self._ending = Lock()
         self._cursors: Cursors | None = None  # while it runs
         self._work: Work | None = None  # once it is estimated
+        self._counted: tuple[int, Counted] | None = None  # by at_once(), and of which log index
         self.where = WHERE
         self.log_index = 0
 
@@ -88,25 +93,52 @@ class ColumnQuery:
     def at_once(self) -> tuple[int, list[bytes]] | None:
         """The log index and the answer, of a query that is counted in a millisecond or two from what others
         have read of the state that it asks for; None of any other query, which run() answers on a thread.
+        What was counted for a longer answer, run() need not count again.
         """
         known = self._known()
-        if known is None or not self._counts or self._has_dataset or self._key in known[1].plans:
+        if known is None or not self._counts or self._has_dataset:
             return None
         index, catalog = known
-        if self._is_united(catalog):
-            return None
         try:
-            query = self._query()
-            if scanned_quads(query.pattern, catalog) > _QUADS_AT_ONCE:
-                return None
-            found = counted(query, catalog)
+            plan = catalog.plans.get(self._key) or self._count_plan(catalog)
+            found = plan.counted() if isinstance(plan, CountPlan) else None
         except NotKnown:
             return None
-        if found is None or not found.is_short:
+        if found is None:
             return None
+        self._counted = index, found
+        numbers = found.numbers(_COUNTED_ROWS_AT_ONCE)
+        texts = None if numbers is None else self._view.texts.at_hand(numbers, _COUNTED_CHARACTERS_AT_ONCE)
+        if texts is None:
+            return None
+        fmt, columns = _FORMATS[self._task.format], self._task.columns
+        shown = CompiledQuery("SELECT", found.variables if columns is None else tuple(columns), "")
+        if may_write_rows(shown, fmt):
+            return index, [few_rows(shown, found.rows, texts, fmt)]
         pieces: list[bytes] = []
-        self._write(*found.answer(), self._view.texts, pieces.append)
+        self._write(*found.answer(), texts, pieces.append)
         return index, pieces
+
+    def _count_plan(self, catalog: Catalog) -> CountPlan | None:
+        """How the query is counted at once, if it is; it is kept for the next ones. Raises NotKnown."""
+        if self._is_united(catalog):
+            return None
+        query = self._query()
+        if scanned_quads(query.pattern, catalog) > _QUADS_AT_ONCE and not is_of_all_quads(query):
+            return None
+        plan = count_plan(query, catalog)
+        if self._keeps and plan is not None:
+            self._keep(catalog, plan)
+        return plan
+
+    def _keep(self, catalog: Catalog, plan: object) -> None:
+        if len(catalog.plans) >= _PLANS_MAX:
+            catalog.plans.clear()
+        catalog.plans[self._key] = plan
+
+    def is_of(self, view: OpenView) -> bool:
+        """Whether it reads this view, which may have been replaced since."""
+        return self._view is view
 
     def run(self, begun: Callable[[int, Work | None], None], sink: Callable[[bytes], None]) -> None:
         """Hand the answer on, piece by piece; begun is told the log index, and what there is to do as it was
@@ -225,18 +257,32 @@ class ColumnQuery:
     def _compiled(self) -> CompiledQuery | Counted:
         self._check()
         catalog = self._begun()
-        known: tuple[CompiledQuery, Work | None] | None = catalog.plans.get(self._key)
-        if known is not None:
-            compiled, self._work = known
+        known = catalog.plans.get(self._key)
+        if isinstance(known, tuple):  # else it is counted
+            compiled: CompiledQuery = known[0]
+            self._work, lists_many = known[1:]
             self._check_cost()
+            self._check_listing(lists_many)
             return compiled
         found = self._planned(catalog)
         if self._keeps and isinstance(found, CompiledQuery):
-            if len(catalog.plans) >= _PLANS_MAX:
-                catalog.plans.clear()
-            catalog.plans[self._key] = found, self._work
+            self._keep(catalog, (found, self._work, self._found.lists_many))
         self._check_cost()
+        self._check_listing(self._found.lists_many)
         return found
+
+    def _check_listing(self, lists_many: bool) -> None:
+        """Raises NotTaken of a query that lists many rows while another one does, or has the only place."""
+        if not lists_many or self._lists:
+            return
+        if not (self._may_list and self._view.may_list()):
+            raise NotTaken(f"it lists more than {LISTING_ROWS_MAX:,} matches, for which no place is free")
+        self._lists = True
+
+    def _end_listing(self) -> None:
+        if self._lists:
+            self._lists = False
+            self._view.has_listed()
 
     def _check_cost(self) -> None:
         """Raises Unsuited where a reader is estimated to be faster."""
@@ -269,6 +315,8 @@ class ColumnQuery:
         self._found: Estimate = estimate(query, catalog, by_lines=by_lines)
         because = self._found.reader_because
         if because is None:
+            if self._counted is not None and self._counted[0] == self.log_index:
+                return self._counted[1]
             if self._counts and not self._has_dataset:
                 with ending_by(self._check):
                     found = counted(query, catalog)
@@ -332,6 +380,7 @@ class ColumnQuery:
         """Leave the cursors to other queries, as they were."""
         with self._ending:
             self._is_over = True
+        self._end_listing()
         if self._has_table or self._is_interrupted:
             self._close()
             return
@@ -344,6 +393,7 @@ class ColumnQuery:
     def _close(self) -> None:
         with self._ending:
             self._is_over = True
+        self._end_listing()
         if self._cursors is not None:
             self._cursors.close()
 

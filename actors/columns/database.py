@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import IO
 
 import duckdb
@@ -229,6 +229,7 @@ class OpenView:
             compares_dates=compares_dates,
         )
         self._query_memory_mb = query_memory_mb
+        self._listing = Lock()  # for the one query that may list many rows
         # parsed once
         (self._begin,) = connection.extract_statements("BEGIN")
         (self._look,) = connection.extract_statements(_LOOK)
@@ -240,6 +241,14 @@ class OpenView:
             return self._idle.pop()
         except IndexError:
             return self.fresh()
+
+    def may_list(self) -> bool:
+        """Whether a query may list many rows: one at a time, until it says that it has ended."""
+        return self._listing.acquire(blocking=False)
+
+    def has_listed(self) -> None:
+        """The query to which may_list() said yes has ended."""
+        self._listing.release()
 
     def _cursor(self) -> DuckDBPyConnection:
         cursor = self.connection.cursor()

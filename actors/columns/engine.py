@@ -30,6 +30,7 @@ from actors.columns.protocol import (
 from actors.columns.server import ColumnServer
 from actors.columns.view_keeper import ViewKeeper
 from actors.disk_room import DiskRoom
+from actors.freed_memory import keep_freed
 from actors.log.client import LogClient
 from actors.log.view_reports import report_views
 from actors.process_bounds import give_way, settle
@@ -114,6 +115,7 @@ def run_engine(divide: Divide | None = None, beside_mb: int = 0) -> None:
     """
     fd, memory_limit_mb = map(int, sys.argv[1:])
     settle(memory_limit_mb + _THREAD_MB * (os.cpu_count() or 1) + beside_mb)
+    keep_freed()
     logging.basicConfig(format="%(name)s: %(message)s")
     uvloop.run(_run(socket.socket(fileno=fd), divide))
 

@@ -13,8 +13,8 @@ Whoever finds the socket closed ends: the engine in order, the view's side by st
 A client has a connection for each call:
 
     client                          ColumnView
-    ColumnTask                      Taken, then Pieces, then Done; or NotTaken; or an error at any time, as
-                                    the last
+    ColumnTask                      Answered, or Taken, then Pieces, then Done; or NotTaken; or an error at
+                                    any time, as the last
     Explain                         Explanation
     Feed                            Wanted, as soon as the view has to be made anew of the store
     Load                            Done, once what is at the path is not needed any more
@@ -24,7 +24,7 @@ A client that goes away cancels its query.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from actors.wire.messages import Messages
@@ -38,6 +38,7 @@ __all__ = [
     "COLUMN_MESSAGES",
     "ENGINE_MESSAGES",
     "Alive",
+    "Answered",
     "AskSetup",
     "AskStatus",
     "ColumnStatus",
@@ -181,6 +182,15 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """All of a short answer that needed no estimate."""
+
+    log_index: int  # as in Taken
+    where: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """A copy of the store, as it is after this entry of the log."""
 
@@ -237,5 +247,5 @@ class AskStatus:
 
 
 COLUMN_MESSAGES = Messages(
-    ColumnTask, Taken, NotTaken, Explain, Explanation, Feed, Wanted, Load, AskStatus, ColumnStatus
+    ColumnTask, Answered, Taken, NotTaken, Explain, Explanation, Feed, Wanted, Load, AskStatus, ColumnStatus
 )

@@ -15,6 +15,7 @@ from actors.columns.column_query import WHERE, ColumnQuery, NotTaken, Unsuited
 from actors.columns.past_query import PastQuery
 from actors.columns.protocol import (
     COLUMN_MESSAGES,
+    Answered,
     AskStatus,
     ColumnStatus,
     ColumnTask,
@@ -98,24 +99,17 @@ class ColumnServer:
             self._places.release()
 
     def _serve(self, call: Call) -> None:
-        if not (isinstance(call.request, ColumnTask) and self._answer_at_once(call, call.request)):
-            call.run(_Request(self, call).perform())
-
-    def _answer_at_once(self, call: Call, task: ColumnTask) -> bool:
-        """Whether a query has been answered: a task, and two hand-overs between threads, take as long as a
-        count.
-        """
-        keeper = self.keeper
-        if not keeper.has(task.min_index):
-            return False
-        assert keeper.view is not None
-        asks = ColumnQuery if task.as_of is None else PastQuery
-        found = asks(keeper.view, task, self.settings).at_once()
-        if found is None:
-            return False
-        index, pieces = found
-        call.answer(Taken(index, WHERE, None, 0.0), *map(Piece, pieces), Done())
-        return True
+        task, tried = call.request, None
+        if isinstance(task, ColumnTask) and self.keeper.has(task.min_index):
+            assert self.keeper.view is not None
+            asks = ColumnQuery if task.as_of is None else PastQuery
+            tried = asks(self.keeper.view, task, self.settings)
+            found = tried.at_once()
+            if found is not None:  # a task, and two hand-overs between threads, take as long as a count
+                index, pieces = found
+                call.answer(Answered(index, WHERE, b"".join(pieces)))
+                return
+        call.run(_Request(self, call, tried).perform())
 
     def _tidy(self) -> None:
         self._tidying = None
@@ -131,8 +125,9 @@ class ColumnServer:
 class _Request:
     """One request of a client, a query mostly. That the client goes away ends it."""
 
-    def __init__(self, server: ColumnServer, call: Call) -> None:
-        self._server, self._call = server, call
+    def __init__(self, server: ColumnServer, call: Call, tried: ColumnQuery | None) -> None:
+        """tried: the query, if it could not be answered at once."""
+        self._server, self._call, self._tried = server, call, tried
         self._loop = asyncio.get_running_loop()
         self._query: ColumnQuery | None = None
         self._held: list[object] = []  # of the answer, not sent yet: Taken, and the last Piece
@@ -214,10 +209,11 @@ class _Request:
             at = keeper.applied.current
             raise NotTaken(f"the column view is {keeper.state}, at {at}, not yet at {task.min_index}")
         assert keeper.view is not None
-        if task.as_of is not None:
-            return PastQuery(keeper.view, task, settings)
-        if keeper.shards is None:
-            return ColumnQuery(keeper.view, task, settings)
+        if task.as_of is not None or keeper.shards is None:
+            tried, self._tried = self._tried, None
+            if tried is not None and tried.is_of(keeper.view):
+                return tried
+            return (ColumnQuery if task.as_of is None else PastQuery)(keeper.view, task, settings)
         # at the top, the process of a view without shards would load all that they need
         from actors.columns.divided_query import DividedQuery
 

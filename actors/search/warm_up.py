@@ -58,7 +58,7 @@ def warm_up() -> None:
                 for query in _QUERIES:
                     _search(index, {"query": query})
                 _search(index, {"size": 0, "aggs": {"tags": {"terms": {"field": "tag.keyword"}}}})
-                _search(index, {"sort": [{"number": "desc"}], "query": {"match": {"text": "fox"}}})
+                _search(index, {"size": 1, "sort": [{"number": "desc"}], "query": {"match": {"text": "fox"}}})
             _join()
     except Exception:
         logger.exception("warming up failed")

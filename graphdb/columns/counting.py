@@ -28,7 +28,7 @@ from graphdb.sparql.algebra import AbstractQuery, Algebra, Bgp, Expression, Filt
 from graphdb.sparql.patterns import Aggregate, BuiltInCall, TriplePattern
 from graphdb.sparql.terms import Variable
 
-__all__ = ["Counted", "counted"]
+__all__ = ["CountPlan", "Counted", "count_plan", "counted", "is_of_all_quads"]
 
 Cell: TypeAlias = str | int | None
 Array: TypeAlias = npt.NDArray[Any]
@@ -46,10 +46,11 @@ class Counted:
     variables: tuple[str, ...]
     rows: Sequence[Row]
 
-    @property
-    def is_short(self) -> bool:
-        """Whether it is one row, without terms whose texts would have to be looked up."""
-        return len(self.rows) == 1 and all(isinstance(cell, str) for cell in self.rows[0])
+    def numbers(self, rows_max: int) -> frozenset[int] | None:
+        """The terms that stand in it by number; None of more rows than so many."""
+        if len(self.rows) > rows_max:
+            return None
+        return frozenset(cell for row in self.rows for cell in row if isinstance(cell, int))
 
     def answer(self) -> tuple[CompiledQuery, Fetch]:
         """A query without SQL, and its rows."""
@@ -61,8 +62,35 @@ class Counted:
         return CompiledQuery("SELECT", self.variables, ""), fetch
 
 
+@dataclass(frozen=True, slots=True)
+class CountPlan:
+    """A query that may be counted in one state of the view, as often as it is asked there; one thread at a
+    time. Nothing that was counted stays in it.
+    """
+
+    variables: tuple[str, ...]
+    rows: Callable[[], Sequence[Row]]
+    part: Part | None  # that the rows are of
+
+    def counted(self) -> Counted | None:
+        """The solutions; None where it is left to SQL all the same."""
+        try:
+            return Counted(self.variables, self.rows())
+        except (NotCounted, KeyError, RecursionError):
+            return None
+        finally:
+            if self.part is not None:
+                self.part.forget()
+
+
 def counted(query: AbstractQuery, catalog: Catalog) -> Counted | None:
     """The aggregates that a query asks for over the default graph; None of what is left to SQL."""
+    plan = count_plan(query, catalog)
+    return None if plan is None else plan.counted()
+
+
+def count_plan(query: AbstractQuery, catalog: Catalog) -> CountPlan | None:
+    """How a query is counted; None of one that is left to SQL."""
     select = query.select
     if query.form != "SELECT" or not select.aggregates or select.variables is None or len(select.keys) > 1:
         return None
@@ -71,15 +99,15 @@ def counted(query: AbstractQuery, catalog: Catalog) -> Counted | None:
     if not select.keys and (select.order or select.start is not None or select.length is not None):
         return None
     try:
-        rows = _grouped(select, catalog) if select.keys else [_aggregated(select, catalog)]
+        part, rows = (_grouped if select.keys else _aggregated)(select, catalog)
     except (NotCounted, KeyError, RecursionError):  # the last of a chain of hundreds of patterns
         return None
-    return Counted(tuple(variable.name for variable in select.variables), rows)
+    return CountPlan(tuple([variable.name for variable in select.variables]), rows, part)
 
 
-def _aggregated(select: Select, catalog: Catalog) -> Row:
-    """The one solution of a query without GROUP BY."""
-    value = _of_all_quads(select, catalog)
+def _aggregated(select: Select, catalog: Catalog) -> tuple[Part | None, Callable[[], Sequence[Row]]]:
+    """What gives the one solution of a query without GROUP BY."""
+    part, value = None, _of_all_quads(select, catalog)
     if value is None:
         used = [aggregate.expression for _, aggregate in select.aggregates]
         values = frozenset(
@@ -87,10 +115,15 @@ def _aggregated(select: Select, catalog: Catalog) -> Row:
         )
         part = part_of(select.where, catalog, values if _needs_ids(select) else frozenset())
         value = partial(_of_part, part)
-    found = {variable: value(aggregate) for variable, aggregate in select.aggregates}
-    named: Mapping[Variable, Any] = dict(select.extends)
     assert select.variables is not None
-    return [found[named[variable]] for variable in select.variables]
+    of_each, named = dict(select.aggregates), dict[Variable, Any](select.extends)
+    wanted = [named[variable] for variable in select.variables]
+
+    def rows() -> Sequence[Row]:
+        found = {variable: value(aggregate) for variable, aggregate in of_each.items()}
+        return [[found[variable] for variable in wanted]]
+
+    return part, rows
 
 
 def _needs_ids(select: Select) -> bool:
@@ -184,19 +217,31 @@ def _decimal(value: int, scale: int) -> str:
     return f"{MARK}D{value * 10 ** (_DECIMAL_PLACES - scale)}"
 
 
-def _of_all_quads(select: Select, catalog: Catalog) -> Callable[[Aggregate], Cell] | None:
-    """What gives the counts of a pattern that all quads match, whose variables are three; one of them may be
-    filtered by the kind of its terms. None of other patterns. Raises NotCounted.
-    """
+def is_of_all_quads(query: AbstractQuery) -> bool:
+    """Whether it is counted, if it is, from statistics alone, however many quads fit its pattern."""
+    return _all_quads(query.select) is not None
+
+
+def _all_quads(select: Select) -> tuple[tuple[str, str, str], Expression | None] | None:
+    """The variables of a pattern that all quads match, and its filter; None of other patterns."""
     where: Algebra = select.where
     test: Expression | None = None
     if isinstance(where, Filter):
         test, where = where.expression, where.pattern
     match where:
         case Bgp(triples=(TriplePattern(Variable() as s, Variable() as p, Variable() as o),)):
-            names = (s.name, p.name, o.name)
-        case _:
-            return None
+            return (s.name, p.name, o.name), test
+    return None
+
+
+def _of_all_quads(select: Select, catalog: Catalog) -> Callable[[Aggregate], Cell] | None:
+    """What gives the counts of a pattern that all quads match, whose variables are three; one of them may be
+    filtered by the kind of its terms. None of other patterns. Raises NotCounted.
+    """
+    found = _all_quads(select)
+    if found is None:
+        return None
+    names, test = found
     if len(set(names)) < 3:
         raise NotCounted
 
@@ -242,12 +287,17 @@ def _of_kinds(catalog: Catalog, column: str, name: str, test: Expression) -> int
     return sum(counts[tag] for tag, has_passed in zip(sorted(counts), passes, strict=True) if has_passed)
 
 
-def _grouped(select: Select, catalog: Catalog) -> Sequence[Row]:
-    """The solutions of a query with one key: a variable of the pattern. Raises NotCounted."""
+def _grouped(select: Select, catalog: Catalog) -> tuple[Part, Callable[[], Sequence[Row]]]:
+    """What gives the solutions of a query with one key: a variable of the pattern. Raises NotCounted."""
     (key,) = select.keys
     part = part_of(select.where, catalog, frozenset((key.name,)))
     if key.name not in part.certain:
         raise NotCounted
+    return part, partial(_rows_of_groups, select, part, key)
+
+
+def _rows_of_groups(select: Select, part: Part, key: Variable) -> Sequence[Row]:
+    """Raises NotCounted."""
     groups = _Groups(part, key.name)
     columns: dict[Variable, _GroupColumn] = {
         variable: groups.column(aggregate) for variable, aggregate in select.aggregates

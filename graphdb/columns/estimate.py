@@ -33,6 +33,7 @@ from graphdb.sparql.terms import BlankNodeLabel, Iri, RdfLiteral, Variable
 from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = [
+    "LISTING_ROWS_MAX",
     "Estimate",
     "PatternEstimate",
     "constant_term",
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 # Listing the matches of one pattern is only writing. The columns do that in a third of a reader's time, but a
-# slow client holds one of their places, of which there are few.
+# slow client holds one of their places, of which there are few: so one query at a time lists more.
 LISTING_ROWS_MAX = 1_000_000
 # The same of the triples of a CONSTRUCT in a format that is written line by line. For any other format the
 # columns collect the triples before the first is sent; a reader sends them as it finds them.
@@ -70,10 +71,13 @@ class PatternEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What stands in a query's patterns; reader_because is None where the columns are to answer."""
+    """What stands in a query's patterns; reader_because is None where the columns are to answer. lists_many:
+    it only lists the matches of one pattern, and they are many.
+    """
 
     patterns: tuple[PatternEstimate, ...]
     reader_because: str | None
+    lists_many: bool = False
 
     def shown(self) -> dict[str, Any]:
         """For `explain`."""
@@ -108,12 +112,12 @@ def estimate(query: AbstractQuery, catalog: Catalog, *, by_lines: bool = True) -
     listed = patterns[0].rows if len(patterns) == 1 and _is_listing(query.form, select) else 0
     if select.length is not None:
         listed = min(listed, limited(select))
-    because = f"it lists {listed} matches of one pattern" if listed > LISTING_ROWS_MAX else None
+    because = None
     if query.form == "CONSTRUCT":
         constructed = _Solutions(catalog).of_select(select) * len(query.template)
         if constructed > (LISTING_ROWS_MAX if by_lines else COLLECTED_MAX):
             because = f"it makes about {constructed:.0f} triples, which a reader sends as it finds them"
-    return Estimate(patterns, because)
+    return Estimate(patterns, because, listed > LISTING_ROWS_MAX)
 
 
 def solutions(pattern: Algebra, catalog: Catalog) -> float:

@@ -60,6 +60,7 @@ def note_turns(connection: DuckDBPyConnection) -> None:
         f"SELECT count(*) FILTER (contains(turns, ',')), count(*) FILTER (g <> 0) FROM {TURNS}"
     ).fetchall()
     turns = _SEVERAL if several else _ONE_EACH
+    # in this order a turn of a large change takes 4.4 bytes on the disk, and 12 in none
     run(
         f"INSERT INTO {PAST_TURNS} SELECT s, p, o, g, abs(turn), turn > 0 FROM ({turns}) "
         "ORDER BY p, s, o, g, abs(turn)"

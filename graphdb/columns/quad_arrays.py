@@ -32,6 +32,7 @@ __all__ = [
     "add_at",
     "distinct_tags",
     "is_dense",
+    "kind_of",
     "ranked",
     "read_ends",
 ]
@@ -39,7 +40,11 @@ __all__ = [
 Floats: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = npt.NDArray[Any]
 Ids: TypeAlias = npt.NDArray[np.int64]
-_KINDS: Final = (np.uint8, np.uint16, np.uint32)
+_KINDS: Final[tuple[tuple[int, type[Any]], ...]] = (
+    ((1 << 8) - 1, np.uint8),
+    ((1 << 16) - 1, np.uint16),
+    ((1 << 32) - 1, np.uint32),
+)
 _KEPT_BYTES: Final = 96 << 20  # where nobody says how many
 _FEW: Final = 4  # are a fourth, at most: these are looked up one by one
 _SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
@@ -110,11 +115,12 @@ class Weights:
     """How much each term counts: values[i] is the weight of term i, (n,); of any other it is 0.
 
     Weights are whole numbers. As doubles they are exact where they are less than 2^53; where they are kept,
-    they have no more bytes than the largest needs.
+    they have no more bytes than the largest needs. None is more than most, where that is known.
     """
 
     terms: Terms
     values: Numbers
+    most: int | None = None
 
     @property
     def nbytes(self) -> int:
@@ -124,13 +130,14 @@ class Weights:
         """The same on a range, where they are by ids: these would be looked for in each part of it."""
         if self.terms.ids is None or terms.ids is not None:
             return self
-        return Weights(terms, self.on(terms)[1])
+        return Weights(terms, self.on(terms)[1], self.most)
 
     def small(self) -> "Weights":
         """The same, to be kept."""
         most = self.values.max(initial=0.0)
-        kind = next((kind for kind in _KINDS if most <= np.iinfo(kind).max), np.float64)
-        return Weights(self.terms, self.values.astype(kind))
+        if (kind := kind_of(most)) is None:
+            return Weights(self.terms, self.values.astype(np.float64))
+        return Weights(self.terms, self.values.astype(kind), int(most))
 
     def on(self, terms: Terms) -> tuple[slice, Numbers]:
         """Where among other terms weights may be that are not 0, and the weights there, to be read."""
@@ -141,7 +148,7 @@ class Weights:
             first = max(own.low, terms.low)
             last = max(min(own.high, terms.high), first)
             return slice(first - terms.low, last - terms.low), values[first - own.low : last - own.low]
-        found = np.zeros(terms.span)
+        found = np.zeros(terms.span, values.dtype)
         if own.ids is None:
             assert terms.ids is not None
             here, places = _within(terms.ids, own)
@@ -153,6 +160,11 @@ class Weights:
             places = np.minimum(np.searchsorted(own.ids, terms.ids), own.span - 1)
             np.multiply(values[places], own.ids[places] == terms.ids, out=found)
         return slice(0, terms.span), found
+
+
+def kind_of(most: float) -> type[Any] | None:
+    """The smallest whole numbers that hold weights up to this one; None where only doubles do."""
+    return next((kind for largest, kind in _KINDS if most <= largest), None)
 
 
 def _within(ids: Ids, terms: Terms) -> tuple[npt.NDArray[np.bool_], Ids]:
@@ -203,6 +215,10 @@ class Ends:
         """The sum of the weights of the quads of each end; weights gives those of some quads, None: each
         weighs 1.
         """
+        if is_one_piece(len(self.codes)) and is_one_piece(self.terms.span):
+            own = None if weights is None else weights(slice(0, len(self.codes)))
+            counted = np.bincount(self.codes, own, self.terms.span)
+            return Weights(self.terms, counted.astype(np.float64, copy=False))
         sums = np.zeros(self.terms.span)
         for piece in pieces(len(self.codes)):
             add_at(sums, self.codes[piece], None if weights is None else weights(piece))

@@ -77,6 +77,18 @@ class TermTexts:
         texts._fetch_on = cursor
         return texts
 
+    def at_hand(self, numbers: AbstractSet[int], characters_max: int) -> "TermTexts | None":
+        """Those of these numbers, if none of them has to be looked up, and they are no longer together."""
+        kept = self._kept
+        found = {number: text for number in numbers if (text := kept.get(number)) is not None}
+        if sum(map(len, found.values())) > characters_max:
+            return None
+        if not all(number in _INLINE for number in numbers - found.keys()):
+            return None
+        texts = TermTexts(self._connection)
+        texts._kept, texts._shared = found, self
+        return texts
+
     def of(self, numbers: AbstractSet[int], absent: Mapping[int, str]) -> dict[int, str]:
         """The text of each number. absent are the terms of a query that the view does not hold."""
         kept = self._kept

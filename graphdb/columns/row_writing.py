@@ -21,7 +21,7 @@ from graphdb.rdf.pieces import PieceWriter, Sink
 from graphdb.sparql.results import ResultFormat, csv_cells
 from graphdb.sparql.text_tables import CellFormat, cells_of, frame_of, joined_rows, table_of
 
-__all__ = ["may_write_rows", "write_rows", "write_triples"]
+__all__ = ["few_rows", "may_write_rows", "write_rows", "write_triples"]
 
 _BATCH_ROWS: Final = 20_480  # ten of DuckDB's vectors
 _PIECE_BYTES: Final = 262_144  # of a long answer; each takes a turn of two event loops
@@ -45,6 +45,13 @@ def write_rows(query: CompiledQuery, fetch: Fetch, texts: TermTexts, fmt: Result
         for start in range(0, len(data), _PIECE_BYTES):
             pieces.write(data[start : start + _PIECE_BYTES])
     pieces.close()
+
+
+def few_rows(query: CompiledQuery, rows: Sequence[Row], texts: TermTexts, fmt: ResultFormat) -> bytes:
+    """The whole answer that `write_rows` writes, of rows that are few and short."""
+    begin, _, end = _frame(query.variables, fmt)
+    lines = _lines(query.variables, fmt)(_Cells(query, texts, fmt).of(rows)) if rows else ""
+    return f"{begin}{lines}{end}".encode()
 
 
 def write_triples(query: CompiledQuery, fetch: Fetch, texts: TermTexts, sink: Sink) -> None:

@@ -7,7 +7,7 @@ is left to SQL.
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -205,16 +205,20 @@ def number_of(vector: Vector, column: Column, *, of_any_type: bool = False) -> V
         return vector
     if vector.rep is not Rep.ID:
         raise NotCounted
-    if vector.values is column.ids:
-        numbers = column.read.numbers()
-    else:
-        found = exact_numbers(vector.values.reshape(1), None)
-        if found is None:
-            raise NotCounted
-        numbers = replace(found, values=found.values.reshape(()))
+    is_column = vector.values is column.ids
+    numbers = column.read.numbers() if is_column else _constant_number(int(vector.values))
     if numbers.rep is None and not of_any_type:
         raise NotCounted
     return Vector(numbers.rep or Rep.DECIMAL, numbers.values, numbers.scale)
+
+
+@lru_cache(maxsize=1024)
+def _constant_number(term: int) -> ExactNumbers:
+    """One for all terms. Raises NotCounted."""
+    found = exact_numbers(np.array([term]), None)
+    if found is None:
+        raise NotCounted
+    return replace(found, values=found.values.reshape(()))
 
 
 def _peak(values: Array) -> int:

@@ -86,6 +86,11 @@ class TextIndex(Protocol):
     def positions(self, number: int) -> tuple[Ints, Ints]:
         """(starts, positions): the i-th document of the postings has positions[starts[i]:starts[i + 1]]."""
 
+    def packed_positions(self, numbers: Longs) -> tuple[NDArray[np.uint8], Longs] | None:
+        """(packed, starts): those of the postings of term numbers[i] begin at packed[starts[i]], see
+        `pack_positions`; None where they are not packed, or some are hidden.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class TextArrays:
@@ -175,6 +180,11 @@ class Segment(Protocol):
         """The JSON that was stored; of a nested one that of the document it is in."""
 
     def routing(self, doc: int) -> str | None: ...
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether any document has a routing, or fields that were ignored."""
+
     def fields(self) -> frozenset[str]:
         """The paths that any document has a value for, in whatever storage."""
 

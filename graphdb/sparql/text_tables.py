@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
+from functools import cache
 from typing import Final, cast
 
 from pyoxigraph import QueryResultsFormat, QuerySolutions, parse_query_results
@@ -126,13 +126,22 @@ def _plain_cell(iri: str | None, text: str | None, datatype: str | None) -> str:
     return f'{{"type":"literal","value":"{text}","datatype":"{datatype}"}}'
 
 
-@lru_cache(maxsize=256)
-def frame_of(names: tuple[str, ...], form: CellFormat) -> tuple[str, str, str]:
+def frame_of(names: Sequence[str], form: CellFormat) -> tuple[str, str, str]:
     """What is written before the rows, between two runs of them, and after all."""
     if form is CellFormat.TSV:
-        return "\t".join(f"?{name}" for name in names) + "\n", "", ""
-    begin, bracket, end = _written(names, (), QueryResultsFormat.JSON).rpartition("[")
-    return begin + bracket, ",", end
+        return "\t".join([f"?{name}" for name in names]) + "\n", "", ""
+    before, behind, end = _json_frame()
+    # of what SPARQL allows in a name, JSON escapes nothing
+    listed = ",".join([f'"{name}"' for name in names])
+    return f"{before}{listed}{behind}", ",", end
+
+
+@cache
+def _json_frame() -> tuple[str, str, str]:
+    """What the engine writes before the names of the variables, behind them, and after the rows."""
+    before, _, rest = _written([_NAME], (), QueryResultsFormat.JSON).partition(f'"{_NAME}"')
+    behind, bracket, end = rest.rpartition("[")
+    return before, behind + bracket, end
 
 
 def joined_rows(names: Sequence[str], form: CellFormat) -> Callable[[Iterable[tuple[str, ...]]], str]:

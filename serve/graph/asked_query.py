@@ -44,20 +44,25 @@ __all__ = ["AskedQuery", "Mend", "QueryReader", "Understood"]
 class Understood:
     """A plan, and the state of the store in which it turned out not to be for the event loop."""
 
-    __slots__ = ("_keep", "_like", "_not_here_at", "own", "plan")
+    __slots__ = ("_first", "_keep", "_like", "_not_here_at", "own", "plan")
 
     def __init__(self, plan: QueryPlan, keep: Callable[["Understood"], None] | None = None) -> None:
         """keep is called once there is something to be remembered; None for one that is kept already."""
         self.plan, self._keep = plan, keep
         self.own: OwnNames | None = None  # of the variables, where `plan.like` has others
+        self._first: Understood | None = None  # which this differs from in names alone
         self._like: Callable[[GraphReads], QueryPlan | None] | None = None
         self._not_here_at: tuple[str | None, int] | None = None  # who sees it, and the log index
 
     def with_names(
-        self, text: str, own: OwnNames, plan: Callable[[str, str | None], QueryPlan]
+        self,
+        text: str,
+        own: OwnNames,
+        plan: Callable[[str, str | None], QueryPlan],
+        keep: Callable[["Understood"], None],
     ) -> "Understood":
         """Another text, which differs in the names of variables alone: as long as this one is not for the
-        event loop. Once it is, plan makes the plan of the text in full.
+        event loop. Once it is, plan makes the plan of the text in full, and keep is called.
         """
         mine = self.plan
 
@@ -65,9 +70,10 @@ class Understood:
             return plan(text, mine.base_iri) if self._may_be_here(reads) else None
 
         other = Understood(
-            QueryPlan(text, mine.base_iri, mine.like, False, None, mine.is_repeatable, None, mine.limits)
+            QueryPlan(text, mine.base_iri, mine.like, False, None, mine.is_repeatable, None, mine.limits),
+            keep,
         )
-        other.own, other._like = own, full_plan
+        other._first, other.own, other._like = self, own, full_plan
         return other
 
     def is_cheap(self, reads: GraphReads) -> bool:
@@ -78,9 +84,9 @@ class Understood:
 
     def evaluated(self, reads: GraphReads) -> Evaluated | None:
         """The answer, whose rows are computed as they are read; None if it is not cheap."""
-        plan = self.plan
-        if not self._may_be_here(reads):
+        if not self._may_be_here(reads):  # which may make the plan
             return None
+        plan = self.plan
         if plan.join is not None and plan.join.searches:
             return self._searched(reads, plan.join)
         if plan.join is not None and plan.join.columns:
@@ -111,6 +117,7 @@ class Understood:
     def _may_be_here(self, reads: GraphReads) -> bool:
         if self._like is not None and (plan := self._like(reads)) is not None:
             self.plan, self.own, self._like = plan, None, None
+            self._be_kept()
         if self.plan.join is None and not self.plan.is_cheap:
             return False
         return self._not_here_at is None or self._not_here_at != (reads.view_key, reads.snapshot_index())
@@ -133,6 +140,11 @@ class Understood:
 
     def _note(self, state: tuple[str | None, int]) -> None:
         self._not_here_at = state
+        if self._first is not None:  # for the next ones
+            self._first._not_here_at = state
+        self._be_kept()
+
+    def _be_kept(self) -> None:
         if self._keep is not None:
             self._keep(self)
             self._keep = None
@@ -345,18 +357,19 @@ class QueryReader:
         columns = tuple(own_names.get(name, name) for name in columns_of(first.plan.like))
         literals = tuple((*of_first.literals[place][0], numbered.literals[place][1]) for place in places)
         own = OwnNames(text, columns, literals, lambda: read_query(text, base_iri, self._limits))
-        understood = first.with_names(text, own, self._plan)
+        understood = first.with_names(text, own, self._plan_and_note, self._keep)
         self._last = text, base_iri, understood
         return understood
 
     def _note_names(self, understood: Understood) -> None:
-        """For the queries that differ from this one in names of variables and constants alone, if it is one
-        for the column view. Whether a join is small depends on the constants in its triples.
+        """For the queries that differ from this one in names of variables and constants alone, while it is
+        not for the event loop. Whether a join is small depends on the constants in its triples, and whether
+        the answer to a cheap query is short on all of them.
         """
         plan = understood.plan
         query = plan.like
         is_other = query.form == "DESCRIBE" or query.service_hosts or calls_functions(query)
-        if self._numbered is None or plan.is_cheap or is_other or searches_of(query):
+        if self._numbered is None or is_other or searches_of(query):
             return
         numbered = numbered_text(plan.text)
         if numbered is not None:
@@ -368,7 +381,7 @@ class QueryReader:
     @staticmethod
     def _free_places(plan: QueryPlan, numbered: NumberedText) -> tuple[int, ...]:
         """Those of the literals whose values decide nothing here."""
-        if plan.join is not None and not plan.join.looks_at_triples_only:
+        if plan.is_cheap or (plan.join is not None and not plan.join.looks_at_triples_only):
             return ()
         return numbered.places(plan.like, in_triples=plan.join is None)
 
@@ -402,11 +415,15 @@ class QueryReader:
         text = self._worded(text, base_iri, entailment)
         understood = self._short.get(text, base_iri)
         if understood is None:
-            understood = Understood(self._plan(text, base_iri))
+            understood = Understood(self._plan_and_note(text, base_iri))
             self._short.put(text, base_iri, understood)
-            self._shapes.note(understood.plan)
             self._note_names(understood)
         return understood
+
+    def _plan_and_note(self, text: str, base_iri: str | None) -> QueryPlan:
+        plan = self._plan(text, base_iri)
+        self._shapes.note(plan)
+        return plan
 
     def _plan(self, text: str, base_iri: str | None) -> QueryPlan:
         query = read_query(text, base_iri, self._limits)

@@ -158,3 +158,23 @@ def test_a_chain_of_hundreds_of_patterns_is_left_to_sql() -> None:
     chain = " . ".join(f"?v{place} <x:p> ?v{place + 1}" for place in range(900))
     query = parse_query(f"SELECT (COUNT(*) AS ?k) {{ {chain} }}")
     assert counted(abstract_query(query), catalog) is None
+
+
+def test_products_are_more_than_the_weights_that_they_are_of() -> None:
+    many = 41  # 8 bits hold it, but not its square, and 16 not its cube
+    edges = [("<x:s>", "<x:q>", "<x:o>"), *((f"<x:s{n}>", "<x:q>", f"<x:o{n}>") for n in range(100))]
+    into = [(f"<x:a{n}>", "<x:p>", "<x:s>") for n in range(many)]
+    out = [("<x:o>", "<x:r>", f"<x:b{n}>") for n in range(many)]
+    store, catalog = _loaded([*edges, *into, *out], 0)
+    chain = "?a <x:p> ?x . ?x <x:q> ?y . ?y <x:r> ?b"
+    star = " . ".join(f"?y <x:r> ?b{n}" for n in range(3))
+    for pattern in (
+        chain,
+        f"{chain} . ?y <x:r> ?c",
+        star,
+        f"{star} . ?z <x:q> ?y",
+        f"?z <x:q> ?y OPTIONAL {{ {star} }}",
+        f"?z <x:q> ?y FILTER EXISTS {{ {star} }}",
+        f"{star} MINUS {{ ?x <x:q> ?y }}",
+    ):
+        assert _agrees(store, catalog, f"SELECT (COUNT(*) AS ?k) {{ {pattern} }}"), pattern

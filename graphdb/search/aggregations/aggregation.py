@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ __all__ = [
     "Pipeline",
     "Rows",
     "Scope",
+    "Scored",
     "SingleBucket",
     "all_cells",
     "answers_below",
@@ -174,14 +176,23 @@ class Measured:
     buckets: int | None = None
 
 
+class Scored(Protocol):
+    """Documents by their number in the whole, and their scores; None where nothing was scored."""
+
+    @property
+    def docs(self) -> Longs: ...
+    @property
+    def scores(self) -> Floats | None: ...
+
+
 @dataclass
 class Scope:
-    """One run over one searcher. scores are by document in the whole, None where nothing was scored."""
+    """One run over one searcher. scored: what has scores, None where nothing was scored."""
 
     searcher: Searcher
     columns: Columns
     context: QueryContext
-    scores: Floats | None = None
+    scored: Scored | None = None
     top_hits: TopHits | None = None
     typed_keys: bool = False
     max_buckets: int = MAX_BUCKETS
@@ -191,6 +202,15 @@ class Scope:
     measured: dict[int, "Measured"] = field(default_factory=dict)  # by the identity of an aggregation
     spans: Spans | None = None  # the intervals of the date_histogram that the buckets at hand are in
     _masks: dict[int, tuple[Query, Bools]] = field(default_factory=dict)
+
+    @cached_property
+    def scores(self) -> Floats | None:
+        """By document in the whole; made for the few aggregations that ask for them."""
+        if self.scored is None or self.scored.scores is None:
+            return None
+        scores = np.zeros(self.columns.size, np.float32)
+        scores[self.scored.docs] = self.scored.scores
+        return scores
 
     def gathered(self, place: str, piece: Piece) -> list[Piece]:
         """What each shard that is searched has at this place, by number; all of them come by it."""

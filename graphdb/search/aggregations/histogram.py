@@ -127,6 +127,8 @@ class Histogram(Aggregation):
             spans = self._spans(cells, base)
             in_order = sorted_cells(scope, self.common, cells, self.order, lambda keys: keys * 1.0, spans)
             cells = cells.picked(in_order)
+        if rows.count == 1 and not self.common.children and not self.common.pipelines and not self.keyed:
+            return [{"buckets": self._plain_buckets(cells, base)}]
         heads = self._heads(cells.keys, base)
         spans = self._spans(cells, base)
         lists = bucket_lists(scope, self.common, cells, rows.count, heads.__getitem__, spans)
@@ -201,6 +203,17 @@ class Histogram(Aggregation):
             for key, text in zip(keys, texts, strict=True)
         )
         return dict(zip(distinct.tolist(), shown, strict=True))
+
+    def _plain_buckets(self, cells: Cells, base: int) -> list[Answer]:
+        """Of one owner, without anything below them."""
+        keys = self.intervals.start(cells.keys + base).tolist()
+        counts, texts = cells.counts.tolist(), self.source.display.key_texts(keys)
+        return [
+            {"key": key, "doc_count": count}
+            if text is None
+            else {"key_as_string": text, "key": key, "doc_count": count}
+            for key, text, count in zip(keys, texts, counts, strict=True)
+        ]
 
     def _named(self, buckets: list[Answer]) -> dict[str, Answer]:
         return {bucket.get("key_as_string", number_text(bucket["key"])): bucket for bucket in buckets}

@@ -260,11 +260,27 @@ class Terms(Aggregation):
         scope.note_buckets(self, cells)
         in_order = sorted_cells(scope, self.common, cells, self.order, vocabulary.places)
         shown, others = first_cells(scope, cells, in_order, self.size, rows.count)
-        lists = bucket_lists(scope, self.common, shown, rows.count, partial(self._head, vocabulary))
+        if rows.count == 1 and self._are_plain:
+            lists = [self._plain_buckets(shown, vocabulary)]
+        else:
+            lists = bucket_lists(scope, self.common, shown, rows.count, partial(self._head, vocabulary))
         return [
             {"doc_count_error_upper_bound": 0, "sum_other_doc_count": rest, "buckets": buckets}
             for rest, buckets in zip(others, lists, strict=True)
         ]
+
+    @property
+    def _are_plain(self) -> bool:
+        """Whether buckets show nothing but a term and how many documents have it."""
+        spec = self.source.spec
+        beside = self.common.children or self.common.pipelines or self.show_error
+        return spec is not None and spec.type == "keyword" and not beside
+
+    @staticmethod
+    def _plain_buckets(cells: Cells, vocabulary: Vocabulary) -> list[Answer]:
+        """Of one owner."""
+        pairs = zip(cells.keys.tolist(), cells.counts.tolist(), strict=True)
+        return [{"key": vocabulary.value(number), "doc_count": count} for number, count in pairs]
 
     def _head(self, vocabulary: Vocabulary, number: int) -> Answer:
         head = self.source.head(vocabulary.value(number))

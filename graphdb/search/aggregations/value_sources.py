@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -156,6 +157,16 @@ class DecimalPattern:
         return f"{sign}{self.prefix}{whole}{'.' + fraction if fraction else ''}{self.suffix}"
 
 
+_TEXTS_MAX = 4_096
+_AS_THEY_ARE = ("long", "integer", "short", "byte", "double", "float", "half_float")  # numbers without a text
+
+
+@lru_cache(maxsize=64)
+def _known_texts(pattern: DateFormat, zone: tzinfo) -> dict[float, str]:
+    """By milliseconds: the same intervals are shown again and again."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Display:
     """type is the field's, `double` where it is not mapped."""
@@ -187,9 +198,24 @@ class Display:
     def key_texts(self, values: list[Any]) -> list[str | None]:
         """`key_text` of each."""
         if isinstance(self.pattern, DateFormat):
-            write, zone = self.pattern.write, self.zone
-            return [write(int(value), zone) for value in values]
+            known = _known_texts(self.pattern, self.zone)
+            texts = list(map(known.get, values))
+            return self._written(values, known) if None in texts else texts
+        if self.pattern is None and (self.spec is None or self.spec.type in _AS_THEY_ARE):
+            return [None] * len(values)
         return [self.key_text(value) for value in values]
+
+    def _written(self, values: list[Any], known: dict[float, str]) -> list[str | None]:
+        """Of dates, and those are known from then on."""
+        assert isinstance(self.pattern, DateFormat)
+        if len(known) + len(values) > _TEXTS_MAX:
+            known.clear()
+        texts: list[str | None] = []
+        for value in values:
+            texts.append(text := self.pattern.write(int(value), self.zone))
+            if len(known) < _TEXTS_MAX:
+                known[value] = text
+        return texts
 
     def text(self, value: float) -> str | None:
         """The text beside a number, None where there is none."""

@@ -148,8 +148,11 @@ def _check_keep_alives(settings: Mapping[str, Mapping[str, str]]) -> None:
 
 def setting(settings: Mapping[str, Mapping[str, str]], name: str) -> str:
     """The value that holds, or its default. settings: `CatalogState.cluster_settings`."""
-    given = (settings.get(kind, {}).get(name) for kind in _KINDS)
-    return next((value for value in given if value is not None), DEFAULTS[name])
+    for kind in _KINDS:
+        value = settings.get(kind, {}).get(name)
+        if value is not None:
+            return value
+    return DEFAULTS[name]
 
 
 def max_buckets(settings: Mapping[str, Mapping[str, str]]) -> int:

@@ -136,7 +136,7 @@ class Index:
         known = self._context  # each of these is replaced, never changed
         if known is None or any(one is not now for one, now in zip(known[0], made_of, strict=True)):
             known = self._context = made_of, query_context(self.name, *made_of, now_ms)
-        return replace(known[1], now_ms=now_ms, terms_lookup=terms_lookup, allow_expensive=allow_expensive)
+        return known[1].of_moment(now_ms, terms_lookup, allow_expensive)
 
 
 def query_context(

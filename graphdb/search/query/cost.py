@@ -24,6 +24,11 @@ def is_short_query(query: Query, searcher: Searcher) -> bool:
     """Whether its best documents are found within about two milliseconds."""
     if searcher.has_runtime_fields:
         return False
+    terms = plain_terms(query)
+    if terms and len(terms) < _NODES_MAX:  # as most are: the same, sooner
+        return sum(searcher.doc_freq(one.path, one.term) for one in terms) <= STEPS_MAX or (
+            searcher.max_doc <= _DOCUMENTS_MAX
+        )
     nodes = list(islice(walk(query), _NODES_MAX + 1))
     if any(node.is_late for node in nodes):
         return False

@@ -11,6 +11,7 @@ from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.dictionary_queries import prefix_range
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.kernels import find_sorted
+from graphdb.search.query.packed_phrases import phrases_in
 from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained
 from graphdb.search.query.term_queries import TermQuery, bm25, bm25_scores
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, RewrittenQuery
@@ -134,6 +135,7 @@ def sloppy_frequencies(
 # Phrases: terms of a text field one after another, or nearly so; any place may have several alternatives.
 
 PHRASE_FREQUENCY = "phraseFreq={}"
+reads_packed = True  # a test that compares both ways turns it off
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +169,9 @@ class PhraseQuery(Query):
         index = leaf.segment.text(self.path)
         if index is None:
             return none
+        packed = self._packed(index)
+        if packed is not None:
+            return packed
         places = [_place(index, terms) for terms in self.places]
         first, *others = sorted((docs for docs, _, _ in places), key=len)
         docs = first  # of the rarest, which are looked up in the others'
@@ -177,6 +182,22 @@ class PhraseQuery(Query):
         freqs = self._counted(docs, places)
         held = freqs > 0
         return docs[held], freqs[held]
+
+    def _packed(self, index: TextIndex) -> tuple[Ints, Floats] | None:
+        """The same of single terms at their places, in one pass; None for any other phrase, and where their
+        positions are not packed.
+        """
+        if self.slop or not reads_packed or any(len(terms) > 1 for terms in self.places):
+            return None
+        numbers = np.array([index.dictionary.find(term) for (term,) in self.places], np.int64)
+        if numbers.min() < 0:
+            return np.zeros(0, np.int32), np.zeros(0, np.float32)
+        packed = index.packed_positions(numbers)
+        if packed is None:
+            return None
+        offsets = np.array(self.offsets, np.int64)
+        found: tuple[Ints, Floats] = phrases_in(*index.posting_ranges(numbers), *packed, offsets)
+        return found
 
     def listed_in(self, leaf: Leaf, searcher: Searcher, boost: float) -> tuple[Ints, Floats]:
         docs, freqs = self._occurrences(leaf)

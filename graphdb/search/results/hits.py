@@ -99,6 +99,32 @@ class Fetcher:
                 )
         return out
 
+    def shown_plain(self, hits: Sequence[Hit], fetching: Fetching) -> list[dict[str, Any]] | None:
+        """All, in their order, where they are shown as their whole documents alone; else None.
+
+        What is of all of them is looked up once: of ten hits that is most of the work.
+        """
+        leaves = self.scope.columns.leaves
+        if not self._is_plain(fetching):
+            return None
+        if any(leaf.segment.parents is not None or leaf.segment.has_metadata for leaf in leaves):
+            return None
+        name, locate, fragment = self.scope.context.index_name, self.scope.columns.locate, orjson.Fragment
+        shown: list[dict[str, Any]] = []
+        for hit in hits:
+            leaf, doc = locate(hit.doc)
+            segment, score = leaf.segment, hit.score
+            one: dict[str, Any] = {
+                "_index": name,
+                "_id": segment.doc_id(doc),
+                "_score": None if score is None else short_float(score),
+                "_source": fragment(segment.source(doc)),
+            }
+            if hit.sort:
+                one["sort"] = list(hit.sort)
+            shown.append(one)
+        return shown
+
     def _is_plain(self, fetching: Fetching) -> bool:
         """Whether hits are shown as their whole documents alone, as most are; found out once for all."""
         if self._asked is None or self._asked[0] is not fetching:

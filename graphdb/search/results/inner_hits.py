@@ -223,6 +223,11 @@ class NestedHits:
             below = NestedHits(scope, node.query, node.path)
             self._clauses.append(_Clause(inner, node, objects, owners, below))
 
+    @property
+    def are_wanted(self) -> bool:
+        """Whether any document may have some."""
+        return bool(self._clauses) or isinstance(self._query, PerIndexQuery)
+
     def of(self, doc: int) -> dict[str, Any]:
         """By name, for one document of the top level, or one of the nested objects at the path."""
         if isinstance(self._query, PerIndexQuery):

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.columns import Numbers
+from graphdb.search.compiled import compiled
 from graphdb.search.deadline import checkpoint
 from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query import Matches, Query, Searcher, explain
@@ -98,8 +99,7 @@ def without_later(scope: Scope, found: Found, keys: tuple[SortKey, ...], count: 
     if len(keys) < 2 or not isinstance(keys[0], ByField) or not 0 < 4 * count < len(found.docs):
         return found
     order = keys[0].column(scope, found.docs, found.scores).order
-    limit = np.partition(order, count - 1)[count - 1]
-    return found.kept(order <= limit)
+    return found.kept(np.flatnonzero(order <= _greatest_of_least(order, count)))
 
 
 def joined(columns: Sequence[SortColumn], pieces: Sequence[Sequence[Any]]) -> list[Numbers]:
@@ -117,10 +117,35 @@ def first_of(orders: list[Numbers], count: int) -> Longs:
     if count <= 0:
         return places[:0]
     if size > 4 * count:
-        limit = np.partition(orders[0], count - 1)[count - 1]
-        places = np.flatnonzero(orders[0] <= limit)
+        places = np.flatnonzero(orders[0] <= _greatest_of_least(orders[0], count))
     order = np.lexsort([one[places] for one in reversed(orders)])
     return places[order[:count]]
+
+
+_FEW = 100  # of which a list is kept in order; numbers with a point, which may be none, are left to NumPy
+
+
+def _greatest_of_least(order: Numbers, count: int) -> Any:
+    """The greatest of the least `count`."""
+    if count > _FEW or order.dtype != np.int64:
+        return np.partition(order, count - 1)[count - 1]
+    return _limit(order, count)
+
+
+@compiled(nogil=True)
+def _limit(order: Longs, count: int) -> Any:
+    """The same of a few, in one pass."""
+    least = np.sort(order[:count])
+    last = least[count - 1]
+    for place in range(count, len(order)):
+        if order[place] < last:
+            at = count - 1
+            while at > 0 and least[at - 1] > order[place]:
+                least[at] = least[at - 1]
+                at -= 1
+            least[at] = order[place]
+            last = least[count - 1]
+    return last
 
 
 # The documents that a search has found, with their scores: query, minimum score, filters, rescoring.

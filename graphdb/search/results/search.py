@@ -137,7 +137,10 @@ def plain_answer(request: SearchRequest, scope: Scope, options: SearchOptions) -
     hits = [Hit(doc, score) for doc, score in pairs]
     fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores)
     nested = NestedHits(scope, request.query)
-    out["hits"] = [_with_inner(fetcher.shown(hit, request.fetching), nested.of(hit.doc)) for hit in hits]
+    shown = None if nested.are_wanted else fetcher.shown_plain(hits, request.fetching)
+    out["hits"] = shown or [
+        _with_inner(fetcher.shown(hit, request.fetching), nested.of(hit.doc)) for hit in hits
+    ]
     return {"timed_out": False, "hits": out}
 
 
@@ -147,9 +150,7 @@ def _with_inner(shown: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
 
 def _aggregations(request: SearchRequest, scope: Scope, found: Found) -> dict[str, Any]:
     assert request.aggregations is not None
-    assert found.scores is not None
-    scope.scores = np.zeros(scope.columns.size, np.float32)
-    scope.scores[found.docs] = found.scores
+    scope.scored = found
     scope.top_hits = partial(top_hits, query=request.query, around=request.fetching)
     return run(request.aggregations, scope, found.docs)
 
@@ -203,6 +204,10 @@ def _page(
     chosen = _chosen(request, scope, sorting, rows, groups)
     fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores, done)
     nested = NestedHits(scope, request.query)
+    if groups is None and scope.searcher.peers is None and not nested.are_wanted:
+        plain = fetcher.shown_plain(sorting.hits(chosen.rows, scored), request.fetching)
+        if plain is not None:
+            return plain
     below = {} if groups is None else _collapsed(request, scope, fetcher, found, groups, chosen)
     shown = []
     for place, row, hit in zip(

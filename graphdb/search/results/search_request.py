@@ -65,7 +65,7 @@ class Rescore:
     mode: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SearchRequest:
     """sort empty: by score. track_total: count up to so many hits, None: all, 0: none."""
 
@@ -85,6 +85,12 @@ class SearchRequest:
     terminate_after: int = 0
     profile: bool = False
     suggestions: tuple[Suggestion, ...] = ()
+
+    def of_query(self, query: Query) -> "SearchRequest":
+        """The same for another query; sooner than `replace`."""
+        made = object.__new__(SearchRequest)
+        vars(made).update(vars(self), query=query)
+        return made
 
     @property
     def is_plain(self) -> bool:

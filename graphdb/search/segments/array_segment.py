@@ -75,6 +75,10 @@ class ArrayText:
         strings = self._strings
         return TextArrays(strings.blob, strings.starts, self._starts, self._docs, self._freqs, self._high)
 
+    def packed_positions(self, numbers: Longs) -> tuple[Bytes, Longs] | None:
+        is_packed = self._positions.dtype == np.uint8
+        return (self._positions, self._position_starts[numbers]) if is_packed else None
+
     def positions(self, number: int) -> tuple[Ints, Ints]:
         freqs = self.postings(number)[1]
         starts = np.zeros(len(freqs) + 1, np.int32)
@@ -158,6 +162,10 @@ class ArraySegment:
             if ordinals is not None:
                 loaded[path] = int(ordinals.starts.nbytes + ordinals.terms.nbytes)
         return loaded
+
+    @property
+    def has_metadata(self) -> bool:
+        return not _METADATA.isdisjoint(self._storages)
 
     @property
     def has_vectors(self) -> bool:

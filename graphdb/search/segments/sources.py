@@ -11,8 +11,10 @@ format 1 have the JSON as it is, as `Strings`.
 """
 
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,11 +37,42 @@ __all__ = [
 
 PARTS = ("sources_blob", "sources_blocks", "sources_roots", "sources_lengths")
 _BLOCK_BYTES = 6 << 10
+_EXPANDED_BYTES = 8 << 20
 _ROOT_BYTES = 4  # that a root counts at least, so that a block of empty ones ends too
 _OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 1,
     zstd.CompressionParameter.checksum_flag: 1,
 }
+
+
+class _Expanded:
+    """The blocks that were read last, of all segments of the process: neighbours are asked for in turn, and
+    the first hits of many searches are the same. Any thread may use it.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max, self._bytes = bytes_max, 0
+        self._kept: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, key: tuple[int, int]) -> bytes | None:
+        """key: of the segment and the block."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def put(self, key: tuple[int, int], raw: bytes) -> None:
+        with self._lock:
+            self._bytes += len(raw) - len(self._kept.get(key, b""))
+            self._kept[key] = raw
+            while self._bytes > self._bytes_max:
+                self._bytes -= len(self._kept.popitem(last=False)[1])
+
+
+_numbers = count()  # of the segments that were opened
+_EXPANDED = _Expanded(_EXPANDED_BYTES)
 
 
 class SourceBlocks:
@@ -53,7 +86,7 @@ class SourceBlocks:
             memoryview(array)  # type: ignore[arg-type]  # an array is a buffer
             for array in (blob, self.blocks, self.roots, self.lengths)
         )
-        self._last: tuple[int, bytes] = (-1, b"")  # neighbours are often asked for in turn
+        self._number = next(_numbers)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -73,17 +106,17 @@ class SourceBlocks:
 
     def expanded(self, block: int) -> bytes:
         """The JSON of all roots of a block. Raises CorruptionError."""
-        last = self._last
-        if last[0] != block:
+        key = self._number, block
+        known = _EXPANDED.find(key)
+        if known is None:
             try:
-                raw = zstd.decompress(self.frame(block))
+                known = zstd.decompress(self.frame(block))
             except zstd.ZstdError as error:
                 what = f"block {block} of the stored documents is damaged ({error})"
                 raise CorruptionError(what, self._where) from error
-            if len(raw) > 2 * _BLOCK_BYTES:
-                return raw  # one long text, which nobody asks for in parts
-            self._last = last = block, raw
-        return last[1]
+            if len(known) <= 2 * _BLOCK_BYTES:  # else one long text, which nobody asks for in parts
+                _EXPANDED.put(key, known)
+        return known
 
 
 Sources: TypeAlias = SourceBlocks | Strings

@@ -70,6 +70,9 @@ class _VisibleText:
     def arrays(self) -> TextArrays | None:
         return None
 
+    def packed_positions(self, numbers: Longs) -> tuple[Bytes, Longs] | None:
+        return None
+
     def positions(self, number: int) -> tuple[Ints, Ints]:
         own = int(self._numbers[number])
         live, (starts, positions) = self._live[self._whole.postings(own)[0]], self._whole.positions(own)

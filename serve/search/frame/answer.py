@@ -37,13 +37,17 @@ from serve.errors import challenges
 from serve.search.frame.exchange import Exchange
 
 __all__ = [
+    "COMPRESSED_FROM",
+    "ENCODE",
     "PRODUCT",
+    "THREADED_FROM",
     "Answer",
     "PathFilter",
     "envelope",
     "error_json",
     "failure",
     "filter_of",
+    "gzipped",
     "internal",
     "query_failed",
     "rendered",
@@ -167,15 +171,15 @@ PRODUCT = {"X-elastic-product": "Elasticsearch"}
 
 _OPAQUE_ID_MAX = 1_024  # characters
 
-_COMPRESSED_FROM = 1_024  # bytes; less does not pay
+COMPRESSED_FROM = 1_024  # bytes; less does not pay
 
-_THREADED_FROM = 65_536
+THREADED_FROM = 65_536
 
 _PRETTY_BYTES_MAX = 16 << 20  # larger answers are not indented
 
 _GZIP_LEVEL = 3  # Elasticsearch's
 
-_ENCODE = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+ENCODE = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +199,15 @@ async def rendered(exchange: Exchange, answer: Answer) -> Response:
     opaque_id = exchange.request.headers.get("x-opaque-id")
     if opaque_id is not None:  # by which the client knows its requests again; clients refuse long headers
         headers["x-opaque-id"] = opaque_id[:_OPAQUE_ID_MAX]
-    if len(body) >= _COMPRESSED_FROM and exchange.takes_gzip:
-        body = await asyncio.to_thread(_gzip, body)
+    if len(body) >= COMPRESSED_FROM and exchange.takes_gzip:
+        body = await asyncio.to_thread(gzipped, body)
         headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
     headers["content-length"] = str(len(body))
     return Response(b"" if exchange.method == "HEAD" else body, answer.status, headers)
 
 
 async def _json(exchange: Exchange, value: Any) -> bytes:
-    body = orjson.dumps(value, option=_ENCODE)
+    body = orjson.dumps(value, option=ENCODE)
     chosen = filter_of(exchange.parameters.strings("filter_path"))
     pretty = exchange.parameters.boolean("pretty", False) and len(body) <= _PRETTY_BYTES_MAX
     if chosen is None and not pretty:
@@ -215,14 +219,15 @@ async def _json(exchange: Exchange, value: Any) -> bytes:
         left = tree if chosen is None else chosen.applied(tree)
         return _indented(left) if pretty else orjson.dumps(left)
 
-    return reshaped() if len(body) < _THREADED_FROM else await asyncio.to_thread(reshaped)
+    return reshaped() if len(body) < THREADED_FROM else await asyncio.to_thread(reshaped)
 
 
 def _indented(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def _gzip(body: bytes) -> bytes:
+def gzipped(body: bytes) -> bytes:
+    """As an answer of the media type gzip."""
     compressor = zlib.compressobj(_GZIP_LEVEL, wbits=31)
     return compressor.compress(body) + compressor.flush()
 

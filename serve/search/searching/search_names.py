@@ -238,16 +238,12 @@ def targets_of(
 
     Errors: illegal_argument_exception.
     """
+    if len(found) == 1 and boosts is None and choice is EVERY_SHARD and not found[0].routing:
+        return [_whole_target(node, found[0])]
     chosen = [choice.of_index(one) for one in found]
     count = sum(map(len, chosen))
     if count > SHARDS_MAX:
-        raise illegal_argument(
-            f"Trying to query {count} shards, which is over the limit of {SHARDS_MAX}. This limit "
-            "exists because querying many shards at the same time can make the job of the coordinating node "
-            "very CPU and/or memory intensive. It is usually a better idea to have a smaller number of "
-            "larger shards. Update [action.search.shard_count.limit] to a greater value if you really want "
-            "to query that many shards at the same time."
-        )
+        raise _too_many(count)
     rated = _boosts(boosts)
     aliases = _aliases(node) if rated else {}
     return [
@@ -261,6 +257,26 @@ def targets_of(
         )
         for one, numbers in zip(found, chosen, strict=True)
     ]
+
+
+def _too_many(count: int) -> SearchError:
+    return illegal_argument(
+        f"Trying to query {count} shards, which is over the limit of {SHARDS_MAX}. This limit "
+        "exists because querying many shards at the same time can make the job of the coordinating node "
+        "very CPU and/or memory intensive. It is usually a better idea to have a smaller number of "
+        "larger shards. Update [action.search.shard_count.limit] to a greater value if you really want "
+        "to query that many shards at the same time."
+    )
+
+
+def _whole_target(node: SearchBackend, one: Resolved) -> Target:
+    """What most searches are of: all shards of one index."""
+    index, filters = one.index, _any_of(one.filters)
+    count = len(index.shards)
+    if count > SHARDS_MAX:
+        raise _too_many(count)
+    window = index.number("max_result_window")
+    return Target(index.searcher(), search_context(node, index), filters, 1.0, window, tuple(range(count)))
 
 
 def _any_of(filters: Sequence[Any]) -> Any:

@@ -22,6 +22,7 @@ from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
+from graphdb.search.multi.known_requests import ONLY, KnownRequests
 from graphdb.search.multi.prepared import check_request, is_of_request, is_short
 from graphdb.search.multi.scrolling import check_batch, check_scroll
 from graphdb.search.query import Searcher
@@ -95,6 +96,12 @@ _KEY_BYTES_MAX = 20_000
 Answer = dict[str, Any]
 
 
+def _is_lasting(text: bytes) -> bool:
+    """Dates with `now`, random scores and documents that are looked up make another answer each time."""
+    changing = (b"now", b"random_score", b'"index"')
+    return len(text) <= _KEY_BYTES_MAX and not any(word in text for word in changing)
+
+
 class RequestCache:
     """For the event loop only. The least recently used answer is dropped first. Answers must not be changed.
 
@@ -115,10 +122,14 @@ class RequestCache:
         if wanted is False or body.get("size") != 0 or body.get("profile") or "_ext" in body:
             return None
         text = orjson.dumps(body)
-        # Dates with `now`, random scores and documents that are looked up make another answer each time.
-        if len(text) > _KEY_BYTES_MAX or any(word in text for word in (b"now", b"random_score", b'"index"')):
+        if not _is_lasting(text):
             return None
         return tuple((one.name, orjson.dumps(one.filter), one.boost) for one in targets), text, more
+
+    @staticmethod
+    def key_of_text(name: str, body: Mapping[str, Any], text: bytes, more: Hashable) -> Hashable:
+        """The same of a plain request by its text, without escapes, to the whole of an index."""
+        return (name, text, more) if body.get("size") == 0 and _is_lasting(text) else None
 
     def get(self, key: Hashable, targets: Sequence[Target]) -> Answer | None:
         known = self._kept.get(key)
@@ -179,6 +190,7 @@ class SearchRunner:
         self.identity = Identity(node, settings)
         self.peer_limit_s = settings.server.query_timeout_seconds + _PEER_S  # for another node's answer
         self._cache = RequestCache()
+        self._known = KnownRequests()
         self._stages: WeakKeyDictionary[Scroll, SearchStage] = WeakKeyDictionary()
         self._scorer = scorer_of(settings.search.hybrid_scorer, settings.search.linear_weights)
 
@@ -228,6 +240,34 @@ class SearchRunner:
         shards = shards_json(shard_count(targets), failures, self.node_id)
         whole = enveloped(answer, int(taken_ms), shards)
         return totals_as_int(whole) if asked.total_as_int else whole
+
+    def answer_at_once(self, found: Sequence[Resolved], asked: Asked, text: bytes) -> dict[str, Any] | None:
+        """The same as `search` within the call, without scripts and extensions; None where that may take
+        longer, or more than one index of this process is needed. text: the body as it was sent.
+
+        Raises SearchError, AllFailed.
+        """
+        if len(found) != 1 or self.node.shards is not None or _is_long_to_parse(asked.body):
+            return None
+        start = time.perf_counter()
+        targets = targets_of(self.node, found)
+        is_whole = targets[0].filter is None
+        key = self._cache.key_of_text(targets[0].name, asked.body, text, self._limits) if is_whole else None
+        answer = None if key is None else self._cached(key, targets)
+        if answer is None:
+            options = self._options(asked)
+            prepared, name = self._known.prepare(asked.body, targets[0], self.searchers, options)
+            if not is_short(prepared):
+                return None
+            answer = prepared.run()
+            if name is not None:
+                answer["aggregations"] = {name: answer["aggregations"][ONLY]}
+            if key is not None:
+                self._cache.put(key, targets, answer)
+        taken_ms = (time.perf_counter() - start) * 1000
+        for counters in self._counters(targets):
+            counters.note_search(taken_ms, ())
+        return enveloped(answer, int(taken_ms), shards_json(len(targets[0].shards), (), self.node_id))
 
     def _counters(self, targets: Sequence[Target]) -> Iterator[IndexCounters]:
         """Of the indexes that are there still."""
@@ -342,12 +382,8 @@ class SearchRunner:
     ) -> tuple[Sequence[Failure], dict[str, Any]]:
         """(indexes that failed, answer without its envelope)."""
         shown = asked.typed_keys, asked.shared_statistics, asked.named_scores
-        settings = str(self.node.catalog.cluster_settings)
-        key = self._cache.key(targets, asked.body, (*shown, settings), asked.cached)
-        known = None if key is None else self._cache.get(key, targets)
-        for counters in () if key is None else self._counters(targets):
-            counters.cache_hits += known is not None
-            counters.cache_misses += known is None
+        key = self._cache.key(targets, asked.body, (*shown, self._limits), asked.cached)
+        known = None if key is None else self._cached(key, targets)
         if known is not None:
             return (), known
         stage = self._stage_of(asked.body, asked.principal)
@@ -357,6 +393,18 @@ class SearchRunner:
         if key is not None and not failures:
             self._cache.put(key, targets, answer)
         return failures, answer
+
+    @property
+    def _limits(self) -> str:
+        """What answers depend on beside requests and indexes."""
+        return str(self.node.catalog.cluster_settings)
+
+    def _cached(self, key: Hashable, targets: Sequence[Target]) -> Answer | None:
+        known = self._cache.get(key, targets)
+        for counters in self._counters(targets):
+            counters.cache_hits += known is not None
+            counters.cache_misses += known is None
+        return known
 
     async def _found(
         self, targets: Sequence[Target], asked: Asked

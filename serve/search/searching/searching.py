@@ -15,10 +15,14 @@ from serve.search.searching import (
 )
 from serve.search.searching.search_runner import SearchRunner
 
-__all__ = ["routes"]
+__all__ = ["routes", "runner_of"]
 
 
-def routes(node: SearchBackend, settings: Settings, work: SearchWork) -> list[Endpoint]:
-    runner = SearchRunner(node, settings, work, extension_stages(node, settings, work))
+def runner_of(node: SearchBackend, settings: Settings, work: SearchWork) -> SearchRunner:
+    """What runs the searches of a port."""
+    return SearchRunner(node, settings, work, extension_stages(node, settings, work))
+
+
+def routes(runner: SearchRunner) -> list[Endpoint]:
     with_runner = (async_search, explaining, rank_eval, search, search_contexts, search_templates)
     return [one for module in with_runner for one in module.endpoints(runner)] + field_caps.endpoints()

@@ -7,13 +7,19 @@ import pytest
 from pyoxigraph import QuerySolutions
 
 from graphdb.config import Settings
+from graphdb.config.service import Columns
+from graphdb.node import Evaluated
+from graphdb.sparql.results import ResultFormat
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SmallJoin
+from serve.graph import query_answers
+from serve.graph.query_answers import answer_here
 from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.memory_backend import MemoryBackend
 
 PREFIX = "PREFIX : <urn:> "
+QUERY = {"Content-Type": "application/sparql-query"}
 DATA = (
     PREFIX
     + "INSERT DATA { :a :knows :b , :c . :b :name 'B' . :c :name 'C' ; :nick 'c' . "
@@ -113,3 +119,43 @@ def test_what_is_too_large_is_looked_at_once_for_each_state(
     assert client.post("/update", data={"update": PREFIX + "DELETE WHERE { :hub ?p ?o }"}).status_code == 200
     assert [readers_asked(client, backend, query)[0] for _ in range(3)] == [0, 0, 0]
     assert len(looked) == 4
+
+
+@pytest.mark.parametrize("by_names", [True, False])
+def test_what_is_too_long_is_made_here_once_for_all_names(
+    backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch, by_names: bool
+) -> None:
+    made = list[bool]()  # for each answer that was made on the event loop, whether it was short
+
+    def noted(evaluated: Evaluated, fmt: ResultFormat) -> bytes | None:
+        body = answer_here(evaluated, fmt)
+        made.append(body is not None)
+        return body
+
+    monkeypatch.setattr(query_answers, "answer_here", noted)
+    settings = Settings(columns=Columns(plans_kept=by_names))
+    many = PREFIX + "INSERT DATA { " + " ".join(f":s{n} :many {n} ." for n in range(2000)) + " }"
+    with (
+        serving(build_app(backend, settings)) as url,
+        httpx.Client(base_url=url, trust_env=False) as client,
+    ):
+
+        def asked(name: str, limit: int) -> list[bool]:
+            made.clear()
+            text = f"SELECT ?{name} ?{name}o {{ ?{name} :many ?{name}o }} LIMIT {limit}"
+            answer = client.post("/sparql", content=PREFIX + text, headers=QUERY).json()
+            assert answer["head"]["vars"] == [name, f"{name}o"]
+            assert len(answer["results"]["bindings"]) == limit
+            assert all(row.keys() == {name, f"{name}o"} for row in answer["results"]["bindings"])
+            return made.copy()
+
+        again = [] if by_names else [False]
+        for change in range(2):
+            assert client.post("/update", data={"update": many}).status_code == 200
+            assert asked(f"a{change}", 1000) == [False]
+            assert asked(f"b{change}", 1000) == again
+            assert asked(f"c{change}", 10) == [True]
+            assert asked(f"d{change}", 10) == [True]
+            assert asked(f"e{change}", 1000) == again
+            assert asked(f"b{change}", 1000) == []  # from the cache, or known to be long
+            many = PREFIX + "INSERT DATA { :s0 :many :other }"

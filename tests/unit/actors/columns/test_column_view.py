@@ -47,6 +47,27 @@ def counts(number: int) -> bytes:
     ).encode()
 
 
+def test_a_count_follows_what_is_written(tmp_path: Path) -> None:
+    text = PREFIX + "SELECT ?kind (COUNT(*) AS ?n) { ?s :kind ?kind ; :value ?v } GROUP BY ?kind"
+
+    async def run() -> None:
+        async with open_columns(tmp_path) as node:
+            await node.following()
+            for number in range(3):
+                facts = " ".join(f":s{number}_{n} :kind :k{n % 3} ; :value {n} ." for n in range(9))
+                await node.update(f"{PREFIX} INSERT DATA {{ {facts} }}")
+                answers = [await node.query(text) for _ in range(3)]  # on a thread, then at once
+                assert answers == 3 * [answers[0]]
+                where, answer = answers[0]
+                found = dict(line.split(b",") for line in answer.splitlines()[1:])
+                assert where == "columns"
+                assert found == {
+                    b"http://example.org/k%d" % kind: b"%d" % (3 * number + 3) for kind in range(3)
+                }
+
+    asyncio.run(run())
+
+
 def test_it_answers_what_was_written_before(tmp_path: Path) -> None:
     async def run() -> None:
         async with open_columns(tmp_path) as node:

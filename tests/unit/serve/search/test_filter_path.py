@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
@@ -74,6 +74,7 @@ def meets(path: tuple[str, ...], pattern: str) -> bool:
     return any(expression.fullmatch(".".join(path[:end]) + ".") for end in range(1, len(path) + 1))
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(NAMES, VALUES, max_size=3), st.lists(PATTERNS, max_size=3), st.lists(PATTERNS, max_size=2)
 )
