@@ -18,7 +18,7 @@ class PlainClient:
     """One connection, which is kept, and opened anew after a failure."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        """url: of the server, without a path."""
+        """url: of the server; a path in it does not count."""
         parts = urlsplit(url)
         assert parts.hostname is not None
         self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)

@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -332,8 +333,7 @@ def _peers(directory: Path, triples: Path, stack: ExitStack, *, others: bool) ->
     for name, begin in ((FUSEKI, _fuseki), (OXIGRAPH, _oxigraph)) if others else ():
         url = begin(directory, triples, stack)
         if url is not None:
-            server, _, path = url.rpartition("/")
-            yield _Target(name, _asking(server, f"/{path}", stack))
+            yield _Target(name, _asking(url, urlsplit(url).path, stack))
 
 
 def _fuseki(directory: Path, triples: Path, stack: ExitStack) -> str | None:
