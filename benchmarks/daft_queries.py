@@ -15,13 +15,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from duckdb import DuckDBPyConnection
 
 from benchmarks.analytical import query_texts, written
-from benchmarks.ray_nodes import lacking, ray_nodes, taken
+from benchmarks.ray_nodes import lacking, medians, ray_nodes
 from benchmarks.service import BenchmarkError
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.results import TermTexts, answer_of
@@ -155,10 +154,8 @@ def on_ray(view: DuckDBPyConnection, rounds: int, only: str, shards: int) -> lis
 
 def _measured(measure: Callable[[], Rows], rounds: int) -> tuple[float, float, Rows]:
     """Milliseconds, those of processor time, the rows."""
-    each_round = [taken(measure) for _ in range(rounds + 1)][1:]  # the first starts processes
-    ms = median(wall for wall, *_ in each_round) * 1000
-    processor_ms = median(took for _, took, _ in each_round) * 1000
-    return ms, processor_ms, each_round[-1][2]
+    seconds, processor_s, answers = medians(measure, rounds)
+    return seconds * 1000, processor_s * 1000, answers[-1]
 
 
 def _asking(answered: Callable[[str], Rows], text: str) -> Callable[[], Rows]:

@@ -18,13 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import duckdb
 import ray
 
-from benchmarks.ray_nodes import lacking, ray_nodes, taken
+from benchmarks.ray_nodes import lacking, medians, ray_nodes
 from graphdb.columns.sharding.shard import Piece, joined, read_piece, split_piece, take_piece
 
 __all__ = ["run"]
@@ -84,11 +83,9 @@ def run(rounds: int, scale: float, shards: int) -> list[Way]:
             if missing:
                 found.append(Way(way, missing=missing))
                 continue
-            each_round = [taken(measure) for _ in range(rounds + 1)][1:]  # the first starts processes
-            seconds = median(each[0] for each in each_round)
-            processor_s = median(each[1] for each in each_round)
+            seconds, processor_s, answers = medians(measure, rounds)
             first = found[0].seconds if found else seconds
-            is_same = all(answer == expected for *_, answer in each_round)
+            is_same = all(answer == expected for answer in answers)
             found.append(Way(way, seconds, processor_s, seconds / first, is_same))
         return found
 

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
+from statistics import median
 from typing import Any, TypeVar
 
 import psutil  # type: ignore[import-untyped]
@@ -13,7 +14,7 @@ from ray.cluster_utils import Cluster
 
 from benchmarks.process_usage import processor_seconds_of, spent
 
-__all__ = ["lacking", "ray_nodes", "taken"]
+__all__ = ["lacking", "medians", "ray_nodes"]
 
 T = TypeVar("T")
 
@@ -32,7 +33,17 @@ def ray_nodes(count: int, resources: Mapping[str, float] | None = None) -> Itera
         yield
 
 
-def taken(measure: Callable[[], T]) -> tuple[float, float, T]:
+def medians(measure: Callable[[], T], rounds: int) -> tuple[float, float, list[T]]:
+    """Of so many rounds the median wall seconds and processor seconds, and all answers."""
+    each_round = [_taken(measure) for _ in range(rounds + 1)][1:]  # the first starts processes
+    return (
+        median(wall for wall, *_ in each_round),
+        median(took for _, took, _ in each_round),
+        [answer for *_, answer in each_round],
+    )
+
+
+def _taken(measure: Callable[[], T]) -> tuple[float, float, T]:
     """Wall seconds, processor seconds of this process and of all that are below it, the answer."""
     before, begun = _processor_seconds(), time.monotonic()
     answer = measure()
