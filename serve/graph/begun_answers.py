@@ -16,10 +16,9 @@ from serve.graph.responses import (
     Head,
     Limits,
     StreamedAnswer,
-    WholeAnswer,
     past_limit,
 )
-from serve.port.application import LaterAnswer
+from serve.port.application import LaterAnswer, WholeAnswer
 from serve.routing import Responding
 
 __all__ = ["BegunAnswer"]

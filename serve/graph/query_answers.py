@@ -25,11 +25,11 @@ from serve.graph.responses import (
     KeptStream,
     Limits,
     StreamedAnswer,
-    WholeAnswer,
     answer_head,
     not_modified_head,
 )
 from serve.graph.word_requests import KnownSearch
+from serve.port.application import WholeAnswer
 from serve.routing import Responding
 
 __all__ = ["QueryAnswers", "answer_here"]

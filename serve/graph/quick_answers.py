@@ -25,11 +25,10 @@ from serve.graph.asked_query import AskedQuery, QueryReader
 from serve.graph.query_accounts import Account
 from serve.graph.query_answers import QueryAnswers
 from serve.graph.query_parameters import QueryParameters
-from serve.graph.responses import WholeAnswer
 from serve.graph.sparql import FORM_TYPE, QUERY_TYPE
 from serve.graph.word_requests import Cut, KnownSearch, WordRequests, cut_form, cut_text
 from serve.parameters import request_iri
-from serve.port.application import LaterAnswer
+from serve.port.application import PLAIN_HEADERS, LaterAnswer, WholeAnswer
 from serve.routing import Responding
 
 __all__ = ["QUERY_PATH", "Head", "QuickAnswers", "read_head"]
@@ -37,10 +36,7 @@ __all__ = ["QUERY_PATH", "Head", "QuickAnswers", "read_head"]
 QUERY_PATH = b"/sparql"
 _TYPES = (QUERY_TYPE, FORM_TYPE)
 # With any other header the request goes the usual way.
-_KNOWN_HEADERS = frozenset(
-    {b"host", b"accept", b"accept-encoding", b"accept-language", b"content-type", b"content-length"}
-    | {b"connection", b"user-agent", b"x-consistency"}
-)
+_KNOWN_HEADERS = PLAIN_HEADERS | {b"x-consistency"}
 
 _Headers = tuple[tuple[bytes, bytes], ...]
 

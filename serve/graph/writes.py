@@ -18,7 +18,7 @@ from graphdb.log import request_ids
 from graphdb.model import Confirmation, Interface
 from serve.access.request_scope import author_of, principal_of, visibility_of
 from serve.backend import GraphWrites, Writing
-from serve.graph.responses import WholeAnswer
+from serve.port.application import WholeAnswer
 
 __all__ = ["confirm", "read_request_id", "writes_of"]
 

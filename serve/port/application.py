@@ -11,10 +11,37 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from serve.errors import unread_response
 
-__all__ = ["Answering", "LaterAnswer", "PortApplication", "QuickAnswers", "QuickPaths"]
+__all__ = [
+    "PLAIN_HEADERS",
+    "Answering",
+    "LaterAnswer",
+    "PortApplication",
+    "QuickAnswers",
+    "QuickPaths",
+    "WholeAnswer",
+]
 
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+PLAIN_HEADERS = frozenset(
+    {b"host", b"accept", b"accept-encoding", b"accept-language", b"content-type", b"content-length"}
+    | {b"connection", b"user-agent"}
+)
+"""Of requests that want nothing special: any other may need the application."""
+
+
+class WholeAnswer(Response):
+    """An answer whose head and body are complete: a few microseconds faster than its base class."""
+
+    def __init__(self, head: Headers, body: bytes | None, status_code: int = 200) -> None:
+        """body None: no body, as for HEAD. head must not be reused."""
+        self.status_code = status_code
+        self.background = None
+        self.body = body or b""
+        self.raw_headers = head
+        if body is not None:
+            head.append((b"content-length", b"%d" % len(body)))
 
 
 class Connection(Protocol):

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import orjson
-from starlette.responses import Response
 
 from graphdb.access.principal import EVERYONE
 from graphdb.search.catalog.index_blocks import check_reads
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError
 from graphdb.search.multi.known_requests import PLAIN_MEMBERS
-from serve.port.application import Answering
+from serve.port.application import PLAIN_HEADERS, Answering, WholeAnswer
 from serve.search.frame.answer import COMPRESSED_FROM, ENCODE, PRODUCT, THREADED_FROM, gzipped
 from serve.search.frame.exchange import accepted, content_type, parse_json
 from serve.search.frame.parameters import Parameters
@@ -31,10 +30,7 @@ __all__ = ["QuickSearches"]
 _BODY_BYTES_MAX = 32 << 10
 _TARGET = re.compile(rb"/([a-z0-9][a-z0-9_.-]*)/_search", re.ASCII)
 # With any other header the request goes the usual way.
-_KNOWN_HEADERS = frozenset(
-    {b"host", b"accept", b"accept-encoding", b"accept-language", b"content-type", b"content-length"}
-    | {b"connection", b"user-agent", b"x-elastic-client-meta"}
-)
+_KNOWN_HEADERS = PLAIN_HEADERS | {b"x-elastic-client-meta"}
 # What may need more than the index itself; an escape may hide a name.
 _SPECIAL = (b'"script', b'_script"', b"_shard_doc", b"\\u")
 _NONE = Parameters({})
@@ -80,7 +76,7 @@ class QuickSearches:
         head = _read_head(tuple([header for header in headers if header[0] != b"content-length"]))
         return None if found is None or head is None else partial(self._answer, found[1].decode(), head)
 
-    def _answer(self, name: str, head: _Head, body: bytes) -> Response | None:
+    def _answer(self, name: str, head: _Head, body: bytes) -> WholeAnswer | None:
         if self._runner.node.helpers is not None and self._load.is_high(time.monotonic()):
             return None
         began = time.thread_time()  # what others take of the processors makes no search longer
@@ -94,7 +90,7 @@ class QuickSearches:
         except BaseException:  # noqa: BLE001 also a panic of the reader; the application says what is wrong
             return None
 
-    def _found(self, name: str, head: _Head, body: bytes) -> Response | None:
+    def _found(self, name: str, head: _Head, body: bytes) -> WholeAnswer | None:
         if any(word in body for word in _SPECIAL):
             return None
         asked = parse_json(body)
@@ -116,8 +112,8 @@ class QuickSearches:
             return None
         text = orjson.dumps(answer, option=ENCODE)
         if not head.takes_gzip or len(text) < COMPRESSED_FROM:
-            return _Whole(head.shown, text)
-        return None if len(text) >= THREADED_FROM else _Whole((*head.shown, *_GZIP), gzipped(text))
+            return WholeAnswer([*head.shown], text)
+        return None if len(text) >= THREADED_FROM else WholeAnswer([*head.shown, *_GZIP], gzipped(text))
 
 
 class _LongShapes:
@@ -163,14 +159,6 @@ class _Load:
                 self._high_until = now + _HANDED_ON_S
             self._since, self._taken_s, self._count = now, 0.0, 0
         return now < self._high_until
-
-
-class _Whole(Response):
-    """An answer whose head and body are complete."""
-
-    def __init__(self, head: _Headers, body: bytes) -> None:
-        self.status_code, self.background, self.body = 200, None, body
-        self.raw_headers = [*head, (b"content-length", b"%d" % len(body))]
 
 
 @lru_cache(maxsize=256)
