@@ -227,20 +227,21 @@ class SearchProcesses:
         finally:
             self._present -= 1
 
+    def has_room(self, most: int) -> bool:
+        """Whether a process has fewer searches than most. Asked while searches wait."""
+        process = self._least()
+        self._note_busy(process)
+        return process is not None and len(process.asked) < most
+
     def begin(
-        self,
-        index: Index,
-        task: SearchTask,
-        most: int,
-        answered: Callable[[Mapping[str, bytes] | None], None],
+        self, index: Index, task: SearchTask, answered: Callable[[Mapping[str, bytes] | None], None]
     ) -> bool:
-        """Hand a search on within the call, if a process has the index of now and fewer searches than most.
+        """Hand a search on within the call, if the process with the least to do has the index of now.
 
         Then answered is told the members of the answer, each as JSON; None: the port is to search itself.
         """
         process = self._least()
-        self._note_busy(process)
-        state = None if process is None or len(process.asked) >= most else self._shared(process, index)
+        state = None if process is None else self._shared(process, index)
         if process is None or state is None:
             return False
         waiting = self._sent(process, state, task, None)

@@ -131,14 +131,13 @@ class SearchHelpers(Protocol):
     event loop.
     """
 
+    def has_room(self, most: int) -> bool:
+        """Whether a process has fewer searches than most. Asked while searches wait."""
+
     def begin(
-        self,
-        index: Index,
-        task: "SearchTask",
-        most: int,
-        answered: Callable[[Mapping[str, bytes] | None], None],
+        self, index: Index, task: "SearchTask", answered: Callable[[Mapping[str, bytes] | None], None]
     ) -> bool:
-        """Hand a search on within the call, if a process has the index of now and fewer searches than most.
+        """Hand a search on within the call, if the process with the least to do has the index of now.
 
         Then answered is told the members of the answer, each as JSON; None: this process is to search itself.
         """

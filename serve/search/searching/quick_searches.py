@@ -138,12 +138,15 @@ class QuickSearches:
         most: int,
         answered: Callable[[dict[str, Any] | None], None],
     ) -> bool:
-        """See `SearchRunner.hand_on`. Raises SearchError."""
+        """See `SearchRunner.hand_on`; by a process that has fewer searches than most. Raises SearchError."""
+        helpers = self._runner.node.helpers
+        if helpers is None or not helpers.has_room(most):
+            return False
         index = self._runner.node.catalog.find(request.name)
         if index is None or index.is_closed:
             return False
         check_reads(index)
-        return self._runner.hand_on(index, asked, body, most, answered)
+        return self._runner.hand_on(index, asked, body, answered)
 
 
 class _Search(WaitingSearch):

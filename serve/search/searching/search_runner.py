@@ -279,10 +279,10 @@ class SearchRunner:
         return enveloped(answer, int(taken_ms), shards_json(len(targets[0].shards), (), self.node_id))
 
     def hand_on(
-        self, index: Index, asked: Asked, text: bytes, most: int, answered: Callable[[Answer | None], None]
+        self, index: Index, asked: Asked, text: bytes, answered: Callable[[Answer | None], None]
     ) -> bool:
-        """Have another process make the same search of the whole of an open index, if one can and has fewer
-        than most. Then answered is told the answer; None where it has to be made in another way.
+        """Have another process make the same search of the whole of an open index, if one can. Then answered
+        is told the answer; None where it has to be made in another way.
         """
         helpers, settings = self.node.helpers, self.node.catalog.cluster_settings
         if helpers is None or self.node.shards is not None or len(index.shards) > SHARDS_MAX:
@@ -311,7 +311,7 @@ class SearchRunner:
 
         window = index.number("max_result_window")
         task = SearchTask(asked.body, self.node.now_ms(), self._options(asked), window=window)
-        return helpers.begin(index, task, most, end)
+        return helpers.begin(index, task, end)
 
     def _counters(self, targets: Sequence[Target]) -> Iterator[IndexCounters]:
         """Of the indexes that are there still."""
