@@ -307,6 +307,7 @@ class SearchRunner:
                 self._cache.put(key, [searcher], answer)
                 index.shards.counters.cache_misses += 1
             taken_ms = (time.perf_counter() - start) * 1000
+            self.work.note_short()
             index.shards.counters.note_search(taken_ms, ())
             answered(enveloped(answer, int(taken_ms), shards_json(len(index.shards), (), self.node_id)))
 
