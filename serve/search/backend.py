@@ -14,6 +14,7 @@ from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import Command, DocumentWrite, WriteResult
 from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
+from graphdb.search.pool_use import PoolUse
 
 if TYPE_CHECKING:
     from graphdb.search.sharded import Advise, SearchTask, SeveralTask, ShardFailures
@@ -191,6 +192,9 @@ class SearchBackend(Protocol):
 
         Raises UnavailableError.
         """
+
+    def writing(self) -> PoolUse:
+        """How busy is what takes changes into the log."""
 
     def following(self, index: Index) -> Mapping[str, Any] | None:
         """How an index follows the graph, as its statistics show it; None for one that does not."""

@@ -158,6 +158,7 @@ def query_context(
         max_regex_length=number_setting(settings, "max_regex_length"),
         max_analyzed_offset=number_setting(settings, "highlight.max_analyzed_offset"),
         default_fields=words_setting(settings, "query.default_field"),
+        lenient=flag_setting(settings, "query_string.lenient"),
         limits=ResultLimits(
             **{one.name: number_setting(settings, f"max_{one.name}") for one in fields(ResultLimits)}
         ),

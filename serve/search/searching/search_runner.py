@@ -264,6 +264,7 @@ class SearchRunner:
                 answer["aggregations"] = {name: answer["aggregations"][ONLY]}
             if key is not None:
                 self._cache.put(key, targets, answer)
+        self.work.note_short()
         taken_ms = (time.perf_counter() - start) * 1000
         for counters in self._counters(targets):
             counters.note_search(taken_ms, ())
@@ -485,6 +486,7 @@ class SearchRunner:
             return await self._within(asked, partial(self._whole, targets, asked))
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared) and timeout_ms(asked.body) != 0:
+            self.work.note_short()
             return prepared, self._shown(prepared)
         return prepared, await self._within(asked, partial(self._shown, prepared))
 
