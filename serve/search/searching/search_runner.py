@@ -15,6 +15,7 @@ import orjson
 
 from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
+from graphdb.search.answer_room import one_answer, room_of_answer, take_room
 from graphdb.search.catalog.cluster_settings import max_buckets, max_keep_alive_ms
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.contexts import check_keep_alive
@@ -259,7 +260,8 @@ class SearchRunner:
             prepared, name = self._known.prepare(asked.body, targets[0], self.searchers, options)
             if not is_short(prepared):
                 return None
-            answer = prepared.run()
+            with one_answer(room_of_answer()):
+                answer = prepared.run()
             if name is not None:
                 answer["aggregations"] = {name: answer["aggregations"][ONLY]}
             if key is not None:
@@ -431,6 +433,7 @@ class SearchRunner:
             if is_late:
                 raise TimedOut
             if members is not None:
+                take_room(sum(map(len, members.values())))
                 return (), {name: orjson.Fragment(member) for name, member in members.items()}
         return await self._here(targets, asked, "")
 
@@ -487,7 +490,8 @@ class SearchRunner:
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared) and timeout_ms(asked.body) != 0:
             self.work.note_short()
-            return prepared, self._shown(prepared)
+            with one_answer(room_of_answer()):
+                return prepared, self._shown(prepared)
         return prepared, await self._within(asked, partial(self._shown, prepared))
 
     async def _staged(
