@@ -195,7 +195,7 @@ class Merger:
                 remove_stale(leaves, files)
 
 
-_RELIEF = 2  # times the bytes of a flush, after which updates wait for one
+_RELIEF = 0.5  # of the bytes of a flush, after which updates wait for one
 
 
 @dataclass(frozen=True, slots=True)
