@@ -1,4 +1,4 @@
-"""Six of the queries of `analytical` on Ray: over shards that are actors, and by Daft over Parquet.
+"""Six queries of `analytical` on Ray: over shards on a node each, on one node, and by Daft over Parquet.
 
 Both have the same tables, of each predicate the subjects and objects as numbers, in pieces by subject, one
 for each Ray node. Ours goes from the query's algebra to the bytes of its answer, over what shards have in
@@ -135,16 +135,26 @@ def on_ray(view: DuckDBPyConnection, rounds: int, only: str, shards: int) -> lis
     if not texts:
         return []
     found = []
+
+    def ours_among(directory: str) -> Mapping[str, tuple[float, float, Rows]]:
+        with _our_actors(view, shards, Path(directory)) as answered:
+            return {each: _measured(_asking(answered, text), rounds) for each, text in texts.items()}
+
+    with tempfile.TemporaryDirectory() as name, ray_nodes(1, {SHARD_RESOURCE: shards}):
+        together = ours_among(name)
     with tempfile.TemporaryDirectory() as name, ray_nodes(shards, {SHARD_RESOURCE: 1}):
-        with _our_actors(view, shards, Path(name)) as answered:
-            measures = {each: _asking(answered, text) for each, text in texts.items()}
-            ours = {each: _measured(measure, rounds) for each, measure in measures.items()}
+        ours = ours_among(name)
         missing = lacking("daft")
         if not missing:
             daft_query = _by_daft(view, shards, Path(name))
         for query in texts:
             ms, processor_ms, rows = ours[query]
             found.append(OnRay(query, "our actors on Ray", ms, processor_ms, 1.0))
+            host_ms, on_host_ms, same = together[query]
+            is_same = sorted(same) == sorted(rows)
+            found.append(
+                OnRay(query, "all on one Ray node", host_ms, on_host_ms, on_host_ms / processor_ms, is_same)
+            )
             if missing:
                 found.append(OnRay(query, "Daft on Ray", missing=missing))
                 continue
