@@ -231,6 +231,7 @@ class CatView:
     names: str | None
     parameters: Parameters
     tasks: Sequence[Task] = ()  # of this node, for the listing of them
+    snapshots: Sequence[Mapping[str, Any]] = ()  # as `_snapshot` shows them, for the listing of them
 
     @cached_property
     def status(self) -> NodeStatus:
