@@ -26,6 +26,7 @@ from typing import NoReturn
 
 import psutil  # type: ignore[import-untyped]
 
+from actors.freed_memory import unmap_file_pages
 from actors.process_bounds import end_with_parent
 from actors.processes import mark_forks
 from actors.ray_at_rest import look_less_often
@@ -181,6 +182,7 @@ def _serve(parent: int, listening: socket.socket, modules: list[str]) -> socket.
     gc.freeze()  # the collector would write to pages that are shared
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a process that has ended
     _check_alone()
+    unmap_file_pages()  # 45 MB of libraries that it has only loaded; a fork maps what it uses itself
     while True:
         connection, _ = listening.accept()
         try:

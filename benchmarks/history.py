@@ -1,6 +1,5 @@
 """The past: queries of it against those of the present, the making of a state, what is kept of changes."""
 
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from time import perf_counter
@@ -73,7 +72,7 @@ def _look_ups(rounds: int, scale: float) -> list[Row]:
             began = perf_counter()
             indexes = [_update(client, number, subjects) for number in range(updates)]
             updating_s = perf_counter() - began
-            making_s = _seconds(lambda: _ask(client, "ASK {}", indexes[0]))
+            making_s = history_queries.making_seconds(client, indexes[0])
             rows = []
             for name, text in QUERIES.items():
                 numbers = count()
@@ -115,12 +114,6 @@ def _update(client: httpx.Client, number: int, subjects: int) -> int:
 def _ask(client: httpx.Client, text: str, as_of: int | None) -> None:
     params = {"query": text} | ({} if as_of is None else {"as_of": str(as_of)})
     client.get("/sparql", params=params, headers={"Cache-Control": "no-store"}).raise_for_status()
-
-
-def _seconds(work: Callable[[], None]) -> float:
-    began = perf_counter()
-    work()
-    return perf_counter() - began
 
 
 def _latency_ms(

@@ -73,6 +73,7 @@ __all__ = [
     "NodeStatus",
     "Progress",
     "Purges",
+    "QueriedState",
     "Queries",
     "QueryOutcome",
     "QueryRequest",
@@ -206,18 +207,42 @@ class AlertRequests(Protocol):
         """
 
 
-class GraphReads(Protocol):
-    """The graph with one visibility, at the state of the call to `Queries.reads` or a later one.
-
-    Methods without `async` block (in native code, without the GIL) and may be called on any thread.
-    """
+class QueriedState(Protocol):
+    """What queries are answered from: `GraphReads`, or a state of the past that is not there to be read."""
 
     @property
     def view_key(self) -> str | None:
         """A key of the visible data, for caches of answers; None if everything is visible."""
 
-    def uniting_graphs(self) -> "GraphReads":
+    def uniting_graphs(self) -> "QueriedState":
         """The same graph, with the union of all graphs as the default graph of queries without a dataset."""
+
+    async def start_query(self, request: QueryRequest) -> "AnswerStream":
+        """Have a reader evaluate a query that may take long, on the state at the call or a later one.
+
+        Waits, within bounds, for a free reader. The caller closes the stream; cancelling the call ends the
+        query.
+        Raises LimitExceeded, HostNotAllowed, Overloaded, QueryTimeout, QueryCancelled, UnavailableError.
+        """
+
+    def exact_index(self) -> int | None:
+        """The log index of exactly the state that a query on this node would read now.
+
+        None while a change is being applied: a query then reads the state before or after it.
+        """
+
+    def snapshot_index(self) -> int:
+        """The log index of the last entry that readers see."""
+
+
+class GraphReads(QueriedState, Protocol):
+    """The graph with one visibility, at the state of the call to `Queries.reads` or a later one.
+
+    Methods without `async` block (in native code, without the GIL) and may be called on any thread.
+    """
+
+    def uniting_graphs(self) -> "GraphReads":
+        """See `QueriedState.uniting_graphs`."""
 
     def query(self, query: Query, dataset: Dataset) -> Evaluated:
         """Start evaluating a cheap query or a small join on this thread; rows are computed as they are read.
@@ -250,14 +275,6 @@ class GraphReads(Protocol):
     def is_small_join(self, join: SmallJoin) -> bool:
         """Whether the join takes at most a millisecond or two on the present data."""
 
-    async def start_query(self, request: QueryRequest) -> "AnswerStream":
-        """Have a reader evaluate a query that may take long, on the state at the call or a later one.
-
-        Waits, within bounds, for a free reader. The caller closes the stream; cancelling the call ends the
-        query.
-        Raises LimitExceeded, HostNotAllowed, Overloaded, QueryTimeout, QueryCancelled, UnavailableError.
-        """
-
     def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
         """Begin a query that may take long without waiting for anything, if that is possible now; None where
         it has to be asked of `start_query`. Otherwise outcome is told of it later, unless what is returned is
@@ -282,15 +299,6 @@ class GraphReads(Protocol):
         Shapes and graphs are read while the answer is read, which therefore also raises RdfSyntaxError,
         MalformedShapes, InvalidParameter (shapes in a named graph of the document) and UnknownGraph.
         """
-
-    def exact_index(self) -> int | None:
-        """The log index of exactly the state that a query on this node would read now.
-
-        None while a change is being applied: a query then reads the state before or after it.
-        """
-
-    def snapshot_index(self) -> int:
-        """The log index of the last entry that readers see."""
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """True also for an empty graph that was created."""
@@ -416,6 +424,14 @@ class Queries(Protocol):
         up to timeout_s for a moment of the future, and for the state to be made. It also raises
         InvalidParameter (the moment does not come in time, or is before all entries), HistoryForgotten and
         LimitExceeded. A query that names a state itself is refused unless that has been asked for so.
+        """
+
+    async def unmade(
+        self, visibility: Visibility, as_of: Moment, timeout_s: float, *, is_look_up: bool
+    ) -> QueriedState | None:
+        """A state of the past, where queries may be answered without what `reads` waits for; None where that
+        has to be made, or is there. It is made still for a query that needs it. is_look_up: the query is
+        faster there, so that this waits a moment for it. Raises as `reads`, but for LimitExceeded.
         """
 
     def whole_reads(self) -> GraphReads:

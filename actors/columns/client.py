@@ -223,13 +223,16 @@ def readers_alone(reason: str) -> dict[str, Any]:
     return {"path": "reader", "reason": reason, "plan": None}
 
 
-# text, base, dataset, whether graphs are united, whether triples are written line by line, the past state
-_Asked: TypeAlias = tuple[str, str | None, Dataset, bool, bool, int | None]
+# text, base, dataset, whether graphs are united, whether triples are written line by line, the past state,
+# whether there is another way
+_Asked: TypeAlias = tuple[str, str | None, Dataset, bool, bool, int | None, bool]
 
 
-def _key(request: QueryRequest, unites_graphs: bool, as_of: int | None = None) -> _Asked:
+def _key(
+    request: QueryRequest, unites_graphs: bool, as_of: int | None = None, *, is_choice: bool = True
+) -> _Asked:
     by_lines = is_of_lines(request.format)  # triples are collected in other formats
-    return request.text, request.query.base_iri, request.dataset, unites_graphs, by_lines, as_of
+    return request.text, request.query.base_iri, request.dataset, unites_graphs, by_lines, as_of, is_choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,13 +271,15 @@ class ColumnRunner:
         unites_graphs: bool,
         begun: ColumnAnswer | None = None,
         as_of: int | None = None,
+        is_choice: bool = True,
     ) -> "ColumnStream | LeftToReader":
         """The answer, of min_index or later, once it begins, unless a reader has to give it. See
-        `column_task` for unites_graphs and as_of. begun: what `begin` has begun of it.
+        `column_task` for unites_graphs and as_of. begun: what `begin` has begun of it. is_choice: whether
+        that a reader is estimated to be faster counts.
 
         Raises QueryTimeout, QueryCancelled.
         """
-        key = _key(request, unites_graphs, as_of)
+        key = _key(request, unites_graphs, as_of, is_choice=is_choice)
         left = None if begun is not None else self._left(key, min_index, run.loop.time())
         if left is not None:
             return left
@@ -282,7 +287,9 @@ class ColumnRunner:
             try:
                 answer = begun
                 if answer is None:
-                    task = self._task(request, min_index, unites_graphs=unites_graphs, as_of=as_of)
+                    task = self._task(
+                        request, min_index, unites_graphs=unites_graphs, as_of=as_of, is_choice=is_choice
+                    )
                     answer = self._columns.ask_at_once(task)
                 if answer is None:
                     answer = await run.unless_cancelled(self._columns.ask(task), ColumnAnswer.close)
@@ -301,9 +308,16 @@ class ColumnRunner:
             return ColumnStream(run, answer, held.pop_all())
 
     def _task(
-        self, request: QueryRequest, min_index: int, *, unites_graphs: bool, as_of: int | None = None
+        self,
+        request: QueryRequest,
+        min_index: int,
+        *,
+        unites_graphs: bool,
+        as_of: int | None = None,
+        is_choice: bool = True,
     ) -> ColumnTask:
-        factors = None if self._costs is None else self._costs.factors(request.query.text)
+        costs = self._costs if is_choice else None
+        factors = None if costs is None else costs.factors(request.query.text)
         return column_task(request, min_index, unites_graphs=unites_graphs, factors=factors, as_of=as_of)
 
     def _left(self, key: "_Asked", min_index: int, now: float) -> "LeftToReader | None":

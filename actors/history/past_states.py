@@ -14,8 +14,8 @@ from secrets import token_hex
 
 from pyoxigraph import Store
 
-from actors.bounded_process import BoundedProcess, read_to_end, spawn
-from actors.history.state_process import MODULE, Leading, VisiblePart, arguments_of, read_outcome
+from actors.bounded_process import BoundedProcess, spawn
+from actors.history.state_process import MODULE, Leading, VisiblePart, outcome_of, read_outcome
 from actors.log.applied_index import AppliedIndex
 from actors.readers.checkpoints import Checkpoints, FixedCheckpoints
 from actors.views.view_directory import ViewDirectory, delete_after, linked_copy
@@ -32,7 +32,9 @@ from graphdb.errors import (
     Overloaded,
     QueryMemoryExceeded,
     QueryTimeout,
+    RequestError,
     StorageFull,
+    UnavailableError,
 )
 from graphdb.graphql.schema_triples import SchemaWatch
 from graphdb.history.moments import Moment, index_of
@@ -49,7 +51,8 @@ _LOOK_S = 0.5  # between two looks at the disk that a state takes
 _AGAIN_S = 5
 _MAKING_MAX = 8  # one is made, the others wait
 _BLOCK_BYTES = 512  # of st_blocks
-_PURGES_CHARACTERS = 50_000  # of the IRIs, in an argument of a process, which has 128 kB at most
+_KEPT_S = 5.0  # so long it is not looked again whether a state is kept: retention looks once a minute
+_KNOWN_MAX = 100
 _PURGED_MEANWHILE = "something was purged meanwhile"
 _NO_SEARCH = "the past cannot be searched: the indexes hold the present state"
 
@@ -116,6 +119,7 @@ class PastStates:
         self._releasing: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._purged_index = 0  # the states that are kept have nothing of what was purged by then
+        self._known: dict[int, float] = {}  # until when an index counts as kept, of the loop's time
         self._is_closed = False
         # in the keys of answers: what has been annotated is counted anew where the store is opened again, and
         # the history may be another
@@ -124,24 +128,66 @@ class PastStates:
     async def visible_store(self, moment: Moment, visibility: Visibility, timeout_s: float) -> VisibleStore:
         """What a visibility shows of the state at a moment, less what it does not show of the present.
 
-        Raises InvalidParameter (a moment of the future, once the time is up; see also `index_of`),
-        HistoryForgotten, LimitExceeded, StorageFull, QueryTimeout, QueryMemoryExceeded, UnavailableError:
-        Overloaded where the state is not made in time; who asks again finds it made, or nearly so.
+        Raises what `index_of` raises, LimitExceeded, StorageFull, QueryTimeout, QueryMemoryExceeded,
+        UnavailableError: Overloaded where the state is not made in time; who asks again finds it made, or
+        nearly so.
         """
         ends = asyncio.get_running_loop().time() + timeout_s
         await self._reach(moment, timeout_s)
         try:
             async with asyncio.timeout_at(ends):
-                index = moment.log_index
-                if index is None:
-                    index = await on_thread(self._index_of, moment, self._present.applied.current)
-                return await self._visible_store(index, visibility)
+                return await self._visible_store(await self._found(moment), visibility)
         except TimeoutError:
             raise Overloaded(
                 f"the state as of {moment} was not made within {round(timeout_s, 2):g} s, but it is still "
                 "being made: ask again",
                 _AGAIN_S,
             ) from None
+
+    async def index_of(self, moment: Moment, timeout_s: float) -> int:
+        """The log index of a moment whose state the history leads back to; nothing is made.
+
+        Raises InvalidParameter (a moment of the future, once the time is up; see also
+        `graphdb.history.moments.index_of`), HistoryForgotten, UnavailableError, CorruptionError.
+        """
+        await self._reach(moment, timeout_s)
+        index = await self._found(moment)
+        now = asyncio.get_running_loop().time()
+        if self._known.get(index, 0.0) < now:
+            await self._check_kept(index)
+            if len(self._known) >= _KNOWN_MAX:
+                self._known.clear()
+            self._known[index] = now + _KEPT_S
+        return index
+
+    async def _found(self, moment: Moment) -> int:
+        if moment.log_index is not None:
+            return moment.log_index
+        return await on_thread(self._index_of, moment, self._present.applied.current)
+
+    def is_made(self, index: int) -> bool:
+        """Whether the whole state at a log index has a store that may be read."""
+        return _Key(index) in self._states and self._present.purged_index() == self._purged_index
+
+    async def is_made_within(self, index: int, wait_s: float) -> bool:
+        """As is_made(), having waited for the making for a while; where that goes on, or has failed, it is
+        not.
+        """
+        self._give_up_purged()
+        with contextlib.suppress(TimeoutError, RequestError, UnavailableError):
+            async with asyncio.timeout(wait_s):
+                await self._state(_Key(index))
+        return self.is_made(index)
+
+    def known_by(self, index: int) -> tuple[str, int]:
+        """The key of answers of the whole state at a log index, and the log index from which on a view of the
+        log knows that state: behind a purge it is another view. Both are others once something was purged.
+        """
+        purged_index = self._present.purged_index()
+        return self._key(index, purged_index), max(index, purged_index)
+
+    def _key(self, index: int, purged_index: int) -> str:
+        return f"as of {index} {self._token} {purged_index}"
 
     async def _visible_store(self, index: int, visibility: Visibility) -> VisibleStore:
         annotations = self._present.annotations
@@ -160,7 +206,7 @@ class PastStates:
         past_index = key.index if is_whole else None
         seen_by = "" if key.visibility is None else f" {key.annotated} {key.visibility}"
         return VisibleStore(
-            f"as of {key.index} {self._token} {state.purged_index}{seen_by}",
+            f"{self._key(key.index, state.purged_index)}{seen_by}",
             state.quads,
             state.schema,
             AppliedIndex(lambda: key.index),
@@ -171,6 +217,7 @@ class PastStates:
             is_apart=True,
             why_apart=_NO_SEARCH,
             past_index=past_index,
+            past_known_from=None if past_index is None else self.known_by(past_index)[1],
         )
 
     # which state
@@ -229,6 +276,7 @@ class PastStates:
                 raise Overloaded(f"{_MAKING_MAX} states of the past are being made already", _AGAIN_S)
             making = self._making[key] = asyncio.get_running_loop().create_task(self._make(key, whole))
             making.add_done_callback(lambda _: self._making.pop(key, None))
+            making.add_done_callback(lambda made: made.cancelled() or made.exception())  # nobody may wait
         return await asyncio.shield(making)
 
     def _let_go(self, key: _Key) -> None:
@@ -341,8 +389,6 @@ class PastStates:
                 checkpoints.give_back(checkpoint)
         if from_index != index:
             purges = tuple((*astuple(one.scope), one.log_index) for one in self._present.unpurged())
-            if sum(len(iri) for _, iri, _ in purges) > _PURGES_CHARACTERS:
-                raise LogUnavailable("a purge is under way")
             task = Leading(str(path), str(self._present.data_dir), from_index, index, purges)
             await self._perform(task, index, path)
 
@@ -369,12 +415,12 @@ class PastStates:
             ours.setblocking(False)
             with theirs:
                 memory_mb = settings.as_of_memory_mb
-                process = BoundedProcess(spawn(MODULE, theirs, arguments_of(task, memory_mb)), memory_mb)
+                process = BoundedProcess(spawn(MODULE, theirs, [str(memory_mb)]), memory_mb)
             process.watch_memory()
             watching = asyncio.get_running_loop().create_task(self._watch_disk(process, path))
             try:
                 async with asyncio.timeout(settings.as_of_seconds):
-                    outcome = await read_to_end(ours)
+                    outcome = await outcome_of(task, ours)
             except TimeoutError:
                 raise QueryTimeout(
                     f"{what} took longer than {settings.as_of_seconds:g} s (history.as_of_seconds)"

@@ -1,11 +1,14 @@
 """A process that makes the store of a state of the past, for `PastStates`.
 
-`python -m actors.history.state_process FD MEMORY_MB TASK` performs one task, a JSON object, and writes its
-outcome to the socket of this number. It may take long and fill its memory, and is killed then.
+`python -m actors.history.state_process FD MEMORY_MB` reads one task from the socket of this number, a JSON
+object behind its length, and writes its outcome there. It may take long and fill its memory, and is killed
+then.
 """
 
+import asyncio
 import json
 import socket
+import struct
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyoxigraph import Store
 
+from actors.bounded_process import read_to_end
 from actors.process_bounds import settle
 from actors.wire.messages import decode_error, encode_error
 from graphdb.history.past_log import PastLog
@@ -24,10 +28,11 @@ from graphdb.store.engine_errors import storage_failures
 if TYPE_CHECKING:
     from graphdb.history.purging import PurgedUpTo, ScopeKind
 
-__all__ = ["MODULE", "Leading", "Rewriting", "VisiblePart", "arguments_of", "read_outcome"]
+__all__ = ["MODULE", "Leading", "Rewriting", "VisiblePart", "outcome_of", "read_outcome"]
 
 MODULE = "actors.history.state_process"
 _DONE = b"done"
+_LENGTH = struct.Struct("<Q")  # of a task, in bytes
 _LOADED_AT_ONCE = 200_000  # quads, of about 1 kB each in memory
 
 
@@ -99,9 +104,14 @@ _Task: TypeAlias = Leading | VisiblePart | Rewriting
 _TASKS: dict[str, type[_Task]] = {task.__name__: task for task in (Leading, VisiblePart, Rewriting)}
 
 
-def arguments_of(task: _Task, memory_mb: int) -> list[str]:
-    """Those of the process, behind the number of its socket."""
-    return [str(memory_mb), json.dumps({"task": type(task).__name__, **asdict(task)})]
+async def outcome_of(task: _Task, connection: socket.socket) -> bytes:
+    """What a process makes of a task, over a socket that does not block here: see `read_outcome`."""
+    data = json.dumps({"task": type(task).__name__, **asdict(task)}).encode()
+    try:
+        await asyncio.get_running_loop().sock_sendall(connection, _LENGTH.pack(len(data)) + data)
+        return await read_to_end(connection)
+    except ConnectionError:  # it has ended without reading its task
+        return b""
 
 
 def read_outcome(data: bytes) -> None:
@@ -119,10 +129,12 @@ def _outcome(task: _Task) -> bytes:
 
 
 def _main() -> None:
-    fd, memory_mb = map(int, sys.argv[1:3])
+    fd, memory_mb = map(int, sys.argv[1:])
     settle(memory_mb)
-    task = json.loads(sys.argv[3])
     with socket.socket(fileno=fd) as connection:
+        with connection.makefile("rb") as source:
+            (length,) = _LENGTH.unpack(source.read(_LENGTH.size))
+            task = json.loads(source.read(length))
         connection.sendall(_outcome(_TASKS[task.pop("task")](**task)))
         connection.shutdown(socket.SHUT_WR)
         connection.recv(1)  # whoever asked ends this process

@@ -26,7 +26,8 @@ from actors.node.own_book import BookLog
 from actors.node.past_changes import PastChanges
 from actors.node.purge_runner import PurgeMeans, PurgeRunner
 from actors.node.purges import OwnPurges, PurgeService
-from actors.node.queries import Progress, Queries, QueryPaths
+from actors.node.queries import Progress, Queries
+from actors.node.query_paths import QueryPaths
 from actors.node.saved_queries import OwnSavedQueries, SavedQueryService
 from actors.node.searching import Indexes
 from actors.node.store_lifecycle import Following, OwnLog, StoreConfig, StoreLifecycle, StoreMeans

@@ -12,9 +12,9 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Protocol
 
-from actors.bounded_process import BoundedProcess, read_to_end, spawn
+from actors.bounded_process import BoundedProcess, spawn
 from actors.history.history_keeper import HistoryKeeper
-from actors.history.state_process import MODULE, Rewriting, arguments_of, read_outcome
+from actors.history.state_process import MODULE, Rewriting, outcome_of, read_outcome
 from actors.log.client import LogAccess
 from actors.node.open_store import CurrentStore
 from actors.node.own_book import BookLog
@@ -230,12 +230,10 @@ class PurgeRunner:
         with ours:
             ours.setblocking(False)
             with theirs:
-                process = BoundedProcess(
-                    spawn(MODULE, theirs, arguments_of(task, means.memory_mb)), means.memory_mb
-                )
+                process = BoundedProcess(spawn(MODULE, theirs, [str(means.memory_mb)]), means.memory_mb)
             process.watch_memory()
             try:
-                outcome = await read_to_end(ours)
+                outcome = await outcome_of(task, ours)
             finally:
                 process.kill()
                 await process.ended.wait()

@@ -18,8 +18,9 @@ from secrets import token_hex
 from pyoxigraph import Quad, Store
 
 from actors.log.applied_index import AppliedIndex
+from actors.node.graph_reads import GraphReads
 from actors.node.open_store import CurrentStore
-from actors.node.queries import GraphReads, QueryPaths
+from actors.node.query_paths import QueryPaths
 from actors.node.update_runner import UpdateRunner
 from actors.readers.checkpoints import Checkpoint, Checkpoints
 from actors.views.view_directory import delete_after, linked_copy

@@ -50,7 +50,8 @@ class VisibleStore:
     large: LargePatterns = field(default_factory=LargePatterns)  # kept for as long as the store is open
     is_apart: bool = False  # it is in no index and in no columns
     why_apart: str = ""  # for who searches in it
-    past_index: int | None = None  # of the whole state of the past that it is, which the columns may know
+    past_index: int | None = None  # of the whole state of the past that it is, which the columns may know,
+    past_known_from: int | None = None  # once they are at this log index
 
     @property
     def literals(self) -> TextKeeper:

@@ -121,4 +121,12 @@ def moment_of_query(query: "Query") -> Moment | None:
         raise InvalidParameter("FROM", "asks for more than one state")
     if clauses[0].named:
         raise InvalidParameter("FROM NAMED", f"<{AS_OF_SCHEME}...> stands in a FROM without NAMED")
-    return read_moment(clauses[0].graph.value.removeprefix(AS_OF_SCHEME))
+    text = clauses[0].graph.value.removeprefix(AS_OF_SCHEME)
+    try:
+        return read_moment(text)
+    except InvalidParameter as error:
+        raise InvalidParameter(
+            "FROM",
+            f"{error.reason}. Behind FROM, <{AS_OF_SCHEME}...> names a state of the past; GRAPH reads a "
+            "graph of that name",
+        ) from None

@@ -6,6 +6,7 @@ Quads in this form cost no object each: they are counted, compared, logged and l
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +19,8 @@ __all__ = ["MANY_QUADS", "AddedLines", "ClearedLines", "LineChange", "line_block
 MANY_QUADS = 50_000  # so many are worth files of their own
 
 _BLOCK_BYTES = 256 << 10
+_END = b" .\n"  # of each line
+_SPACES_BEFORE_GRAPH = 2  # at least: what an object has of them comes on top
 _QUADS_BYTES = 64 << 10  # parsed at once: about a millisecond
 
 
@@ -51,6 +54,23 @@ class _QuadLines:
     path: Path
     count: int
 
+    @cached_property
+    def may_have_blank_nodes(self) -> bool:
+        """False where no quad has one."""
+        return any(b"_:" in block for block in self._blocks())
+
+    def triples(self) -> Iterator[tuple[bytes, bytes]]:
+        """All quads without blank nodes: canonical N-Triples, and the graph they are in as these write it, or
+        nothing for the default graph.
+        """
+        for block in self._blocks():
+            for graph, run in groupby(block.splitlines(keepends=True), _graph_of):
+                lines = [*run]
+                if graph:
+                    end = -len(graph) - len(_END)
+                    lines = [line[:end] + _END for line in lines]
+                yield b"".join(lines), graph
+
     def quads(self, pause: Callable[[], None] = lambda: None) -> Iterator[Quad]:
         """All quads; pause is called between some and the next."""
         for block in self._blocks(_QUADS_BYTES):
@@ -81,11 +101,6 @@ class AddedLines(_QuadLines):
             yield ChangeSet(added=tuple(parse_lines(block)), created_graphs=created)
             created = ()
 
-    @cached_property
-    def may_have_blank_nodes(self) -> bool:
-        """False where no quad has one."""
-        return any(b"_:" in block for block in self._blocks())
-
 
 @dataclass(frozen=True)
 class ClearedLines(_QuadLines):
@@ -105,6 +120,13 @@ class ClearedLines(_QuadLines):
         for block in self._blocks():
             yield ChangeSet(removed=tuple(parse_lines(block)))
         yield from self.added or ()
+
+
+def _graph_of(line: bytes) -> bytes:
+    """The IRI, with the space before it; nothing in the default graph. No term is a blank node."""
+    rest, _, last = line[: -len(_END)].rpartition(b" ")
+    is_graph = last.startswith(b"<") and b'"' not in last and rest.count(b" ") >= _SPACES_BEFORE_GRAPH
+    return b" " + last if is_graph else b""
 
 
 def _lines_with(block: bytes, part: bytes) -> Iterator[bytes]:

@@ -61,7 +61,8 @@ _EMPTY = "DELETE WHERE { GRAPH %s { ?s ?p ?o } }"
 _EMPTY_ALL = "DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { VALUES ?g { %s } GRAPH ?g { ?s ?p ?o } }"
 # So many quads of other graphs are put back after the engine's deletion of all, which costs nothing for each.
 _PUT_BACK_MAX = 10_000
-_ADDED_BYTES_MAX = 2 * WRITTEN_CHARS_MAX  # of lines that are put in place of a graph
+_PUT_BACK_TIMES = 3  # what one costs that is put back, beside one that is removed by itself
+_LINES_BYTES_MAX = 2 * WRITTEN_CHARS_MAX  # of lines that are taken for text
 
 
 def apply_changes(
@@ -111,11 +112,7 @@ def add_lines(
 
 def may_clear(lines: ClearedLines) -> bool:
     """Whether `clear_graphs` takes this change: what it adds has to be written as text."""
-    added = lines.added
-    if added is None:
-        return True
-    is_short = added.count <= WRITTEN_QUADS_MAX and added.path.stat().st_size <= _ADDED_BYTES_MAX
-    return is_short and not added.may_have_blank_nodes
+    return lines.added is None or _may_be_text(lines.added)
 
 
 def clear_graphs(store: Store, lines: ClearedLines) -> None:
@@ -123,41 +120,57 @@ def clear_graphs(store: Store, lines: ClearedLines) -> None:
 
     The engine deletes the default graph, and all named graphs together, as ranges of keys, in no time. Of
     some of the named graphs it deletes a quad at a time, unless the others have few quads: then all are
-    deleted, and those put back. A graph that text cannot name has a call of its own.
+    deleted, and those put back. A quad that the text names costs it two thirds of one that it has to find.
+    A graph that text cannot name has a call of its own.
     Raises StorageFull, CorruptionError.
     """
-    graphs, added = lines.cleared_graphs, lines.added or ()
+    graphs = lines.cleared_graphs
     named = [graph for graph in graphs if not isinstance(graph, DefaultGraph)]
     default = ["CLEAR DEFAULT"] if len(named) < len(graphs) else []
-    more = [*_written((False, quad) for part in added for quad in part.added)]
+    more = [] if lines.added is None else [*_data("INSERT", lines.added.triples())]
     created = () if lines.added is None else lines.added.created_graphs
     with storage_failures():
-        put_back_max = min(_PUT_BACK_MAX, lines.count)
-        for operations in _ways_to_clear(store, named, lines.dropped_graphs, put_back_max):
+        for operations in _ways_to_clear(store, named, lines):
             if _reads(store, [*operations, *default, *more]):
                 break
         else:
             for graph in graphs:
                 store.clear_graph(graph)
-            store.extend(quad for part in added for quad in part.added)
+            store.extend(quad for part in lines.added or () for quad in part.added)
         _Names(ChangeSet(dropped_graphs=lines.dropped_graphs, created_graphs=created)).settle(store)
 
 
-def _ways_to_clear(
-    store: Store, graphs: Sequence[NamedGraph], dropped: Sequence[NamedGraph], put_back_max: int
-) -> Iterator[list[str]]:
-    """Operations that empty these graphs, the best first. Only the first of them reads: so the engine keeps
-    no index of its transaction, which takes longer to make than to write the transaction.
+def _ways_to_clear(store: Store, graphs: Sequence[NamedGraph], lines: ClearedLines) -> Iterator[list[str]]:
+    """Operations that empty these graphs, the named ones, the best first. Only the first of them reads: so
+    the engine keeps no index of its transaction, which takes longer to make than to write the transaction.
     """
     if not graphs:
         yield []
         return
+    put_back_max = min(_PUT_BACK_MAX, lines.count // _PUT_BACK_TIMES)
     kept = list(islice(_quads_beside(store, frozenset(graphs)), put_back_max + 1))
     if len(kept) <= put_back_max and all(map(_has_text, kept)):
-        everything = "DROP NAMED" if set(dropped).issuperset(store.named_graphs()) else "CLEAR NAMED"
+        everything = (
+            "DROP NAMED" if set(lines.dropped_graphs).issuperset(store.named_graphs()) else "CLEAR NAMED"
+        )
         yield [everything, *_written((False, quad) for quad in kept)]
-    if not any(isinstance(graph, BlankNode) for graph in graphs):
-        yield [_EMPTY % graphs[0] if len(graphs) == 1 else _EMPTY_ALL % " ".join(map(str, graphs))]
+    if any(isinstance(graph, BlankNode) for graph in graphs):
+        return
+    if lines.count and _may_be_text(lines):
+        yield [*_data("DELETE", (run for run in lines.triples() if run[1]))]
+    yield [_EMPTY % graphs[0] if len(graphs) == 1 else _EMPTY_ALL % " ".join(map(str, graphs))]
+
+
+def _may_be_text(lines: AddedLines | ClearedLines) -> bool:
+    is_short = lines.count <= WRITTEN_QUADS_MAX and lines.path.stat().st_size <= _LINES_BYTES_MAX
+    return is_short and not lines.may_have_blank_nodes
+
+
+def _data(operation: str, runs: Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
+    """Triples and the graph they are in, as operations on data."""
+    for triples, graph in runs:
+        block = f"GRAPH{graph.decode()} {{\n{triples.decode()}}}" if graph else triples.decode()
+        yield f"{operation} DATA {{ {block} }}"
 
 
 def _quads_beside(store: Store, graphs: frozenset[NamedGraph]) -> Iterator[Quad]:

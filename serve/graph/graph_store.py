@@ -28,6 +28,7 @@ from serve.access.request_scope import visibility_of
 from serve.answers import Pipe, WorkerAnswer, Workers
 from serve.backend import GraphReads, Progress, Queries, Writing
 from serve.bodies import body_chunks, media_type_name, read_body
+from serve.errors import failure_response
 from serve.graph.caching import EntityTags
 from serve.graph.query_parameters import (
     consistency_of,
@@ -117,7 +118,10 @@ class GraphStoreEndpoint:
         as_of, left_s = read_as_of(parameters), max(0.0, ends - monotonic())
         reads = await self._queries.reads(visibility_of(request.scope), as_of, left_s)
         if target.graph is not None and not reads.graph_exists(target.graph):
-            raise UnknownGraph(target.graph.value)
+            error = UnknownGraph(target.graph.value)
+            if as_of is None:
+                raise error
+            return failure_response(error, {"X-Snapshot-Index": str(reads.snapshot_index())})
         index = reads.exact_index()
         state = self._state(reads, reads.snapshot_index() if index is None else index, index, syntax)
         if "ETag" in state and self._tags.is_known(request, state["ETag"]):

@@ -10,7 +10,7 @@ from graphdb.node import Consistency, Evaluated
 from graphdb.rdf.pieces import CHUNK_BYTES
 from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.sparql.text_tables import TextTable
-from serve.backend import AnswerOrigin, AnswerStream, GraphReads, Progress, Queries
+from serve.backend import AnswerOrigin, AnswerStream, GraphReads, Progress, QueriedState, Queries
 from serve.graph.asked_query import AskedQuery
 from serve.graph.begun_answers import BegunAnswer
 from serve.graph.caching import EntityTags, ResultCache
@@ -55,9 +55,11 @@ class QueryAnswers:
         self._queries, self._progress, self._cache, self._tags = queries, progress, cache, tags
         self._explainer, self._metrics, self._accounts = explainer, metrics, accounts
 
-    async def answer(self, asked: AskedQuery, given: GraphReads | None = None) -> Response:
+    async def answer(
+        self, asked: AskedQuery, given: GraphReads | None = None, *, unites_graphs: bool = False
+    ) -> Response:
         """The answer. Long work is done while it is sent. given: read this, and not what is visible now;
-        it is of the state that is asked for.
+        it is of the state that is asked for. unites_graphs: see `QueriedState.uniting_graphs`.
 
         Raises what the backend raises.
         """
@@ -66,14 +68,27 @@ class QueryAnswers:
                 await self._progress.reach(asked.consistency, asked.left_s)
             if asked.min_index:
                 await self._progress.wait_for_index(asked.min_index, asked.left_s)
-            reads = given or await self._queries.reads(asked.visibility, asked.as_of, asked.left_s)
-            if asked.explain:
-                return self._explanation(asked, reads)
-            answer = self._answer_at_once(asked, reads)
+            unmade = None if given else await self._unmade(asked)
+            state: QueriedState
+            if unmade is not None:
+                state = unmade.uniting_graphs() if unites_graphs else unmade
+                answer = self._answer_unread(asked, state, *self._exact_index_and_tag(asked, state))
+            else:
+                reads = given or await self._queries.reads(asked.visibility, asked.as_of, asked.left_s)
+                state = reads = reads.uniting_graphs() if unites_graphs else reads
+                if asked.explain:
+                    return self._explanation(asked, reads)
+                answer = self._answer_at_once(asked, reads)
         except Exception as error:
             self._accounts.close(asked.account, outcome_of(error))
             raise
-        return answer or self._kept_answer(asked, reads) or self._made_answer(asked, reads)
+        return answer or self._kept_answer(asked, state) or self._made_answer(asked, state)
+
+    async def _unmade(self, asked: AskedQuery) -> QueriedState | None:
+        if asked.as_of is None or asked.explain:
+            return None
+        is_look_up = asked.is_cheap(self._queries.whole_reads())  # there, and so probably then
+        return await self._queries.unmade(asked.visibility, asked.as_of, asked.left_s, is_look_up=is_look_up)
 
     def cheap_answer(self, asked: AskedQuery, reads: GraphReads) -> WholeAnswer | None:
         """The answer to a cheap query if it can be made at once; then its account is closed."""
@@ -118,17 +133,23 @@ class QueryAnswers:
     def _answer_at_once(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
         """A 304, the answer to HEAD, or the answer to a cheap query; None if a reader is needed."""
         index, tag = self._exact_index_and_tag(asked, reads)
+        return self._answer_unread(asked, reads, index, tag) or self._answer_here(asked, reads, index, tag)
+
+    def _answer_unread(
+        self, asked: AskedQuery, state: QueriedState, index: int | None, tag: str | None
+    ) -> Response | None:
+        """A 304, or the answer to HEAD."""
         if tag is not None and self._tags.is_known(asked.request, tag):
             assert index is not None
             self._accounts.close(asked.account, "not_modified")
             return WholeAnswer(not_modified_head(index, tag), None, 304)
         if asked.request.method == "HEAD":
             self._queries.check_query(asked.query)
-            index = reads.snapshot_index() if index is None else index
+            index = state.snapshot_index() if index is None else index
             return WholeAnswer(answer_head(asked.format, index, tag), None)
-        return self._answer_here(asked, reads, index, tag)
+        return None
 
-    def _exact_index_and_tag(self, asked: AskedQuery, reads: GraphReads) -> tuple[int | None, str | None]:
+    def _exact_index_and_tag(self, asked: AskedQuery, reads: QueriedState) -> tuple[int | None, str | None]:
         """Of the present state, if the answer can be requested again by its URL alone."""
         if asked.request.method not in ("GET", "HEAD") or not asked.is_repeatable:
             return None, None
@@ -155,7 +176,7 @@ class QueryAnswers:
         self._accounts.close(account, "ok")
         return WholeAnswer(answer_head(asked.format, read_at, tag, HERE), body)
 
-    def _kept_answer(self, asked: AskedQuery, reads: GraphReads) -> Response | None:
+    def _kept_answer(self, asked: AskedQuery, reads: QueriedState) -> Response | None:
         """The cached answer for exactly the present state, unless the client bypasses the cache."""
         index = reads.exact_index()
         if index is None or not self._is_kept(asked) or asked.wants_fresh:
@@ -179,7 +200,7 @@ class QueryAnswers:
     def _is_kept(self, asked: AskedQuery) -> bool:
         return asked.is_repeatable and self._cache.answer_bytes_max > 0
 
-    def _made_answer(self, asked: AskedQuery, reads: GraphReads) -> Response:
+    def _made_answer(self, asked: AskedQuery, reads: QueriedState) -> Response:
         """The answer from a reader."""
 
         async def start() -> AnswerStream:
@@ -198,7 +219,7 @@ class QueryAnswers:
     def _streamed(
         self,
         asked: AskedQuery,
-        reads: GraphReads,
+        reads: QueriedState,
         start: Callable[[], Awaitable[AnswerStream]],
         length: int | None = None,
     ) -> Response:
@@ -209,7 +230,7 @@ class QueryAnswers:
         return self._is_kept(asked) and not asked.is_secret and not asked.explain
 
     def _delivery(
-        self, asked: AskedQuery, reads: GraphReads, *, keeps: bool
+        self, asked: AskedQuery, reads: QueriedState, *, keeps: bool
     ) -> tuple[Callable[[AnswerOrigin], Head], Limits, Callable[[Delivery, BaseException | None], None]]:
         """How an answer is delivered: its head, its limits, and what is to be told its outcome."""
         limits = Limits(
@@ -226,17 +247,17 @@ class QueryAnswers:
 
         return head, limits, ended
 
-    def _head(self, asked: AskedQuery, reads: GraphReads, index: int, where: str, is_exact: bool) -> Head:
+    def _head(self, asked: AskedQuery, reads: QueriedState, index: int, where: str, is_exact: bool) -> Head:
         if asked.explain:
             return explanation_head(index)
         has_tag = is_exact and asked.is_repeatable and asked.request.method == "GET"
         return answer_head(asked.format, index, self._tag(asked, reads, index) if has_tag else None, where)
 
-    def _tag(self, asked: AskedQuery, reads: GraphReads, index: int) -> str:
+    def _tag(self, asked: AskedQuery, reads: QueriedState, index: int) -> str:
         return self._tags.tag(index, asked.format.value, reads.view_key)
 
     def _close(
-        self, asked: AskedQuery, reads: GraphReads, delivery: Delivery, failure: BaseException | None
+        self, asked: AskedQuery, reads: QueriedState, delivery: Delivery, failure: BaseException | None
     ) -> None:
         """Record the outcome of a streamed answer, and cache it if possible."""
         account, stream = asked.account, delivery.stream

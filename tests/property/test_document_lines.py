@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Store, serialize
+from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse, serialize
 
 from graphdb.geo.spatial_index import SpatialIndex
 from graphdb.log.codec import decode_changes, encode_changes, encode_lines, told_affected, told_lines
@@ -19,7 +19,7 @@ from graphdb.rdf.quad_lines import AddedLines, ClearedLines, LineChange
 from graphdb.rdf.reading import TRIPLE_TERM_DEPTH_MAX, read_quads
 from graphdb.store.document_lines import difference, document_lines
 from graphdb.store.line_rewriting import Unusual, salted_labels
-from graphdb.store.quad_store import QuadStore
+from graphdb.store.quad_store import QuadStore, Term
 from graphdb.store.staging import StagedBody
 from tests.property.strategies import GRAPHS, PREDICATES, datasets
 from tests.property.twin import Twin, named_graph_of, store_of, twin, twin_of, twins
@@ -130,6 +130,30 @@ def test_the_difference(
     assert sum(map(told_affected, payloads, parts)) == before.change_to(expected).affected_triples
     store.apply_many(parts)
     assert twin_of(store) == expected
+
+
+ODD_STRINGS = ["", " ", "a <urn:g> .", '" <urn:g>', ' "x"@en <urn:g> .\n', "<urn:g>", "\\ ^^<urn:g>"]
+ODD_OBJECTS: list[Term] = [
+    NamedNode("urn:g"),
+    *map(Literal, ODD_STRINGS),
+    *(Literal(text, datatype=NamedNode("urn:g")) for text in ODD_STRINGS),
+    *(Literal(text, language="en") for text in ODD_STRINGS),
+]
+TRIPLE_TERMS = [Triple(NamedNode("urn:s"), NamedNode("urn:g"), each) for each in ODD_OBJECTS]
+
+
+def test_triples_of_lines(tmp_path: Path) -> None:
+    """A graph is told from the end of an object, whatever that looks like."""
+    graphs = (NamedNode("urn:g"), DefaultGraph())
+    objects = [*ODD_OBJECTS, *TRIPLE_TERMS]
+    quads = [
+        Quad(NamedNode("urn:s"), NamedNode("urn:p"), each, graph) for each in objects for graph in graphs
+    ]
+    (tmp_path / "lines").write_bytes(text(quads))
+    runs = [*AddedLines(tmp_path / "lines", len(quads)).triples()]
+    assert [graph for _, graph in runs] == [b" <urn:g>", b""] * len(objects)
+    triples = [quad.triple for run, _ in runs for quad in parse(run, format=RdfFormat.N_TRIPLES)]
+    assert triples == [quad.triple for quad in quads]
 
 
 @given(twins, datasets, datasets)

@@ -195,6 +195,11 @@ class MemoryBackend:
         assert visibility.has_all_graphs
         return self if as_of is None else await self._past(as_of, timeout_s)
 
+    async def unmade(
+        self, visibility: Visibility, as_of: Moment, timeout_s: float, *, is_look_up: bool
+    ) -> None:
+        """Memory has no columns."""
+
     async def _past(self, moment: Moment, timeout_s: float) -> Self:
         """By a log index or a name."""
         try:

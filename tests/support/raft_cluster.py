@@ -164,7 +164,7 @@ class ClusterPeer:
             self.machine.keep_snapshot(SnapshotMark(index, term, self.journal.members_at(index)))
             node.compact(index)
 
-        self.driver.call(perform).result(5)
+        self.driver.call(perform).result(HANG_S)
 
     def close(self) -> None:
         self.driver.close()
@@ -223,7 +223,7 @@ class RaftCluster:
 
         def is_done() -> bool:
             try:
-                self.leader().driver.call(change).result(5)
+                self.leader().driver.call(change).result(HANG_S)
             except UnavailableError:
                 return False
             return True

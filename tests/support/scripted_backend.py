@@ -1,6 +1,7 @@
 """A node whose answers to queries are whatever a test wants to happen while they are read."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
@@ -25,12 +26,14 @@ class ScriptedStream:
         self.snapshot_index, self.is_exact = snapshot_index, is_exact
         self._steps = iter(steps)
         self.is_closed = False
+        self.hangs_since: float | None = None  # time.monotonic()
 
     async def read(self) -> bytes | None:
         step = next(self._steps, None)
         if isinstance(step, Exception):
             raise step
         if step is HANG:
+            self.hangs_since = time.monotonic()
             await asyncio.Event().wait()
         assert step is None or isinstance(step, bytes)
         return step

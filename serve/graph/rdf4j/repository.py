@@ -149,8 +149,7 @@ class RepositoryEndpoint:
 
     async def _ask(self, request: Request, *encoded: bytes, text: str | None = None) -> Response:
         asked = await self.read_query(request, *encoded, text=text)
-        reads = await self._queries.reads(asked.visibility, asked.as_of, asked.left_s)
-        return await self.answer(asked, reads)
+        return await self._answers.answer(asked, unites_graphs=True)
 
     async def answer(self, asked: AskedQuery, reads: GraphReads) -> Response:
         """The answer to a query, with the union of all graphs as default graph unless it names others."""

@@ -150,7 +150,7 @@ def test_what_is_written_during_a_checkpoint_has_one_of_its_own(
     flush, may_end = QuadStore.flush, threading.Event()
 
     def flush_late(quads: QuadStore) -> None:
-        assert may_end.wait(60)
+        assert may_end.wait(HANG_S)
         flush(quads)
 
     async def use(shard: Shard) -> None:

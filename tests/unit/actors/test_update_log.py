@@ -182,7 +182,7 @@ def test_appends_that_wait_share_a_sync(log: UpdateLog, file_system: LossyFileSy
         if operation == "sync":
             syncs.append(operation)
             holding.set()
-            assert release.wait(10)
+            assert release.wait(HANG_S)
 
     file_system.fault = fault
 

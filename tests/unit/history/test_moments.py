@@ -58,3 +58,8 @@ def test_the_state_is_no_graph_of_the_dataset() -> None:
     assert moment.log_index == 7
     assert [graph.value for graph in own_dataset(query).graphs] == ["urn:g", "urn:h"]
     assert moment_of_query(parse_query("SELECT * FROM <urn:g> { ?s ?p ?o }", None)) is None
+
+
+def test_a_graph_whose_name_is_that_of_no_state_is_told_where_it_is_read() -> None:
+    with pytest.raises(InvalidParameter, match="GRAPH reads a graph of that name"):
+        moment_of_query(parse_query("SELECT * FROM <as-of:a/b> { ?s ?p ?o }", None))

@@ -127,6 +127,7 @@ def test_graphs(past: Past) -> None:
         for method in ("GET", "HEAD"):
             answer = past.http.request(method, "/data", params={"graph": GRAPH, "as_of": index})
             assert answer.status_code == status
+            assert answer.headers["X-Snapshot-Index"] == str(index)
     answer = past.http.get("/data", params={"graph": GRAPH, "as_of": second, "format": "nt"})
     assert '"2"' in answer.text
     assert answer.headers["X-Snapshot-Index"] == str(second)

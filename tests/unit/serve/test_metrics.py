@@ -24,6 +24,7 @@ from graphdb.node import RunningQuery
 from serve.graph.metrics import HostMetrics, ViewMetrics
 from serve.graph_app import build_app
 from tests.support.http_server import serving
+from tests.support.leaving_client import leave
 from tests.support.memory_backend import MemoryBackend
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream, Step
 from tests.support.timing import HANG_S
@@ -167,8 +168,12 @@ def test_outcomes_and_kills(outcome: str) -> None:
         httpx.Client(base_url=url, trust_env=False) as client,
     ):
         before = [labelled(client, name) for name in (OUTCOMES_TOTAL, KILLED_TOTAL)]
-        with contextlib.suppress(httpx.RemoteProtocolError, httpx.ReadTimeout):
-            client.get("/sparql", params={"query": "SELECT * { ?s ?p ?o . ?o ?q ?r }"}, timeout=0.3)
+        query = "SELECT * { ?s ?p ?o . ?o ?q ?r }"
+        if outcome == "disconnected":
+            leave(f"{url}/sparql", lambda: stream.hangs_since, query=query)
+        else:
+            with contextlib.suppress(httpx.RemoteProtocolError):
+                client.get("/sparql", params={"query": query}, timeout=HANG_S)
         deadline = time.monotonic() + HANG_S
         while not (grown := growth(before[0], labelled(client, OUTCOMES_TOTAL))):
             assert time.monotonic() < deadline

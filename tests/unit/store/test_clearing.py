@@ -43,7 +43,9 @@ CASES: dict[str, tuple[list[tuple[NamedGraph | DefaultGraph, bool]], Emptied]] =
     "all that there is": ([(DEFAULT, True), (G, True)], Emptied((None, G), (G,))),
     "all but names": ([(DEFAULT, True), (G, True), (H, True)], Emptied((None, G, H))),
     "the only named one": ([(DEFAULT, True), (G, True)], Emptied((G,), (G,))),
-    "beside few quads": ([(DEFAULT, True), (G, True), (H, False), (K, False)], Emptied((G,), (G,))),
+    "beside few quads": ([(DEFAULT, True), (G, True), (H, False)], Emptied((G,), (G,))),
+    "without blank nodes": ([(DEFAULT, True), (G, False), (H, True)], Emptied((G,), (G,))),
+    "several": ([(DEFAULT, False), (G, False), (H, True), (K, False)], Emptied((G, None, K), (K,))),
     "beside blank nodes": ([(G, True), (H, True), (K, False)], Emptied((G, K), (K,))),
     "with the default graph": ([(DEFAULT, True), (G, True), (H, True)], Emptied((None, G), (G,))),
     "one that text cannot name": ([(BlankNode("g"), True), (H, True)], Emptied((BlankNode("g"),))),
@@ -55,6 +57,7 @@ CASES: dict[str, tuple[list[tuple[NamedGraph | DefaultGraph, bool]], Emptied]] =
 @pytest.mark.parametrize("case", CASES)
 def test_ways(case: str, put_back_max: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(apply, "_PUT_BACK_MAX", put_back_max)
+    monkeypatch.setattr(apply, "_PUT_BACK_TIMES", 1)
     there, emptied = CASES[case]
     store, expected = QuadStore(store_of(*there, empty=(K,))), QuadStore(store_of(*there, empty=(K,)))
     change = clear_lines(store, emptied, tmp_path / "lines")
@@ -73,6 +76,31 @@ def test_ways(case: str, put_back_max: int, monkeypatch: pytest.MonkeyPatch, tmp
 
 def state(store: QuadStore) -> tuple[set[Quad], set[NamedGraph]]:
     return {*store.dataset_quads()}, {*store.named_graphs()}
+
+
+def operations(there: str, lines: Path, written_max: int, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What the engine is told, in order, to empty a graph beside another one, by the first words."""
+    told: list[list[str]] = []
+
+    def note(store: Store, texts: list[str]) -> bool:
+        told.append([text.split("{")[0].strip() for text in texts])
+        return False
+
+    monkeypatch.setattr(apply, "_PUT_BACK_MAX", 0)
+    monkeypatch.setattr(apply, "WRITTEN_QUADS_MAX", written_max)
+    monkeypatch.setattr(apply, "_reads", note)
+    store = QuadStore(store_of((G, there == "blank"), (H, False)))
+    removed = clear_lines(store, Emptied((G,)), lines).removed
+    assert removed is not None
+    store.apply_many(ClearedLines(removed, removed.read_bytes().count(b"\n"), (G,)))
+    return told
+
+
+def test_which_way_is_the_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    assert operations("named", lines, 4, monkeypatch) == [["DELETE DATA"], ["DELETE WHERE"]]
+    assert operations("named", lines, 3, monkeypatch) == [["DELETE WHERE"]]
+    assert operations("blank", lines, 100, monkeypatch) == [["DELETE WHERE"]]
 
 
 @pytest.mark.parametrize("name", ["urn:h", "urn:a b"])

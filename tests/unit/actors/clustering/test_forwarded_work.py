@@ -215,7 +215,7 @@ async def test_what_was_taken_is_finished_before_the_end(leader: Leader) -> None
 
 def wait(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
     """On a thread, for an event of a loop."""
-    asyncio.run_coroutine_threadsafe(event.wait(), loop).result(5)
+    asyncio.run_coroutine_threadsafe(event.wait(), loop).result(HANG_S)
 
 
 async def test_requests_are_taken_again_when_the_log_is_back(leader: Leader) -> None:

@@ -13,6 +13,7 @@ from actors.columns.dumping import RowFiles, RowOutput
 from actors.columns.protocol import ViewSettings
 from graphdb.config.service import Columns
 from graphdb.errors import UnavailableError
+from tests.support.timing import HANG_S
 
 ROOT = Path(__file__).parents[4]
 
@@ -104,6 +105,6 @@ def test_it_ends_with_whoever_takes_its_files(tmp_path: Path) -> None:
             dumping.wait(0.2)
         dumping.stdin.close()
         try:
-            assert dumping.wait(10) == 1
+            assert dumping.wait(HANG_S) == 1
         finally:
             dumping.kill()

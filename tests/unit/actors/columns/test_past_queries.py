@@ -5,6 +5,7 @@ import os
 import random
 import signal
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from actors.columns.database import ViewFiles
 from actors.columns.protocol import ViewSettings
 from actors.columns.view_keeper import _TRIM_EVERY, _ColumnState
 from actors.disk_room import DiskRoom
+from actors.node.queries import Queries
+from actors.node.unmade_past import UnmadePast
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.columns.past_rows import past_from
 from graphdb.config.service import Columns
@@ -117,6 +120,89 @@ def test_counts_of_states_that_are_asked_for_in_turn_are_their_own(tmp_path: Pat
                     assert await node.query(PREFIX + text) == ("columns", b"n\r\n4\r\n")
                     where, answer = await node.query(PREFIX + text, as_of=index)
                     assert (where, answer) == ("columns", b"n\r\n%d\r\n" % (place + 2)), (text, index)
+
+    asyncio.run(run())
+
+
+def test_a_store_is_made_only_for_what_the_columns_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path, columns={"past": True, "chosen_by_cost": True}) as node:
+            await node.update(f"{PREFIX} INSERT DATA {{ :before :kind :k0 }}")
+            await node.following()
+            indexes = [
+                await node.update(f"{PREFIX} INSERT DATA {{ :s{number} :kind :k{number} }}")
+                for number in range(4)
+            ]
+            states = node.shard.opened().past
+            text = f"{PREFIX} SELECT ?s {{ ?s :kind ?kind }} ORDER BY ?s"
+            for number, index in enumerate(indexes):
+                state = await unmade(node, index)
+                assert state is not None
+                assert state.snapshot_index() == index
+                expected = ["before", *(f"s{each}" for each in range(number + 1))]
+                for asked in (state, state.uniting_graphs()):
+                    stream = await asked.start_query(node.request(text))
+                    assert stream.where.startswith("columns")
+                    answer = (await stream.read() or b"").decode()
+                    stream.close()
+                    assert [line.rpartition("/")[2] for line in answer.split()[1:]] == expected
+            assert not any(states.is_made(index) for index in indexes)
+            # the columns do not unite graphs, so a reader has to answer, for whom the state is made
+            named = await node.update(f"{PREFIX} INSERT DATA {{ GRAPH :g {{ :s9 :kind :k9 }} }}")
+            last = await node.update(f"{PREFIX} INSERT DATA {{ :s10 :kind :k0 }}")
+            state = await unmade(node, named)
+            assert state is not None
+            stream = await state.uniting_graphs().start_query(node.request(text))
+            assert stream.where.startswith("reader")
+            assert stream.snapshot_index == named < last
+            assert (await stream.read() or b"").count(b"\r\n") == 7
+            stream.close()
+            assert states.is_made(named)
+            monkeypatch.setattr("actors.node.queries._SOON_S", HANG_S)
+            assert await unmade(node, indexes[1], is_look_up=True) is None
+            assert states.is_made(indexes[1])
+            assert await unmade(node, indexes[1]) is None
+            # that it cannot be made is no fault as long as the columns can answer
+            monkeypatch.setattr("actors.history.past_states._MAKING_MAX", 0)
+            state = await unmade(node, indexes[2], is_look_up=True)
+            assert state is not None
+            stream = await state.start_query(node.request(text))
+            assert stream.where.startswith("columns")
+            stream.close()
+
+    asyncio.run(run())
+
+
+async def unmade(node: ColumnNode, index: int, *, is_look_up: bool = False) -> UnmadePast | None:
+    queries: Queries = node.shard.node.queries
+    return await queries.unmade(FULL_VISIBILITY, read_moment(str(index)), HANG_S, is_look_up=is_look_up)
+
+
+def test_what_was_purged_is_not_answered_from_a_view_of_before(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path, columns={"past": True, "wait_seconds": 0.01}) as node:
+            await node.update(f"{PREFIX} INSERT DATA {{ :before :kind :k0 }}")
+            await node.following()
+            index = await node.update(f"{PREFIX} INSERT DATA {{ :s1 :kind :k0 }}")
+            last = await node.update(f"{PREFIX} INSERT DATA {{ :s2 :kind :k0 }}")
+            states = node.shard.opened().past
+            key, known_from = states.known_by(index)
+            assert known_from == index
+            # as if something had been purged that the view has not come to
+            states._present = replace(states._present, purged_index=lambda: last + 1)
+            assert states.known_by(index)[1] == last + 1
+            assert states.known_by(index)[0] != key  # so is what answers are kept by
+            text = f"{PREFIX} SELECT (COUNT(*) AS ?n) {{ ?s :kind ?kind }}"
+            assert await node.query(text, as_of=index) == ("reader", b"n\r\n2\r\n")
+            state = await unmade(node, index)
+            assert state is None
+            state = await unmade(node, index - 1)
+            assert state is not None
+            stream = await state.start_query(node.request(text))
+            assert stream.where.startswith("reader")
+            stream.close()
 
     asyncio.run(run())
 

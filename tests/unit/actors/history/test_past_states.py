@@ -144,6 +144,8 @@ async def test_the_future(tmp_path: Path) -> None:
         for moment in (at(index + 1), read_moment("2999-01-01T00:00:00Z")):
             with pytest.raises(InvalidParameter, match="in the future"):
                 await shard.opened().past.visible_store(moment, FULL_VISIBILITY, 0.05)
+            with pytest.raises(InvalidParameter, match="in the future"):
+                await shard.opened().past.index_of(moment, 0.05)
         asked = asyncio.create_task(count(shard, at(index + 1)))
         await asyncio.sleep(0.05)
         assert not asked.done()
@@ -161,6 +163,8 @@ async def test_what_the_log_has_no_longer(tmp_path: Path) -> None:
             with pytest.raises(HistoryForgotten) as told:
                 await count(shard, moment)
             oldest = told.value.oldest_index
+            with pytest.raises(HistoryForgotten):  # also of who only asks whether there is one
+                await shard.opened().past.index_of(moment, HANG_S)
             assert first < oldest <= last
         for _ in range(10):  # the log may forget more meanwhile
             try:

@@ -139,7 +139,7 @@ def held(view: FaultyCounts, index: int) -> Iterator[threading.Event]:
 
     def fault() -> None:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(HANG_S)
 
     view.faults[index] = fault
     try:

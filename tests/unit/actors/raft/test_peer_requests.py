@@ -10,6 +10,7 @@ from actors.raft.incoming_links import Forwarded
 from graphdb.errors import BodyTooLarge, LogUnavailable, NotLeader, OutcomeUnknown
 from tests.support.peer_ends import OPEN, SECRET, Network, connected
 from tests.support.raft_cluster import eventually
+from tests.support.timing import HANG_S
 
 
 @pytest.mark.parametrize("size", [0, 1, 5 << 20])
@@ -24,22 +25,22 @@ def test_a_request_is_performed_by_the_other_node(network: Network, size: int) -
     one.connect(two)
     eventually(lambda: one.transport.reachable() == {2}, "connected")
     body = b"x" * size
-    assert one.forward(2, body).result(5) == body + b"!"
+    assert one.forward(2, body).result(HANG_S) == body + b"!"
     assert seen == [Forwarded(1, "update", "k", body)]
 
 
 def test_many_requests_at_once(network: Network) -> None:
     one, _ = connected(network, SECRET)
     futures = [one.forward(2, str(number).encode()) for number in range(200)]
-    assert [future.result(10) for future in futures] == [str(number).encode() for number in range(200)]
+    assert [future.result(HANG_S) for future in futures] == [str(number).encode() for number in range(200)]
 
 
 def test_the_answer_of_a_leader_says_how_far_its_log_is_committed(network: Network) -> None:
     one, two = connected(network, SECRET)
-    assert one.forward(2).result(5) == b"body"
+    assert one.forward(2).result(HANG_S) == b"body"
     assert one.heard == []  # it does not lead
     two.committed = (3, 1 << 40)
-    assert one.forward(2).result(5) == b"body"
+    assert one.forward(2).result(HANG_S) == b"body"
     assert one.heard == [(3, 1 << 40)]
 
 
@@ -55,7 +56,7 @@ def test_an_error_of_the_other_node_comes_back_as_itself(network: Network) -> No
     one.connect(two)
     eventually(lambda: one.transport.reachable() == {2}, "connected")
     with pytest.raises(NotLeader) as caught:
-        one.forward(2).result(5)
+        one.forward(2).result(HANG_S)
     assert caught.value.args == ("no", 3, 7)
 
 
@@ -66,7 +67,7 @@ def test_a_fault_of_the_other_node_leaves_the_outcome_unknown(
     one.connect(two)
     eventually(lambda: one.transport.reachable() == {2}, "connected")
     with pytest.raises(OutcomeUnknown, match=r"^the node that was asked has failed: "):
-        one.forward(2).result(5)
+        one.forward(2).result(HANG_S)
     assert "its own business" in caplog.text
 
 
@@ -76,9 +77,9 @@ def test_a_request_that_is_too_large_is_refused_at_once(
     monkeypatch.setattr(peer_transport, "MESSAGE_BYTES_MAX", 1000)
     one, _ = connected(network)
     with pytest.raises(BodyTooLarge) as caught:
-        one.forward(2, bytes(1000)).result(5)
+        one.forward(2, bytes(1000)).result(HANG_S)
     assert caught.value.limit_bytes == 1000
-    assert one.forward(2, bytes(900)).result(5) == bytes(900)
+    assert one.forward(2, bytes(900)).result(HANG_S) == bytes(900)
 
 
 def test_a_request_to_nobody_is_not_sent(network: Network) -> None:
@@ -87,7 +88,7 @@ def test_a_request_to_nobody_is_not_sent(network: Network) -> None:
     eventually(lambda: one.transport.reachable() == frozenset(), "it is noticed")
     for node_id in [2, 3]:
         with pytest.raises(LogUnavailable):
-            one.forward(node_id).result(5)
+            one.forward(node_id).result(HANG_S)
 
 
 @pytest.mark.parametrize("end", ["time", "death", "removal"])
@@ -109,5 +110,5 @@ def test_a_request_without_an_answer_has_an_unknown_outcome(network: Network, en
     if end == "removal":
         one.transport.update_peers({})
     with pytest.raises(OutcomeUnknown):
-        future.result(5)
+        future.result(HANG_S)
     assert len(taken) == 1

@@ -14,6 +14,7 @@ from graphdb.raft.membership import PeerId
 from graphdb.raft.messages import Append, Envelope, Hello
 from tests.support.peer_ends import CLUSTER_ID, OPEN, SECRET, Network, connected, echo, envelope
 from tests.support.raft_cluster import eventually
+from tests.support.timing import HANG_S
 
 # between peers
 
@@ -130,7 +131,7 @@ def test_a_node_without_an_address_of_ours_is_answered(network: Network) -> None
         return bool(two.tickets())
 
     eventually(is_answered, "it is answered")
-    assert one.forward(2, b"request").result(5) == b"request"
+    assert one.forward(2, b"request").result(HANG_S) == b"request"
 
 
 def test_a_hello_is_handed_on(network: Network) -> None:

@@ -17,6 +17,7 @@ from graphdb.raft.messages import SnapshotMark
 from graphdb.raft.raft_node import RaftNode
 from graphdb.raft.wire import Malformed
 from tests.support.raft_cluster import ClusterPeer, ListMachine, RaftCluster, eventually, raft_cluster
+from tests.support.timing import HANG_S
 
 FILES = {f"store/{number:06}.sst": (12 << 20) + number for number in range(4)}
 
@@ -86,7 +87,7 @@ class TreePeer(ClusterPeer):
     def forget_log(self) -> None:
         """Have nothing but a snapshot that is made when it is wanted stand for what is applied."""
         index = self.machine.applied_index
-        self.driver.call(lambda node: node.compact(index)).result(5)
+        self.driver.call(lambda node: node.compact(index)).result(HANG_S)
 
     def snapshot_if_wanted(self) -> bool:
         def perform(node: RaftNode) -> bool:
@@ -98,7 +99,7 @@ class TreePeer(ClusterPeer):
             self.machine.keep_snapshot(SnapshotMark(index, term, self.journal.members_at(index)))
             return True
 
-        return self.driver.call(perform).result(5)
+        return self.driver.call(perform).result(HANG_S)
 
     def close(self) -> None:
         super().close()
@@ -129,13 +130,13 @@ class Writer:
         while not self._enough.is_set():
             written.append(f"meanwhile {len(written)}")
             begun = time.monotonic()
-            self._leader.propose(written[-1]).result(5)
+            self._leader.propose(written[-1]).result(HANG_S)
             self.longest_s = max(self.longest_s, time.monotonic() - begun)
         return written
 
     def stop(self) -> list[str]:
         self._enough.set()
-        written = self._result.result(10)
+        written = self._result.result(HANG_S)
         self._thread.shutdown()
         return written
 
@@ -149,7 +150,7 @@ def test_a_peer_is_brought_back_while_the_others_go_on(cluster: RaftCluster, wip
         cluster.wipe(away)
     before = [f"before {number}" for number in range(20)]
     for payload in before:
-        leader.propose(payload).result(5)
+        leader.propose(payload).result(HANG_S)
     for peer in cluster.peers.values():
         eventually(lambda: len(peer.machine.payloads) == 20, "applied")  # noqa: B023
         cast(TreePeer, peer).forget_log()

@@ -14,6 +14,7 @@ from actors.readers import checkpoints as module
 from actors.readers.checkpoints import Checkpoints
 from graphdb.errors import LogUnavailable
 from graphdb.store.quad_store import QuadStore
+from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 
@@ -116,7 +117,7 @@ async def test_who_gives_up_waiting_leaves_nothing_behind(
 
     def copy_late(quads: QuadStore, path: Path) -> None:
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(HANG_S)
         copy(quads, path)
 
     monkeypatch.setattr(QuadStore, "checkpoint", copy_late)

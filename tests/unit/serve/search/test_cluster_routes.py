@@ -18,6 +18,7 @@ from serve.search.frame.identity import Identity
 from serve.search.frame.parameters import Parameters
 from serve.search_app import build_search_app
 from tests.support.http_server import serving
+from tests.support.leaving_client import leave
 from tests.support.memory_search import MemorySearch
 from tests.support.timing import HANG_S
 from tests.unit.serve.search.conftest import one_shard, reason_of
@@ -137,8 +138,7 @@ def test_waiting_ends_when_the_client_leaves(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(cluster, "_look", noted)
     with serving(build_search_app(MemorySearch(), Settings())) as url:
-        with pytest.raises(httpx.ReadTimeout):
-            httpx.get(f"{url}/_cluster/health/never?timeout=10000d", timeout=0.5, trust_env=False)
+        leave(f"{url}/_cluster/health/never?timeout=10000d", lambda: looked)
         deadline, count = time.monotonic() + HANG_S, 0
         while len(looked) > count:
             assert time.monotonic() < deadline
@@ -322,6 +322,19 @@ def test_nodes(url: str, http: httpx.Client) -> None:
     assert http.get("/_nodes/somebody").json()["nodes"] == {}
     assert http.get("/_nodes/stats/os").json()["nodes"][node_id].keys() >= {"os", "name"}
     assert http.get("/_nodes/somebody/stats").json()["nodes"] == {}
+    settings = http.get("/_nodes/settings").json()["nodes"][node_id]["settings"]
+    assert settings["client"] == {"type": "node"}
+    flat = http.get("/_nodes/settings?flat_settings=true").json()["nodes"][node_id]["settings"]
+    assert flat["client.type"] == "node"
+
+
+def test_there_is_no_keystore_to_be_read_again(http: httpx.Client) -> None:
+    (node,) = http.post("/_nodes/reload_secure_settings").json()["nodes"].values()
+    assert node == {"name": "memory"}
+    body = {"secure_settings_password": "guessed"}
+    (node,) = http.post("/_nodes/_local/reload_secure_settings", json=body).json()["nodes"].values()
+    assert node["reload_exception"]["type"] == "security_exception"
+    assert http.post("/_nodes/somebody/reload_secure_settings").json()["nodes"] == {}
 
 
 def test_answers_for_features_that_are_not_here(http: httpx.Client) -> None:

@@ -1,0 +1,69 @@
+"""`UnmadePast`: a state of the past that has no store yet, for queries that the column view may answer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from actors.columns.client import ColumnStream
+from actors.node.graph_reads import GraphReads, united_key
+from actors.node.query_paths import QueryPaths
+from actors.node.searching import JoinedAnswer
+from actors.readers.query_runner import ReaderAnswer
+from graphdb.node import QueryRequest
+
+__all__ = ["UnmadePast"]
+
+
+class UnmadePast:
+    """See `serve.backend.QueriedState`. All of the state is to be seen. Its store is made only where the
+    columns leave a query to a reader.
+    """
+
+    def __init__(
+        self,
+        paths: QueryPaths,
+        index: int,
+        known_by: tuple[str, int],
+        made: Callable[[float], Awaitable[GraphReads]],
+        *,
+        unites_graphs: bool,
+        is_united: bool = False,
+    ) -> None:
+        """index: of the state, which the history leads back to; known_by: see `PastStates.known_by`. made
+        waits up to so many seconds for what reads the store. unites_graphs: the default graph of queries is
+        the union of all graphs; is_united: by uniting_graphs().
+        """
+        self._paths, self._index, self._known_by, self._made = paths, index, known_by, made
+        self._unites_graphs, self._is_united = unites_graphs, is_united
+
+    @property
+    def view_key(self) -> str:
+        """See `serve.backend.QueriedState.view_key`."""
+        return united_key(self._known_by[0]) if self._is_united else self._known_by[0]
+
+    def uniting_graphs(self) -> "UnmadePast":
+        """See `serve.backend.QueriedState.uniting_graphs`."""
+        return UnmadePast(
+            self._paths, self._index, self._known_by, self._made, unites_graphs=True, is_united=True
+        )
+
+    def exact_index(self) -> int:
+        """See `serve.backend.QueriedState.exact_index`."""
+        return self._index
+
+    snapshot_index = exact_index
+
+    async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream | JoinedAnswer:
+        """See `serve.backend.QueriedState.start_query`. Raises what `PastStates.visible_store` does."""
+        self._paths.check(request.query)
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + request.timeout_s
+        answer = await self._paths.start_in_columns(
+            request, self._index, self._known_by[1], unites_graphs=self._unites_graphs
+        )
+        if answer is not None:
+            return answer
+        reads = await self._made(max(0.0, ends - loop.time()))
+        if self._is_united:
+            reads = reads.uniting_graphs()
+        return await reads.start_query(replace(request, timeout_s=max(0.0, ends - loop.time())))
