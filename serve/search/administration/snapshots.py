@@ -277,10 +277,9 @@ def _frames(found: Found) -> Iterator[list[SnapshotDocument]]:
     """The documents in frames of about a megabyte."""
     frame: list[SnapshotDocument] = []
     size = 0
-    for batch in found.batches(1, None):
-        for one in batch:
-            frame.append(SnapshotDocument(one.doc_id, one.version, one.routing, one.source))
-            size += len(one.source)
+    for one in found.documents(None):
+        frame.append(SnapshotDocument(one.doc_id, one.version, one.routing, one.source))
+        size += len(one.source)
         if size >= FRAME_BYTES or len(frame) >= _FRAME_DOCUMENTS:
             yield frame
             frame, size = [], 0
