@@ -4,7 +4,7 @@
 and tests to memory.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -131,6 +131,17 @@ class SearchHelpers(Protocol):
     """Processes on this machine that search whole indexes, as long as this one alone is too slow. For the
     event loop.
     """
+
+    def has_room(self, most: int) -> bool:
+        """Whether a process has fewer searches than most. Asked while searches wait."""
+
+    def begin(
+        self, index: Index, task: "SearchTask", answered: Callable[[Mapping[str, bytes] | None], None]
+    ) -> bool:
+        """Hand a search on within the call, if the process with the least to do has the index of now.
+
+        Then answered is told the members of the answer, each as JSON; None: this process is to search itself.
+        """
 
     def present(self) -> AbstractContextManager[None]:
         """A search has come; until it is answered, by whomever."""
