@@ -147,7 +147,7 @@ missing_terms = st.just(("terms", {"field": "k", "missing": "none"}))
 @given(corpora(), st.one_of(histograms, terms, missing_terms))
 def test_buckets_without_anything_below(corpus: Corpus, aggregation: tuple[str, dict[str, Any]]) -> None:
     kind, options = aggregation
-    below = {"c": {"filter": {"match_all": {}}}}
+    below: dict[str, Any] = {"c": {"filter": {"match_all": {}}}}
     plain, full = corpus.buckets({kind: options}), corpus.buckets({kind: options, "aggs": below})
     for bucket in full["buckets"]:
         assert bucket.pop("c") == {"doc_count": bucket["doc_count"]}
