@@ -33,10 +33,11 @@ from serve.search.frame.identity import Identity
 
 __all__ = [
     "OpenRepository",
+    "begin_work",
     "check_visibility",
+    "finish_work",
     "named_repositories",
     "open_repository",
-    "performed_work",
     "routes",
 ]
 
@@ -240,17 +241,12 @@ async def _verify(exchange: Exchange) -> dict[str, Any]:
     return {"nodes": {identity.node_id: {"name": exchange.node.own.name}}}
 
 
-async def performed_work(
-    exchange: Exchange,
-    repository: OpenRepository,
-    kind: str,
-    snapshot: str,
-    work: Callable[[str], Awaitable[T]],
-    **members: Any,
-) -> T:
-    """What work comes to, which is given a uuid; nobody else writes to a repository meanwhile.
+async def begin_work(
+    exchange: Exchange, repository: OpenRepository, kind: str, snapshot: str, **members: Any
+) -> str:
+    """The uuid of work that has begun, to be given to `finish_work`: nobody else writes to a repository now.
 
-    Errors: concurrent_snapshot_execution_exception and what work raises.
+    Errors: concurrent_snapshot_execution_exception.
     """
     node, uuid = exchange.node, new_uuid()
     body = {
@@ -265,6 +261,15 @@ async def performed_work(
     node.filling.add(uuid)
     try:
         await node.perform(BeginSnapshotWork(uuid, body))
+    except BaseException:
+        node.filling.discard(uuid)  # and if it should begin still, it is ended
+        raise
+    return uuid
+
+
+async def finish_work(node: SearchBackend, uuid: str, work: Callable[[str], Awaitable[T]]) -> T:
+    """What work comes to, which is given the uuid; then it has ended."""
+    try:
         try:
             return await work(uuid)
         finally:
@@ -286,5 +291,6 @@ async def _cleanup(exchange: Exchange) -> dict[str, Any]:
             lambda: repository.files.cleanup(lambda node, _: node == own or node not in members)
         )
 
-    size, count = await performed_work(exchange, repository, "cleanup", "_cleanup", work)
+    uuid = await begin_work(exchange, repository, "cleanup", "_cleanup")
+    size, count = await finish_work(exchange.node, uuid, work)
     return {"results": {"deleted_bytes": size, "deleted_blobs": count}}

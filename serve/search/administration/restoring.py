@@ -295,14 +295,18 @@ async def _filled(
     path = await repository.run(lambda: repository.files.documents_path(manifest, target.row))
     frames = read_frames(path)
     written = 0
+
+    def check() -> None:
+        if task.cancelled is not None:
+            raise _error(repository, manifest, f"was cancelled: {task.cancelled}")
+
     try:
         while documents := await repository.run(lambda: next(frames, [])):
-            if task.cancelled is not None:
-                raise _error(repository, manifest, f"was cancelled: {task.cancelled}")
+            check()
             await _write(exchange, repository, manifest, target, documents)
             written += len(documents)
             progress["done"] += len(documents)
-            await pace.keep(sum(len(one.source) for one in documents))
+            await pace.keep(sum(len(one.source) for one in documents), check)
     finally:
         await asyncio.to_thread(frames.close)
     if written != target.row["documents"]:

@@ -8,7 +8,7 @@ Source: Elasticsearch 8's documentation of the snapshot APIs.
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -30,10 +30,11 @@ from graphdb.search.snapshots.document_frames import FRAME_BYTES, SnapshotDocume
 from graphdb.search.snapshots.repository import Manifest, check_snapshot_name, invalid_name
 from serve.search.administration.repositories import (
     OpenRepository,
+    begin_work,
     check_visibility,
+    finish_work,
     named_repositories,
     open_repository,
-    performed_work,
 )
 from serve.search.backend import SearchBackend
 from serve.search.documents.rewriting import Found, found_documents
@@ -61,6 +62,7 @@ _METADATA_BYTES_MAX = 1024
 _GET = "ignore_unavailable include_repository index_details index_names master_timeout offset order size sort"
 _FRAME_DOCUMENTS = 1_000
 _ABORT_S = 60.0
+_CHECK_S = 0.2
 _NAME_MAX = 200
 _GLOBAL = ("templates", "components", "legacy_templates", "scripts", "pipelines", "lifecycles")
 
@@ -83,12 +85,12 @@ class Pace:
     def __init__(self, rate: float) -> None:
         self._rate, self._began, self._bytes = rate, time.monotonic(), 0
 
-    async def keep(self, done: int) -> None:
-        """So many bytes more are done."""
+    async def keep(self, done: int, check: Callable[[], None]) -> None:
+        """So many bytes more are done. check raises where the work is to end, however low the rate is."""
         self._bytes += done
-        ahead = self._bytes / self._rate - (time.monotonic() - self._began)
-        if ahead > 0:
-            await asyncio.sleep(ahead)
+        while (ahead := self._bytes / self._rate - (time.monotonic() - self._began)) > 0:
+            await asyncio.sleep(min(ahead, _CHECK_S))
+            check()
 
 
 # What a request asks for.
@@ -148,6 +150,7 @@ async def _create(exchange: Exchange) -> Any:
     if unfilled and not is_partial:
         reason = f"Indices don't have all their documents yet [{', '.join(unfilled[:20])}]"
         raise SearchError("snapshot_exception", f"[{repository.name}:{name}] {reason}", 500)
+    waits = exchange.parameters.boolean("wait_for_completion", False)
     await _check_new(repository, name)
     indexes = [index for index in chosen if is_filled(index)]
     described = f"snapshot [{repository.name}:{name}]"
@@ -167,13 +170,11 @@ async def _create(exchange: Exchange) -> Any:
             }
             return await _written(exchange, repository, task, manifest, indexes)
 
-        listed = [index.name for index in chosen]
-        members = {"indices": listed, "include_global_state": has_state}
-        return snapshot_json(
-            repository.name, await performed_work(exchange, repository, "snapshot", name, work, **members)
-        )
+        return snapshot_json(repository.name, await finish_work(exchange.node, uuid, work))
 
-    if exchange.parameters.boolean("wait_for_completion", False):
+    members = {"indices": [index.name for index in chosen], "include_global_state": has_state}
+    uuid = await begin_work(exchange, repository, "snapshot", name, **members)
+    if waits:
         with exchange.tasks.shown(task):
             return {"snapshot": await made()}
 
@@ -183,7 +184,12 @@ async def _create(exchange: Exchange) -> Any:
         except Exception as error:  # noqa: BLE001 - the client reads it as the task's result
             return "error", orjson.dumps(error_json(search_error(error)))
 
-    exchange.tasks.start(task, Identity(exchange.node, exchange.settings).node_id, in_background)
+    try:
+        exchange.tasks.start(task, Identity(exchange.node, exchange.settings).node_id, in_background)
+    except SearchError:
+        exchange.node.filling.discard(uuid)
+        await exchange.node.perform(EndSnapshotWork(uuid))
+        raise
     return {"accepted": True}
 
 
@@ -236,7 +242,7 @@ async def _written(
                 while (done := await repository.run(next_frame))[0]:
                     check()
                     progress["done"] += done[0]
-                    await pace.keep(done[1])
+                    await pace.keep(done[1], check)
                 row |= await repository.run(writer.finish)
                 row["file"] = f"{number}.docs"
             finally:
@@ -578,7 +584,8 @@ async def _delete(exchange: Exchange) -> dict[str, Any]:
                 await repository.run(partial(repository.files.delete, name))
 
     if found:
-        await performed_work(exchange, repository, "delete", ",".join(found), work)
+        uuid = await begin_work(exchange, repository, "delete", ",".join(found))
+        await finish_work(exchange.node, uuid, work)
     return {"acknowledged": True}
 
 
@@ -640,7 +647,7 @@ async def _clone(exchange: Exchange) -> dict[str, Any]:
 
         await repository.run(linked)
 
-    await performed_work(exchange, repository, "clone", target, work)
+    await finish_work(exchange.node, await begin_work(exchange, repository, "clone", target), work)
     return {"acknowledged": True}
 
 

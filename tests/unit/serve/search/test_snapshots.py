@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -324,7 +324,7 @@ def test_a_snapshot_that_is_deleted_while_it_is_made(
     reached, go_on = threading.Event(), threading.Event()
 
     class Held(snapshots.Pace):
-        async def keep(self, done: int) -> None:
+        async def keep(self, done: int, check: Callable[[], None]) -> None:
             reached.set()
             await asyncio.to_thread(go_on.wait, HANG_S)
 
@@ -352,6 +352,13 @@ def test_a_snapshot_that_is_deleted_while_it_is_made(
     assert files(allowed) == []
     assert backups.get("/_snapshot/backups/_all").json()["snapshots"] == []
     assert (node.filling, node.catalog.state.snapshot_work) == (set(), {})
+
+
+def test_a_low_rate_keeps_no_snapshot_from_being_deleted(backups: httpx.Client, allowed: Path) -> None:
+    register(backups, max_snapshot_bytes_per_sec="1b")
+    assert backups.put(SNAPSHOT).json() == {"accepted": True}
+    assert backups.delete(SNAPSHOT).json() == {"acknowledged": True}
+    assert files(allowed) == []
 
 
 def test_work_of_a_node_that_is_gone_is_ended(backups: httpx.Client, node: MemorySearch) -> None:
