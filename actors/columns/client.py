@@ -252,15 +252,24 @@ class ColumnRunner:
         self._columns, self._costs = columns, costs
         self._unsuited: dict[_Asked, tuple[int, float, Work | None]] = {}
 
-    def begin(self, request: QueryRequest, min_index: int, *, unites_graphs: bool) -> ColumnAnswer | None:
+    def begin(
+        self,
+        request: QueryRequest,
+        min_index: int,
+        *,
+        unites_graphs: bool,
+        as_of: int | None = None,
+        is_choice: bool = True,
+    ) -> ColumnAnswer | None:
         """Ask within this call; None where that is not possible, or a reader has to answer. See `start`.
 
         Raises RecursionError.
         """
-        key = _key(request, unites_graphs)
+        key = _key(request, unites_graphs, as_of, is_choice=is_choice)
         if self._left(key, min_index, asyncio.get_running_loop().time()) is not None:
             return None
-        return self._columns.ask_at_once(self._task(request, min_index, unites_graphs=unites_graphs))
+        task = self._task(request, min_index, unites_graphs=unites_graphs, as_of=as_of, is_choice=is_choice)
+        return self._columns.ask_at_once(task)
 
     async def start(
         self,

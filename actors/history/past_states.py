@@ -169,6 +169,25 @@ class PastStates:
         """Whether the whole state at a log index has a store that may be read."""
         return _Key(index) in self._states and self._present.purged_index() == self._purged_index
 
+    def made(self, moment: Moment) -> VisibleStore | None:
+        """The whole state at a log index, if it has a store already and nothing has been purged since:
+        answers of other states say so.
+        """
+        index = moment.log_index
+        if index is None or index < self._present.purged_index() or not self.is_made(index):
+            return None
+        state = self._states.pop(_Key(index))
+        self._states[state.key] = state
+        state.used_at = asyncio.get_running_loop().time()
+        return self._shown(state, lambda: True, is_whole=True)
+
+    def is_known(self, moment: Moment) -> bool:
+        """Whether it is a log index that index_of() has just found, and nothing has been purged since."""
+        index, now = moment.log_index, asyncio.get_running_loop().time()
+        return (
+            index is not None and index >= self._present.purged_index() and self._known.get(index, 0.0) >= now
+        )
+
     async def is_made_within(self, index: int, wait_s: float) -> bool:
         """As is_made(), having waited for the making for a while; where that goes on, or has failed, it is
         not.

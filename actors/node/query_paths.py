@@ -61,16 +61,21 @@ class QueryPaths:
     def begin(
         self,
         request: QueryRequest,
-        quads: QuadStore,
         applied_index: int,
         heard: "Callable[[BegunQuery], None]",
+        *,
+        unites_graphs: bool,
+        as_of: int | None = None,
+        is_choice: bool = True,
     ) -> "BegunQuery | None":
-        """Ask the columns within this call, if that is possible; see start() for quads and applied_index.
-        heard is called once the first of the answer has come.
+        """Ask the columns within this call, if that is possible; see start() for applied_index and as_of.
+        heard is called once the first of the answer has come. is_choice: see `ColumnRunner.start`.
         """
         if self._columns is None or not self._begins_at_once or not may_use_columns(request):
             return None
-        answer = self._columns.begin(request, applied_index, unites_graphs=quads.unites_graphs)
+        answer = self._columns.begin(
+            request, applied_index, unites_graphs=unites_graphs, as_of=as_of, is_choice=is_choice
+        )
         if answer is None:
             return None
         run = self._listed(request)
@@ -157,17 +162,30 @@ class QueryPaths:
         return self._columns is not None
 
     async def start_in_columns(
-        self, request: QueryRequest, as_of: int, known_from: int, *, unites_graphs: bool
+        self,
+        request: QueryRequest,
+        as_of: int,
+        known_from: int,
+        begun: "BegunQuery | None" = None,
+        *,
+        unites_graphs: bool,
     ) -> ColumnStream | None:
         """The columns' answer of a past state whose store is not made, so that what a reader takes does not
-        count; None where a reader has to answer. known_from: see `VisibleStore`.
+        count; None where a reader has to answer. known_from: see `VisibleStore`. begun: see start().
         """
         if self._columns is None or not may_use_columns(request):
             return None
-        run = self._listed(request)
+        run = self._listed(request) if begun is None else begun.run
+        asked = None if begun is None else begun.answer
         try:
             answer = await self._columns.start(
-                run, request, known_from, unites_graphs=unites_graphs, as_of=as_of, is_choice=False
+                run,
+                request,
+                known_from,
+                unites_graphs=unites_graphs,
+                begun=asked,
+                as_of=as_of,
+                is_choice=False,
             )
         except BaseException:
             run.end()

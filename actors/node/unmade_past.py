@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 from actors.columns.client import ColumnStream
-from actors.node.graph_reads import GraphReads, united_key
-from actors.node.query_paths import QueryPaths
+from actors.node.graph_reads import GraphReads, QueryOutcome, united_key
+from actors.node.query_paths import BegunQuery, QueryPaths
 from actors.node.searching import JoinedAnswer
 from actors.readers.query_runner import ReaderAnswer
 from graphdb.node import QueryRequest
@@ -56,10 +57,36 @@ class UnmadePast:
     async def start_query(self, request: QueryRequest) -> ReaderAnswer | ColumnStream | JoinedAnswer:
         """See `serve.backend.QueriedState.start_query`. Raises what `PastStates.visible_store` does."""
         self._paths.check(request.query)
+        return await self._started(request)
+
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        """See `serve.backend.QueriedState.begin_query`."""
+        self._paths.check(request.query)
+
+        def heard(begun: BegunQuery) -> None:
+            body = self._paths.whole(request, begun)
+            if body is None:
+                outcome.goes_on(partial(self._started, request, begun))
+            else:
+                outcome.answered(begun, body)
+
+        begun = self._paths.begin(
+            request,
+            self._known_by[1],
+            heard,
+            unites_graphs=self._unites_graphs,
+            as_of=self._index,
+            is_choice=False,
+        )
+        return None if begun is None else begun.end
+
+    async def _started(
+        self, request: QueryRequest, begun: BegunQuery | None = None
+    ) -> ReaderAnswer | ColumnStream | JoinedAnswer:
         loop = asyncio.get_running_loop()
         ends = loop.time() + request.timeout_s
         answer = await self._paths.start_in_columns(
-            request, self._index, self._known_by[1], unites_graphs=self._unites_graphs
+            request, self._index, self._known_by[1], begun, unites_graphs=self._unites_graphs
         )
         if answer is not None:
             return answer

@@ -180,6 +180,72 @@ async def unmade(node: ColumnNode, index: int, *, is_look_up: bool = False) -> U
     return await queries.unmade(FULL_VISIBILITY, read_moment(str(index)), HANG_S, is_look_up=is_look_up)
 
 
+class Outcome:
+    """See `serve.backend.QueryOutcome`: the answer, whichever way it comes."""
+
+    def __init__(self) -> None:
+        self.body: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def answered(self, origin: Any, body: bytes) -> None:
+        self.body.set_result(body)
+
+    def goes_on(self, start: Any) -> None:
+        asyncio.get_running_loop().create_task(self._read(start)).add_done_callback(lambda _: None)
+
+    async def _read(self, start: Any) -> None:
+        stream = await start()
+        pieces = []
+        while (piece := await stream.read()) is not None:
+            pieces.append(piece)
+        stream.close()
+        self.body.set_result(b"".join(pieces))
+
+
+def test_a_state_that_is_known_is_asked_without_a_task(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path, columns={"past": True}) as node:
+            await node.update(f"{PREFIX} INSERT DATA {{ :before :kind :k0 }}")
+            await node.following()
+            index = await node.update(f"{PREFIX} INSERT DATA {{ :s1 :kind :k1 }}")
+            await node.update(f"{PREFIX} INSERT DATA {{ :s2 :kind :k2 }}")
+            queries: Queries = node.shard.node.queries
+            moment, states = read_moment(str(index)), node.shard.opened().past
+            assert queries.unmade_at_once(moment) is None  # whether it is kept is to be looked up
+            state = await unmade(node, index)
+            assert state is not None
+            text = (
+                f"{PREFIX} SELECT ?kind (COUNT(*) AS ?n) {{ ?s :kind ?kind }} GROUP BY ?kind ORDER BY ?kind"
+            )
+            await (await state.start_query(node.request(text))).read()
+            known = queries.unmade_at_once(moment)
+            assert known is not None
+            await begun(node, known, text)
+            assert not states.is_made(index)
+            assert queries.made_at_once(moment) is None
+            await states.visible_store(moment, FULL_VISIBILITY, HANG_S)
+            made = queries.made_at_once(moment)
+            assert made is not None
+            assert made.snapshot_index() == index
+            await begun(node, made, text)
+            # answers of before a purge have to say so, and are not made there
+            states._present = replace(states._present, purged_index=lambda: index + 1)
+            assert queries.made_at_once(moment) is None
+            assert queries.unmade_at_once(moment) is None
+
+    asyncio.run(run())
+
+
+async def begun(node: ColumnNode, state: Any, text: str) -> None:
+    """Each time the same, whether it comes at once or not."""
+    for number in range(3):
+        outcome = Outcome()
+        end = state.begin_query(node.request(f"{text} # {number}"), outcome)
+        assert end is not None
+        async with asyncio.timeout(HANG_S):
+            body = await outcome.body
+        assert body.split() == [b"kind,n", b"http://example.org/k0,1", b"http://example.org/k1,1"]
+
+
 def test_what_was_purged_is_not_answered_from_a_view_of_before(tmp_path: Path) -> None:
     async def run() -> None:
         async with open_columns(tmp_path, columns={"past": True, "wait_seconds": 0.01}) as node:
