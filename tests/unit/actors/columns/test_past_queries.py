@@ -190,15 +190,20 @@ class Outcome:
         self.body.set_result(body)
 
     def goes_on(self, start: Any) -> None:
-        asyncio.get_running_loop().create_task(self._read(start)).add_done_callback(lambda _: None)
+        async def read() -> None:
+            self.body.set_result(await read_all(await start()))
 
-    async def _read(self, start: Any) -> None:
-        stream = await start()
+        self._reading = asyncio.get_running_loop().create_task(read())
+
+
+async def read_all(stream: Any) -> bytes:
+    try:
         pieces = []
         while (piece := await stream.read()) is not None:
             pieces.append(piece)
+        return b"".join(pieces)
+    finally:
         stream.close()
-        self.body.set_result(b"".join(pieces))
 
 
 def test_a_state_that_is_known_is_asked_without_a_task(tmp_path: Path) -> None:
@@ -213,10 +218,8 @@ def test_a_state_that_is_known_is_asked_without_a_task(tmp_path: Path) -> None:
             assert queries.unmade_at_once(moment) is None  # whether it is kept is to be looked up
             state = await unmade(node, index)
             assert state is not None
-            text = (
-                f"{PREFIX} SELECT ?kind (COUNT(*) AS ?n) {{ ?s :kind ?kind }} GROUP BY ?kind ORDER BY ?kind"
-            )
-            await (await state.start_query(node.request(text))).read()
+            text = PREFIX + QUERIES[0]
+            await read_all(await state.start_query(node.request(text)))  # which leaves a connection
             known = queries.unmade_at_once(moment)
             assert known is not None
             await begun(node, known, text)
