@@ -13,10 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import count
+from math import inf
 from pathlib import Path
 from statistics import geometric_mean, median
 from threading import Lock
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import httpx
@@ -37,6 +38,7 @@ BATCH, WARMING_BATCHES = 500, 10
 SECONDS = 0.8
 WARMING_S, WARMING_JAVA_S = 0.5, 4.0  # of each search: Java compiles what it has run often
 TIMEOUT_S = 600
+DELETED_S = 15.0  # without a smaller size, until it is taken that no old files are left
 A_SECOND = 5_000  # more requests than either answers
 COMPARED, RECALLED = 3, 100  # searches whose totals, and whose hits by vector, are looked at
 ASKED, ASKED_BULK = 1.5, 3.0  # times Elasticsearch
@@ -164,7 +166,7 @@ def run(rounds: int, scale: float, docs: int, only: str, peer: str) -> Sequence[
         if absent is None:
             servers.append(_elasticsearch(stack, directory))
         rows = list(_written(servers, packages))
-        sizes = [_merge(server) for server in servers]
+        sizes = [_merge(server, scale) for server in servers]
         names = [name for name in (*SEARCHES, PUT) if only in name]
         remarks = [_difference(servers, packages, name) for name in names if name != PUT]
         rows += _measured(servers, packages, names, rounds, scale)
@@ -262,12 +264,21 @@ def _send(server: _Server, index: str, left: Iterator[bytes], lock: Lock) -> lis
     return taken
 
 
-def _merge(server: _Server) -> float:
-    """The MB of the index, in one segment. What is merged has its graph of vectors."""
+def _merge(server: _Server, scale: float) -> float:
+    """The MB of the index, in one segment. What is merged has its graph of vectors.
+
+    The files that were merged are deleted some time later, and count until then: the least counts.
+    """
     server.ask("POST", f"/{INDEX}/_forcemerge?max_num_segments=1")
     server.ask("POST", f"/{INDEX}/_refresh")
-    stats = server.ask("GET", f"/{INDEX}/_stats/store")
-    return float(stats["_all"]["total"]["store"]["size_in_bytes"]) / 1e6
+    least, since = inf, perf_counter()
+    while least == inf or perf_counter() - since < DELETED_S * scale:
+        stats = server.ask("GET", f"/{INDEX}/_stats/store")
+        size = float(stats["_all"]["total"]["store"]["size_in_bytes"]) / 1e6
+        if size < least:
+            least, since = size, perf_counter()
+        sleep(0.25)
+    return least
 
 
 def _difference(servers: Sequence[_Server], packages: Packages, name: str) -> str:

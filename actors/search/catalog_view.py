@@ -182,9 +182,11 @@ class CatalogView:
         """Put it on disk, on any thread; one at a time. Raises UnavailableError."""
         return self._files.write(planned)
 
-    def note_flush(self, planned: CatalogSave, commits: Sequence[SavedCommit]) -> None:
+    def note_flush(
+        self, planned: CatalogSave, commits: Sequence[SavedCommit], is_asked: bool = False
+    ) -> None:
         """It is on disk."""
-        planned.note(commits)
+        planned.note(commits, is_asked)
         self.saved_index = planned.content.log_index
 
     def flush(self) -> None:

@@ -27,6 +27,7 @@ from graphdb.public_text import fault_text
 from graphdb.search.catalog.catalog_commands import Command, DocumentWrite, Outcome, WriteDocuments
 from graphdb.search.catalog.command_codec import encode_command
 from graphdb.search.errors import SearchError
+from graphdb.search.pool_use import PoolCounter, PoolUse
 
 __all__ = [
     "ENTRY_BYTES_MAX",
@@ -205,6 +206,7 @@ class CommandWriter:
         self._logging: dict[bytes, SharedEntry] = {}  # whose outcome is awaited, by request_id
         self._in_flight: set[asyncio.Task[None]] = set()
         self._closing: GraphDBError | None = None
+        self._counter = PoolCounter()
 
     def submit(self, command: Command, size_bytes: int) -> SearchJob:
         """Have a command logged; size_bytes is about what it takes. Raises SearchError (429),
@@ -213,6 +215,7 @@ class CommandWriter:
         if self._closing is not None:
             raise self._closing
         if self._waiting_bytes and self._waiting_bytes + size_bytes > self._config.waiting_bytes_max:
+            self._counter.rejected += 1
             raise SearchError(
                 "es_rejected_execution_exception",
                 "rejected execution of coordinating operation [coordinating_and_primary_bytes="
@@ -227,6 +230,10 @@ class CommandWriter:
         self._queued_bytes += size_bytes
         self._pump()
         return job
+
+    def use(self) -> PoolUse:
+        """Entries under way count as active, commands that no entry has yet as waiting."""
+        return self._counter.use(self._config.in_flight_max, -1, len(self._in_flight), len(self._queue))
 
     def take(self, applied: Iterable[Applied]) -> None:
         """These entries have taken effect: answer those that are ours."""
@@ -248,6 +255,7 @@ class CommandWriter:
         self._logging.clear()
 
     def _release(self, size_bytes: int) -> None:
+        self._counter.completed += 1
         self._waiting_bytes -= size_bytes
 
     def _pump(self) -> None:
@@ -257,6 +265,7 @@ class CommandWriter:
                 return
             task = asyncio.get_running_loop().create_task(self._send(self._take_batch()))
             self._in_flight.add(task)
+            self._counter.note_active(len(self._in_flight))
             task.add_done_callback(self._sent)
 
     def _sent(self, task: "asyncio.Task[None]") -> None:

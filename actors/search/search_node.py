@@ -50,6 +50,7 @@ from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
 from graphdb.search.following.graph_settings import completed_body
+from graphdb.search.pool_use import PoolUse
 from graphdb.search.segments.operations import Action, OperationResult
 
 if TYPE_CHECKING:  # most nodes search their shards themselves
@@ -398,7 +399,7 @@ class SearchNode:
 
     async def flush(self, indexes: Sequence[Index] = ()) -> None:
         """Put all that was applied here on disk, of all indexes."""
-        await self._opened().upkeep.flush()
+        await self._opened().upkeep.flush(is_asked=True)
 
     async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
         """Merge here until no index has more segments.
@@ -412,6 +413,10 @@ class SearchNode:
         await upkeep.refresh(indexes)
         for index in indexes:
             await upkeep.force_merge(index, max_segments)
+
+    def writing(self) -> PoolUse:
+        """How busy is what takes changes into the log."""
+        return self._opened().commits.use()
 
     def now_ms(self) -> int:
         """The clock, Unix epoch."""

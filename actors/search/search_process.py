@@ -5,6 +5,7 @@ this number, in `PROCESS_MESSAGES`. Short searches are answered one after the ot
 threads. Whatever a search does here, the port kills this process and starts another. It ends with its parent.
 """
 
+import gc
 import logging
 import mmap
 import os
@@ -43,7 +44,8 @@ from graphdb.search.deadline import limited
 from graphdb.search.hybrid import Scorer, scorer_of
 from graphdb.search.leaf_reader import Bools
 from graphdb.search.mapping import Mapping
-from graphdb.search.multi import Prepared, Searchers, Target, prepare
+from graphdb.search.multi import Prepared, Searchers, Target
+from graphdb.search.multi.known_requests import KnownRequests, with_name
 from graphdb.search.multi.prepared import is_short
 from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.results import SearchOptions
@@ -56,6 +58,7 @@ __all__ = ["SearchProcess"]
 logger = logging.getLogger(__name__)
 _THREADS = 4
 _SWITCH_S = 0.0005  # as in the port: so long a long search keeps a short one waiting for its turn
+_COLLECT_AFTER = 20_000  # more objects: a search makes hundreds, and few of them in circles
 _JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
@@ -75,9 +78,10 @@ class _State:
     mapping: Mapping
     searcher: Searcher
 
+    base: QueryContext
+
     def context(self, now_ms: int) -> QueryContext:
-        name = self.state.name
-        return query_context(name, self.mapping, self.analyzers, self.settings, self.aliases, now_ms)
+        return self.base.of_moment(now_ms, None, True)
 
 
 class SearchProcess:
@@ -89,6 +93,7 @@ class SearchProcess:
         self._scorer = scorer
         self._states: dict[str, _State] = {}
         self._searchers = Searchers()
+        self._known = KnownRequests()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="search")
 
     def run(self) -> None:
@@ -121,16 +126,17 @@ class SearchProcess:
             self._send(NotFound(asked.search))
             return
         check = _check_of(asked)
-        prepared = self._answered(asked, check, lambda: self._prepared(asked, known))
-        if prepared is None:
+        read = self._answered(asked, check, lambda: self._prepared(asked, known))
+        if read is None:
             return
+        prepared, name = read
         if is_short(prepared):
-            self._finish(asked, check, prepared)
+            self._finish(asked, check, prepared, name)
         else:
             self._send(LongSearch(asked.search))
-            self._pool.submit(self._finish, asked, check, prepared)
+            self._pool.submit(self._finish, asked, check, prepared, name)
 
-    def _prepared(self, asked: SearchIndex, known: _State) -> Prepared:
+    def _prepared(self, asked: SearchIndex, known: _State) -> tuple[Prepared, str | None]:
         options = SearchOptions(
             typed_keys=asked.typed_keys,
             raw_source=True,
@@ -145,10 +151,12 @@ class SearchProcess:
             asked.window,
             tuple(range(len(known.state.parts))),
         )
-        return prepare(orjson.loads(asked.body), [target], self._searchers, options)
+        return self._known.prepare(orjson.loads(asked.body), target, self._searchers, options)
 
-    def _finish(self, asked: SearchIndex, check: Callable[[], None], prepared: Prepared) -> None:
-        members = self._answered(asked, check, lambda: _members(prepared))
+    def _finish(
+        self, asked: SearchIndex, check: Callable[[], None], prepared: Prepared, name: str | None
+    ) -> None:
+        members = self._answered(asked, check, lambda: _members(prepared, name))
         if members is not None:
             self._send(Found(asked.search, members))
 
@@ -179,8 +187,9 @@ def _check_of(asked: SearchIndex) -> Callable[[], None]:
     return check
 
 
-def _members(prepared: Prepared) -> dict[str, bytes]:
-    return {name: orjson.dumps(value, option=_JSON) for name, value in prepared.run().items()}
+def _members(prepared: Prepared, only: str | None) -> dict[str, bytes]:
+    answer = with_name(prepared.run(), only)
+    return {name: orjson.dumps(value, option=_JSON) for name, value in answer.items()}
 
 
 def _opened(state: AdoptIndex, before: _State | None) -> _State:
@@ -206,7 +215,8 @@ def _opened(state: AdoptIndex, before: _State | None) -> _State:
         leaves += [replace(leaf, base=leaf.base + base) for leaf in own]
         base += sum(leaf.segment.size for leaf in own)
     searcher = Searcher(leaves, mapping, analyzers, index_name=state.name).with_runtime_fields(mapping)
-    return _State(state, segments, settings, aliases, analyzers, mapping, searcher)
+    context = query_context(state.name, mapping, analyzers, settings, aliases, 0)
+    return _State(state, segments, settings, aliases, analyzers, mapping, searcher, context)
 
 
 def _mapped(leaf: SharedLeaf) -> ArraySegment:
@@ -229,6 +239,9 @@ def main() -> None:
     settle(int(memory_limit_mb))
     sys.setswitchinterval(_SWITCH_S)
     warm_up()
+    gc.collect()
+    gc.freeze()  # what has been imported lives as long as the process
+    gc.set_threshold(_COLLECT_AFTER)
     first, second = map(float, weights)
     with socket.socket(fileno=int(number)) as connection:
         SearchProcess(connection, scorer_of(scorer, (first, second))).run()

@@ -227,6 +227,34 @@ class SearchProcesses:
         finally:
             self._present -= 1
 
+    def has_room(self, most: int) -> bool:
+        """Whether a process has fewer searches than most. Asked while searches wait."""
+        process = self._least()
+        self._note_busy(process)
+        return process is not None and len(process.asked) < most
+
+    def begin(
+        self, index: Index, task: SearchTask, answered: Callable[[Mapping[str, bytes] | None], None]
+    ) -> bool:
+        """Hand a search on within the call, if the process with the least to do has the index of now.
+
+        Then answered is told the members of the answer, each as JSON; None: the port is to search itself.
+        """
+        process = self._least()
+        state = None if process is None else self._shared(process, index)
+        if process is None or state is None:
+            return False
+        waiting = self._sent(process, state, task, None)
+        expiry = asyncio.get_running_loop().call_later(self._limit_s + _BEYOND_S, self._expire, process)
+
+        def done(waiting: asyncio.Future[_Answer]) -> None:
+            expiry.cancel()
+            is_refused = waiting.cancelled() or waiting.exception() is not None
+            answered(None if is_refused else waiting.result().members)
+
+        waiting.add_done_callback(done)
+        return True
+
     async def search(
         self, index: Index, task: SearchTask, timeout_ms: int | None
     ) -> tuple[Mapping[str, bytes] | None, bool]:
@@ -249,13 +277,17 @@ class SearchProcesses:
 
     def _chosen(self) -> _Process | None:
         """The process that has less to do than the port, if there is one."""
-        ready = [one for one in self._processes if one.is_ready and not one.leaving.is_set()]
-        least = min(ready, key=lambda one: len(one.asked), default=None)
+        least = self._least()
         if self._present > 1:
             self._note_busy(least)
-        elif least is None or not any(one.asked for one in ready):
+        elif least is None or not any(one.asked for one in self._processes):
             return None  # nobody waits for this search
         return least if least is not None and len(least.asked) <= min(self._present, _ASKED_MAX) else None
+
+    def _least(self) -> _Process | None:
+        """The process that has the least to do."""
+        ready = [one for one in self._processes if one.is_ready and not one.leaving.is_set()]
+        return min(ready, key=lambda one: len(one.asked), default=None)
 
     def _note_busy(self, least: _Process | None) -> None:
         """Start one more process if searches have waited for a while, and those that are there are busy."""
@@ -379,6 +411,22 @@ class SearchProcesses:
     async def _answered(
         self, process: _Process, state: _State, task: SearchTask, timeout_ms: int | None
     ) -> _Answer:
+        waiting = self._sent(process, state, task, timeout_ms)
+        try:
+            async with asyncio.timeout(self._limit_s + _BEYOND_S):
+                return await waiting
+        except TimeoutError:
+            self._expire(process)
+            raise QueryTimeout(f"the search ran longer than [{self._limit_s}s] and was ended") from None
+
+    @staticmethod
+    def _expire(process: _Process) -> None:
+        logger.error("a search does not end: its process %d is killed", process.pid)
+        process.kill()
+
+    def _sent(
+        self, process: _Process, state: _State, task: SearchTask, timeout_ms: int | None
+    ) -> asyncio.Future[_Answer]:
         self._search_number = number = self._search_number + 1
         now = time.monotonic()
         process.used_at = now
@@ -402,13 +450,7 @@ class SearchProcesses:
                 None if timeout_ms is None else now + timeout_ms / 1000,
             )
         )
-        try:
-            async with asyncio.timeout(self._limit_s + _BEYOND_S):
-                return await waiting
-        except TimeoutError:
-            logger.error("a search does not end: its process %d is killed", process.pid)
-            process.kill()
-            raise QueryTimeout(f"the search ran longer than [{self._limit_s}s] and was ended") from None
+        return waiting
 
 
 def idle_s() -> float:

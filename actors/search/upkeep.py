@@ -293,8 +293,9 @@ class Upkeep:
         if self._flush_task is None or self._flush_task.done():
             self._flush_task = asyncio.get_running_loop().create_task(self._try_flush())
 
-    async def flush(self) -> int:
+    async def flush(self, is_asked: bool = False) -> int:
         """Put everything that was applied on disk, and let the log forget it; the log index that it is of.
+        is_asked: by a request.
 
         Raises UnavailableError.
         """
@@ -304,18 +305,18 @@ class Upkeep:
             self._unsaved_bytes, self._unsaved_since = 0, None
             planned = await self._thread.write(self._view.plan_flush)
             if planned is not None:
-                await self._save(planned)
+                await self._save(planned, is_asked)
             index = self._view.saved_index
             await self._log.truncate_before(index + 1, SEARCH)
             return index
 
-    async def _save(self, planned: CatalogSave) -> None:
+    async def _save(self, planned: CatalogSave, is_asked: bool) -> None:
         try:
             commits = await self._thread.save(self._view.write_flush, planned)
         except BaseException:
             await self._thread.write(planned.give_up)
             raise
-        await self._thread.write(self._view.note_flush, planned, commits)
+        await self._thread.write(self._view.note_flush, planned, commits, is_asked)
         self._changed_at = self._clock()  # arrays in memory gave way to mapped files
         self._wake.set()
 

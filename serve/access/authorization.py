@@ -158,6 +158,7 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/_cat/segments /_cat/segments/{index} /_cat/shards /_cat/shards/{index}"),
     (READ, "GET", "/_cat/repositories /_cat/recovery /_cat/recovery/{index}"),
     (READ, "GET", "/_cat/fielddata /_cat/fielddata/{fields}"),
+    (READ, "GET", "/_cat/thread_pool /_cat/thread_pool/{thread_pool_patterns}"),
     (READ, "GET", "/_cluster/health /_cluster/health/{index} /_cluster/pending_tasks /_cluster/settings"),
     (READ, "GET", "/_cluster/state /_cluster/state/{metric} /_cluster/state/{metric}/{index}"),
     (READ, "GET", "/_cluster/stats /_cluster/stats/nodes/{node_id}"),
@@ -171,6 +172,7 @@ SEARCH_PERMISSIONS = _table(
     ),
     (READ, "GET", "/_nodes/stats/{metric}/{index_metric} /_nodes/{node_id}/stats"),
     (READ, "GET", "/_nodes/{node_id}/stats/{metric} /_nodes/{node_id}/stats/{metric}/{index_metric}"),
+    (ADMIN, "POST", "/_nodes/reload_secure_settings /_nodes/{node_id}/reload_secure_settings"),
     # Indexes: to read what they are, to make and change them.
     (READ, "GET", "/{index} [/{index}]/_mapping [/{index}]/_mapping/field/{fields} [/{index}]/_settings"),
     (READ, "GET", "[/{index}]/_mappings /{index}/_setting/{name} /_aliases"),

@@ -4,7 +4,7 @@
 and tests to memory.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +14,7 @@ from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import Command, DocumentWrite, WriteResult
 from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
+from graphdb.search.pool_use import PoolUse
 
 if TYPE_CHECKING:
     from graphdb.search.sharded import Advise, SearchTask, SeveralTask, ShardFailures
@@ -131,6 +132,17 @@ class SearchHelpers(Protocol):
     event loop.
     """
 
+    def has_room(self, most: int) -> bool:
+        """Whether a process has fewer searches than most. Asked while searches wait."""
+
+    def begin(
+        self, index: Index, task: "SearchTask", answered: Callable[[Mapping[str, bytes] | None], None]
+    ) -> bool:
+        """Hand a search on within the call, if the process with the least to do has the index of now.
+
+        Then answered is told the members of the answer, each as JSON; None: this process is to search itself.
+        """
+
     def present(self) -> AbstractContextManager[None]:
         """A search has come; until it is answered, by whomever."""
 
@@ -191,6 +203,9 @@ class SearchBackend(Protocol):
 
         Raises UnavailableError.
         """
+
+    def writing(self) -> PoolUse:
+        """How busy is what takes changes into the log."""
 
     def following(self, index: Index) -> Mapping[str, Any] | None:
         """How an index follows the graph, as its statistics show it; None for one that does not."""

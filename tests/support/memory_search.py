@@ -22,6 +22,7 @@ from graphdb.search.catalog.catalog_commands import (
 )
 from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
+from graphdb.search.pool_use import PoolUse
 from graphdb.search.segments.index_shard import MergePlan
 from graphdb.search.segments.merging import merge
 from serve.search.backend import GraphAccess, SearchHelpers, ShardSearch
@@ -94,6 +95,9 @@ class MemorySearch:
         if node_id not in self.others:
             raise UnavailableError("there is no such node")
         return await self.others[node_id](request)
+
+    def writing(self) -> PoolUse:
+        return PoolUse(1, completed=len(self.writes))
 
     def following(self, index: Index) -> dict[str, Any] | None:
         return None

@@ -7,6 +7,14 @@ from typing import Any
 from graphdb.search.catalog.catalog_commands import AliasAction, RollOver
 from graphdb.search.catalog.index_names import check_alias_name
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
+from graphdb.search.catalog.stream_aliases import (
+    Aliases,
+    check_one_kind,
+    check_stream_options,
+    put_stream_alias,
+    remove_stream_alias,
+    stream_members,
+)
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.query import parse_query
 
@@ -122,14 +130,31 @@ def with_alias_actions(state: CatalogState, actions: Iterable[AliasAction]) -> C
     changed = state.without(removed)
     aliases = {uuid: dict(by_name) for uuid, by_name in changed.aliases.items()}
     for action in actions:
-        if action.kind != "remove_index":
+        if action.kind in ("add_to_stream", "remove_from_stream"):
+            _act_on_stream(aliases, changed, action)
+        elif action.kind != "remove_index":
             _act(aliases, changed.index(action.uuid), action)
     after = replace(changed, aliases=aliases)
     check_aliases(after, {action.alias for action in actions})
     return after
 
 
-def _act(aliases: dict[str, dict[str, AliasOptions]], index: Index, action: AliasAction) -> None:
+def _act_on_stream(aliases: Aliases, state: CatalogState, action: AliasAction) -> None:
+    members = stream_members(state, action.uuid)
+    if action.kind == "remove_from_stream":
+        is_there = remove_stream_alias(aliases, members, action.uuid, action.alias)
+        if not is_there and action.options.get("must_exist"):
+            raise aliases_missing(action.alias)
+        return
+    check_alias_name(action.alias)
+    options = alias_options(action.alias, action.options)
+    check_stream_options(options)
+    for uuid in members:
+        check_filter(action.alias, options, state.index(uuid))
+    put_stream_alias(aliases, members, action.uuid, action.alias, options)
+
+
+def _act(aliases: Aliases, index: Index, action: AliasAction) -> None:
     there = aliases.setdefault(index.uuid, {})
     if action.kind == "add":
         check_alias_name(action.alias)
@@ -149,6 +174,10 @@ def with_rollover(state: CatalogState, command: RollOver, new: str) -> CatalogSt
     """
     old, members = state.index(command.old_uuid), state.by_alias.get(command.alias, {})
     options = members.get(old.uuid)
+    if options is not None and "stream" in options:
+        raise illegal_argument(
+            "Aliases to data streams cannot be rolled over. Please rollover the data stream itself."
+        )
     others = [uuid for uuid in members if uuid != old.uuid]
     is_written = options is not None and (bool(options.get("is_write_index")) or not others)
     if options is None or not is_written:
@@ -186,6 +215,7 @@ def check_aliases(state: CatalogState, names: Iterable[str]) -> None:
             raise SearchError(
                 "invalid_alias_name_exception", f"Invalid alias name [{alias}]: {reason}", 400, metadata
             )
+        check_one_kind(state, alias)
         writing = [
             state.by_uuid[uuid].name
             for uuid, options in state.by_alias.get(alias, {}).items()

@@ -226,7 +226,8 @@ class DeleteLifecycles:
 @dataclass(frozen=True, slots=True)
 class AliasAction:
     """One alias of one index. kind: add, remove, remove_index; options of an add: filter, routing,
-    is_write_index and so on; of a remove: must_exist.
+    is_write_index and so on; of a remove: must_exist. Kinds add_to_stream, remove_from_stream: the same of a
+    data stream, whose name stands for the uuid.
     """
 
     kind: str

@@ -1,7 +1,8 @@
 """Data streams: a name that documents are added to, and the indexes behind it, of which the last is written.
 
 To everything that resolves names a data stream is an alias of its backing indexes, whose options have
-`data_stream`. What is listed as an alias of an index leaves it out.
+`data_stream`. What is listed as an alias of an index leaves it out, and the aliases of data streams
+(`stream_aliases.py`).
 
 Source: Elasticsearch 8's documentation of data streams, `MetadataCreateDataStreamService`, `DataStream`.
 """
@@ -15,6 +16,7 @@ from graphdb.search.catalog.catalog_commands import CreateDataStream, RollOver
 from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_templates import template_for
 from graphdb.search.catalog.state import CatalogState, Index
+from graphdb.search.catalog.stream_aliases import with_aliases_of_stream
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found
 from graphdb.search.mapping import Mapping as FieldMapping
 
@@ -120,7 +122,8 @@ def with_next_backing(state: CatalogState, command: RollOver) -> CatalogState:
         data_streams={**state.data_streams, name: {**stream, "generation": stream["generation"] + 1}},
     )
     changed = _with_member(changed, command.old_uuid, name, is_written=False)
-    return _with_member(changed, command.uuid, name, is_written=True)
+    changed = _with_member(changed, command.uuid, name, is_written=True)
+    return with_aliases_of_stream(changed, name, command.old_uuid, command.uuid)
 
 
 def _with_member(state: CatalogState, uuid: str, name: str, *, is_written: bool) -> CatalogState:

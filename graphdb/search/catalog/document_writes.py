@@ -11,7 +11,7 @@ from graphdb.search.catalog.aliases import document_routing
 from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
 from graphdb.search.catalog.index_blocks import check_writes
 from graphdb.search.catalog.index_names import write_target
-from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
+from graphdb.search.catalog.state import AliasOptions, CatalogState, Index, is_for_stream
 from graphdb.search.errors import SearchError, illegal_argument, routing_missing, unexpected
 from graphdb.search.mapping import Mapping
 from graphdb.search.segments.document_updates import read_object, updated_source
@@ -134,7 +134,7 @@ def write_documents(writes: Sequence[DocumentWrite], target: Target) -> tuple[li
             together = waiting.setdefault(index.uuid, _Waiting(index))
             if operation is write.operation:
                 together.add(place, write)
-                is_stream = bool(options.get("data_stream"))
+                is_stream = is_for_stream(options)
                 last = (write.index, together) if _asks_for_nothing(write) and not is_stream else None
             else:
                 together.add(place, replace(write, operation=operation))
@@ -181,7 +181,7 @@ def admitted(index: Index, options: AliasOptions, write: DocumentWrite) -> Opera
         raise write.error
     check_writes(index)
     operation = write.operation
-    if options.get("data_stream"):
+    if is_for_stream(options):
         _check_addition(operation)
     routing = document_routing(write.index, options, operation.routing)
     if routing != operation.routing:

@@ -149,10 +149,10 @@ class CatalogSave:
     content: CatalogFile
     shards: Sequence[tuple[Index, int, SavePlan]]
 
-    def note(self, commits: Sequence[SavedCommit]) -> None:
-        """It is on disk. To be called where the catalogue changes."""
+    def note(self, commits: Sequence[SavedCommit], is_asked: bool = False) -> None:
+        """It is on disk. To be called where the catalogue changes. is_asked: by a request."""
         for (index, number, _), commit in zip(self.shards, commits, strict=True):
-            index.shards.note_saved(number, commit)
+            index.shards.note_saved(number, commit, is_asked)
 
     def give_up(self) -> None:
         """It could not be written. What was sealed for it is found all the same. To be called as `note`."""

@@ -106,6 +106,7 @@ KNOWN: dict[str, Setting] = {
     "number_of_shards": _number(1, 1, 1024, dynamic=False),
     "priority": _number(1),
     "query.default_field": Setting("words", ("*",)),
+    "query_string.lenient": _flag(dynamic=False),
     "refresh_interval": Setting("time", "1s"),
     "requests.cache.enable": _flag("true"),
     "routing_partition_size": _number(1, 1, dynamic=False),
@@ -137,7 +138,7 @@ FILLED_BY = "resize.filled_by"
 PRIVATE = frozenset({"creation_date", "provided_name", "uuid", "version.created", FILLED_BY})
 TREES = frozenset({"analysis", "graph", "similarity"})
 """Kept as they were given, as trees: their rooms read them."""
-CLOSED_SETTINGS = frozenset({"analysis", "codec", "similarity"})
+CLOSED_SETTINGS = frozenset({"analysis", "codec", "query_string.lenient", "similarity"})
 """Those that are not dynamic and that a closed index takes."""
 
 

@@ -41,5 +41,5 @@ def _check_field(path: str, mapping: FieldMapping) -> None:
         raise illegal_argument(f"unknown index sort field:[{path[:200]}]")
     if spec.storage is Storage.TEXT or not spec.doc_values:
         raise illegal_argument(f"docvalues not found for index sort field:[{path}] of type [{spec.type}]")
-    if spec.storage not in (Storage.INTS, Storage.FLOATS, Storage.TERMS):
+    if spec.storage not in (Storage.INTS, Storage.FLOATS, Storage.TERMS) or spec.type == "half_float":
         raise illegal_argument(f"invalid index sort field:[{path}] of type [{spec.type}]")

@@ -29,6 +29,7 @@ __all__ = [
     "Index",
     "KnownNode",
     "has_patterns",
+    "is_for_stream",
     "query_context",
 ]
 
@@ -158,6 +159,7 @@ def query_context(
         max_regex_length=number_setting(settings, "max_regex_length"),
         max_analyzed_offset=number_setting(settings, "highlight.max_analyzed_offset"),
         default_fields=words_setting(settings, "query.default_field"),
+        lenient=flag_setting(settings, "query_string.lenient"),
         limits=ResultLimits(
             **{one.name: number_setting(settings, f"max_{one.name}") for one in fields(ResultLimits)}
         ),
@@ -167,7 +169,14 @@ def query_context(
 
 
 AliasOptions: TypeAlias = Mapping[str, Any]
-"""filter, index_routing, search_routing, is_write_index, is_hidden: those that were given."""
+"""filter, index_routing, search_routing, is_write_index, is_hidden: those that were given. data_stream: it is
+the data stream itself; stream: the data stream that it is an alias of.
+"""
+
+
+def is_for_stream(options: AliasOptions) -> bool:
+    """Whether it is an entry of a data stream, or of an alias of one."""
+    return bool(options.get("data_stream")) or "stream" in options
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +222,11 @@ class CatalogState:
         object.__setattr__(self, "by_alias", by_alias)
 
     def aliases_of(self, uuid: str) -> Mapping[str, AliasOptions]:
-        """Of an index, without data streams; the same object until they change."""
+        """Of an index, without data streams and their aliases; the same object until they change."""
         aliases = self.aliases.get(uuid, {})
-        if not any(options.get("data_stream") for options in aliases.values()):
+        if not any(is_for_stream(options) for options in aliases.values()):
             return aliases
-        return {name: options for name, options in aliases.items() if not options.get("data_stream")}
+        return {name: options for name, options in aliases.items() if not is_for_stream(options)}
 
     def stream_of(self, uuid: str) -> str | None:
         """The data stream that an index is of."""

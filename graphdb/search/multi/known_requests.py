@@ -18,15 +18,15 @@ from graphdb.search.query.tree import MatchAllQuery
 from graphdb.search.results.search import SearchOptions, scope_of
 from graphdb.search.results.search_request import SearchRequest
 
-__all__ = ["ONLY", "PLAIN_MEMBERS", "KnownRequests"]
+__all__ = ["PLAIN_MEMBERS", "KnownRequests", "with_name"]
 
 PLAIN_MEMBERS = frozenset(
     {"query", "knn", "aggs", "aggregations", "from", "size", "sort", "search_after", "track_scores"}
     | {"track_total_hits", "_source", "docvalue_fields", "fields", "version", "seq_no_primary_term"}
 )
 """Members of a body that do not make a search another than one of documents of an index as it is."""
-ONLY = "a"
 
+_ONLY = "a"
 _KEPT_MAX = 256
 _BYTES_MAX = 2_000  # of the text of what is kept
 # A moment, and documents that are looked up, make another request each time.
@@ -43,8 +43,9 @@ class KnownRequests:
     def prepare(
         self, body: Mapping[str, Any], target: Target, searchers: Searchers, options: SearchOptions
     ) -> tuple[Prepared, str | None]:
-        """As `prepare`, and the name of the only aggregation, which the request calls `ONLY`; None where all
-        have their own. body: of plain members. Raises SearchError, AllFailed.
+        """As `prepare`, and the name of the only aggregation for `with_name`. body: of plain members.
+
+        Raises SearchError, AllFailed.
         """
         if target.filter is not None or target.boost != 1.0 or not PLAIN_MEMBERS.issuperset(body):
             return prepare(body, [target], searchers, options), None
@@ -54,7 +55,7 @@ class KnownRequests:
         if isinstance(aggregations, dict) and len(aggregations) == 1 and "aggregations" not in rest:
             ((given, definition),) = aggregations.items()
             if _NAME.fullmatch(given):
-                name, rest["aggs"] = given, {ONLY: definition}
+                name, rest["aggs"] = given, {_ONLY: definition}
         text = orjson.dumps(rest)
         # of the nearest as many are found as hits are wanted
         has_nearest = "knn" in rest or b'"knn"' in orjson.dumps(body.get("query"))
@@ -76,3 +77,10 @@ class KnownRequests:
         request = known[1].of_query(query)
         scope = scope_of(target.searcher, target.context, options)
         return Prepared(request, scope, options, (target,)), name
+
+
+def with_name(answer: dict[str, Any], name: str | None) -> dict[str, Any]:
+    """The answer of a request of `KnownRequests.prepare`, its aggregation called as the client does."""
+    if name is not None:
+        answer["aggregations"] = {name: answer["aggregations"][_ONLY]}
+    return answer

@@ -69,6 +69,7 @@ class QueryContext:
     max_regex_length: int = 1_000
     max_analyzed_offset: int = 1_000_000  # characters that highlighting reads of a value
     default_fields: tuple[str, ...] = ("*",)  # index.query.default_field
+    lenient: bool = False  # index.query_string.lenient
     limits: ResultLimits = ResultLimits()
     allow_expensive: bool = True  # search.allow_expensive_queries
     size: int = 10  # how many hits the request wants

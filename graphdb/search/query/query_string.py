@@ -194,7 +194,7 @@ def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         prefix_length=clause.integer("fuzzy_prefix_length", 0),
         max_expansions=clause.integer("fuzzy_max_expansions", 50),
         transpositions=clause.flag("fuzzy_transpositions", True),
-        lenient=clause.flag("lenient", everything),
+        lenient=clause.flag("lenient", everything or context.lenient),
     )
     settings = Settings(
         boosts,
@@ -309,7 +309,7 @@ def _simple_query_string(body: Mapping[str, Any], context: QueryContext, parse: 
         prefix_length=clause.integer("fuzzy_prefix_length", 0),
         max_expansions=clause.integer("fuzzy_max_expansions", 50),
         transpositions=clause.flag("fuzzy_transpositions", True),
-        lenient=clause.flag("lenient", everything),
+        lenient=clause.flag("lenient", everything or context.lenient),
     )
     plain = clause.word("flags", "ALL").upper() == "NONE"
     clause.ignore("analyze_wildcard", "auto_generate_synonyms_phrase_query", "quote_field_suffix")

@@ -14,8 +14,8 @@ _GROUPS_MAX = 100  # of an index; searches of more are not counted by group
 class IndexCounters:
     """Since this process opened the index, and of this process: each node of a cluster counts for itself.
 
-    Documents, refreshes, merges and commits are counted by the thread that writes, the others by the event
-    loop. groups: searches by the `stats` that they say they belong to.
+    Documents, refreshes, merges and periodic commits are counted by the thread that writes, the others by
+    the event loop. groups: searches by the `stats` that they say they belong to.
     """
 
     indexed: int = 0
@@ -25,7 +25,8 @@ class IndexCounters:
     uncommitted: int = 0  # operations since the last commit
     refreshes: int = 0
     merges: int = 0
-    commits: int = 0
+    flushes: int = 0  # of shards, that requests have asked for, whether or not there was something to commit
+    periodic: int = 0  # commits of shards that no request has asked for
     read: int = 0  # documents, by id
     not_found: int = 0
     searches: int = 0
@@ -64,7 +65,11 @@ class IndexCounters:
             if group in self.groups or len(self.groups) < _GROUPS_MAX:
                 self.groups[group] = self.groups.get(group, 0) + 1
 
-    def note_commit(self) -> None:
-        """Of what is in memory, to the disk."""
-        self.commits += 1
+    def note_flush(self, shards: int) -> None:
+        """Of one request."""
+        self.flushes += shards
+
+    def note_commit(self, is_asked: bool) -> None:
+        """Of what a shard has in memory, to the disk. is_asked: by a request, which counts as a flush."""
+        self.periodic += not is_asked
         self.uncommitted = 0

@@ -180,10 +180,10 @@ class IndexShards(Generic[M]):
         """A commit of each shard that has something to save, by number."""
         return [(shard.number, shard.plan_save(log_index)) for shard in self._shards if not shard.is_saved]
 
-    def note_saved(self, number: int, commit: SavedCommit) -> None:
-        """See `IndexShard.note_saved`."""
+    def note_saved(self, number: int, commit: SavedCommit, is_asked: bool = False) -> None:
+        """See `IndexShard.note_saved`; is_asked: by a request."""
         self._shards[number].note_saved(commit)
-        self.counters.note_commit()
+        self.counters.note_commit(is_asked)
         self._publish()
 
     def _publish(self) -> None:

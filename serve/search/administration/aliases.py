@@ -9,8 +9,10 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.aliases import aliases_missing
 from graphdb.search.catalog.catalog_commands import AliasAction, UpdateAliases
+from graphdb.search.catalog.data_streams import check_deletion
 from graphdb.search.catalog.index_names import ResolveOptions
 from graphdb.search.catalog.state import Index
+from graphdb.search.catalog.stream_aliases import shown_stream_aliases
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.indices import CHOICE, chosen_indexes
@@ -141,7 +143,14 @@ def _asked(exchange: Exchange, given: Any, most: int) -> _Asked:
         raise SearchError("x_content_parse_exception", f"[{kind}] unknown field [{unknown[0]}]")
     places = _words(entry, "index", "indices")
     names = [] if kind == "remove_index" else _words(entry, "alias", "aliases")
-    actions = list(islice(_changes(kind, _indexes(exchange, places), names, options), most + 1))
+    streams = [] if kind == "remove_index" else _streams(exchange, places)
+    if streams:
+        changes = _changes_of_streams(exchange, kind, streams, names, options)
+    else:
+        indexes = _indexes(exchange, places)
+        _check_backing(exchange, kind, indexes)
+        changes = _changes(kind, indexes, names, options)
+    actions = list(islice(changes, most + 1))
     if len(actions) > most:
         raise illegal_argument(f"more than [{_ACTIONS_MAX}] changes of aliases in one request")
     if kind != "remove" or actions:
@@ -164,6 +173,49 @@ def _changes(
         else:
             fitting = (alias for alias in sorted(index.aliases) if _fits_any(alias, names))
             yield from (AliasAction(kind, index.uuid, alias) for alias in fitting)
+
+
+def _changes_of_streams(
+    exchange: Exchange, kind: str, streams: Sequence[str], names: Sequence[str], options: Mapping[str, Any]
+) -> Iterator[AliasAction]:
+    for stream in streams:
+        if kind == "add":
+            yield from (AliasAction("add_to_stream", stream, name, options) for name in names)
+        else:
+            there = shown_stream_aliases(exchange.node.catalog.state, stream)
+            fitting = (alias for alias in there if _fits_any(alias, names))
+            yield from (AliasAction("remove_from_stream", stream, alias) for alias in fitting)
+
+
+def _streams(exchange: Exchange, names: Sequence[str]) -> list[str]:
+    """The data streams that names and patterns mean. Errors: illegal_argument_exception where they mean
+    indexes, too.
+    """
+    streams = exchange.node.catalog.data_streams
+    meant = [one for one in streams if any(name == "_all" or wildcard_match(name, one) for name in names)]
+    others = [name for name in names if name not in streams]
+    if meant and others:
+        options = ResolveOptions.of("open", aliases=False, allow_no_indices=True)
+        if exchange.node.catalog.resolve(others, options, exchange.node.now_ms()):
+            raise illegal_argument(
+                f"expressions [{','.join(names)[:200]}] that match with both data streams and regular "
+                "indices are disallowed"
+            )
+    return meant
+
+
+def _check_backing(exchange: Exchange, kind: str, indexes: Sequence[Index]) -> None:
+    """Errors: illegal_argument_exception for what is not to be done with an index of a data stream."""
+    state = exchange.node.catalog.state
+    if kind == "remove_index":
+        check_deletion(state, [index.uuid for index in indexes])
+    for index in indexes if kind == "add" else ():
+        stream = state.stream_of(index.uuid)
+        if stream is not None:
+            raise illegal_argument(
+                f"The provided expressions [{index.name}] match a backing index belonging to data stream "
+                f"[{stream}]. Data stream backing indices don't support aliases."
+            )
 
 
 def _fits_any(alias: str, names: Sequence[str]) -> bool:
@@ -189,20 +241,34 @@ async def _get(exchange: Exchange) -> Answer:
     """With names: only indexes that have one of them, and 404 for an unknown name."""
     indexes = chosen_indexes(exchange, states="all")
     names = exchange.get("name")
+    of_streams = _of_streams(exchange)
     if names is None:
-        return Answer({index.name: {"aliases": dict(index.aliases)} for index in indexes})
+        of_indexes = {index.name: {"aliases": dict(index.aliases)} for index in indexes}
+        return Answer(of_indexes | {name: {"aliases": found} for name, found in of_streams.items()})
     patterns = [name for name in names.split(",") if name]
     shown = {}
-    for index in indexes:
-        fitting = {alias: options for alias, options in index.aliases.items() if _fits(alias, patterns)}
+    for name, aliases in {**{index.name: index.aliases for index in indexes}, **of_streams}.items():
+        fitting = {alias: options for alias, options in aliases.items() if _fits(alias, patterns)}
         if fitting:
-            shown[index.name] = {"aliases": fitting}
+            shown[name] = {"aliases": fitting}
     returned = {alias for one in shown.values() for alias in one["aliases"]}
     missing = sorted(set(_missing(patterns, returned)))
     if not missing:
         return Answer(shown)
     text = f"alias{'es' if len(missing) > 1 else ''} [{','.join(missing)}] missing"
     return Answer({"error": text, "status": 404, **shown}, 404)
+
+
+def _of_streams(exchange: Exchange) -> dict[str, Mapping[str, Any]]:
+    """The aliases of the data streams that the request means and that have some, by data stream."""
+    catalog = exchange.node.catalog
+    wanted = (exchange.get("index") or "_all").split(",")
+    found = {
+        name: shown_stream_aliases(catalog.state, name)
+        for name in catalog.data_streams
+        if any(one == "_all" or wildcard_match(one, name) for one in wanted)
+    }
+    return {name: aliases for name, aliases in found.items() if aliases}
 
 
 def _first_wildcard(patterns: Sequence[str]) -> int:

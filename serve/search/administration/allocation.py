@@ -23,11 +23,13 @@ from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity, NodeName
 
 __all__ = [
+    "REROUTE_PARAMETERS",
     "UNASSIGNED_REASON",
     "ShardCopy",
     "allocation_id",
     "copies_of",
     "notice_losses",
+    "reroute",
     "routes",
     "routing_table",
     "transport_address",
@@ -131,12 +133,13 @@ def routing_table(
 # `_cluster/allocation/explain`, `_cluster/reroute`.
 
 _EXPLAIN = "include_disk_info include_yes_decisions master_timeout index shard primary current_node"
-_REROUTE = "dry_run explain master_timeout metric retry_failed timeout"
+REROUTE_PARAMETERS = "dry_run explain master_timeout metric retry_failed timeout"
 _FIELDS: Mapping[str, Mapping[str, type]] = {
     "move": {"index": str, "shard": int, "from_node": str, "to_node": str},
     "allocate_replica": {"index": str, "shard": int, "node": str},
     "cancel": {"index": str, "shard": int, "node": str, "allow_primary": bool},
 }
+_ALL_EVERYWHERE = "every node has all shards of all indexes"
 _COMMANDS = ("move", "cancel", "allocate_replica", "allocate_stale_primary", "allocate_empty_primary")
 
 
@@ -155,7 +158,6 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
 
     return [
         *endpoint("GET POST", "/_cluster/allocation/explain", explain, _EXPLAIN, Body.JSON),
-        *endpoint("POST", "/_cluster/reroute", _reroute, _REROUTE, Body.JSON),
     ]
 
 
@@ -296,7 +298,7 @@ def _refusal(copy: ShardCopy, node: NodeName | ShardPlace) -> dict[str, Any]:
     }
 
 
-async def _reroute(exchange: Exchange) -> dict[str, Any]:
+async def reroute(exchange: Exchange) -> dict[str, Any]:
     """Without commands there is nothing to do, and that succeeds. Where the database nodes have all shards,
     nothing can be moved.
     """
@@ -309,15 +311,17 @@ async def _reroute(exchange: Exchange) -> dict[str, Any]:
     if not isinstance(commands, list) or not all(isinstance(one, Mapping) for one in commands):
         raise SearchError("x_content_parse_exception", "[cluster_reroute] failed to parse field [commands]")
     named = [(name, given) for command in commands for name, given in command.items()]
-    for name, _ in named:
-        if name not in _COMMANDS:
-            raise SearchError("parsing_exception", f"Unknown allocation command [{name[:100]}]")
-        if exchange.node.shards is None:
-            raise illegal_argument(f"[{name}] is not possible: every node has all shards of all indexes")
     parameters = exchange.parameters
     explains, is_trial = parameters.boolean("explain", False), parameters.boolean("dry_run", False)
     is_trial = is_trial or body.get("dry_run") is True
     explanations: list[dict[str, Any]] = []
+    for name, given in named:
+        if name not in _COMMANDS:
+            raise SearchError("parsing_exception", f"Unknown allocation command [{name[:100]}]")
+        if exchange.node.shards is None:
+            if not explains:
+                raise illegal_argument(f"[{name}] is not possible: {_ALL_EVERYWHERE}")
+            explanations.append(_refused(name, given))
     if exchange.node.shards is not None and named:
         parsed = [_command(name, given, exchange.node.shards) for name, given in named]
         results = exchange.node.shards.reroute(parsed, is_trial=is_trial, goes_on=explains)
@@ -327,6 +331,19 @@ async def _reroute(exchange: Exchange) -> dict[str, Any]:
             explanations.append(_command_explained(command, error))
     answer: dict[str, Any] = {"acknowledged": True}
     return {**answer, "explanations": explanations} if explains else answer
+
+
+def _refused(name: str, given: Any) -> dict[str, Any]:
+    """The explanation of a command where nothing can be moved. Errors: x_content_parse_exception."""
+    if not isinstance(given, Mapping):
+        raise SearchError("x_content_parse_exception", f"[{name}] expects an object")
+    decision = {
+        "decider": f"{name}_allocation_command",
+        "decision": "NO",
+        "explanation": _ALL_EVERYWHERE,
+    }
+    parameters = {"allow_primary": False, **given} if name == "cancel" else dict(given)
+    return {"command": name, "parameters": parameters, "decisions": [decision]}
 
 
 def _command(name: str, given: Any, shards: ShardSearch) -> Reroute:

@@ -8,7 +8,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.state import Index
 from graphdb.search.mapping.wildcards import wildcard_match
-from serve.search.administration import cat_indices, cat_nodes
+from serve.search.administration import cat_indices, cat_nodes, thread_pools
 from serve.search.administration.allocation import notice_losses
 from serve.search.administration.cat_table import (
     CatView,
@@ -107,6 +107,7 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
         *cat_indices.listings(data_dir),
         *cat_nodes.listings(data_dir),
         *_template_listings(),
+        thread_pools.LISTING,
     ]
     found: list[Endpoint] = []
     for listing in listings:
@@ -133,7 +134,8 @@ def _handler(listing: Listing, identity: Identity) -> Handler:
         )
         names = None if listing.by is None else exchange.get(listing.by)
         tasks = _tasks(exchange, identity) if listing.name == "tasks" else ()
-        view = CatView(exchange.node, identity, _indexes(exchange, listing), names, parameters, tasks)
+        indexes, pools = _indexes(exchange, listing), exchange.pools()
+        view = CatView(exchange.node, identity, indexes, names, parameters, tasks, pools)
         columns = _columns(listing, parameters)
         if listing.name in _OF_COPIES:
             await notice_losses(exchange.node)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from graphdb.search.catalog.state import Index
+from graphdb.search.catalog.stream_aliases import shown_stream_aliases
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.allocation import UNASSIGNED_REASON, copies_of
@@ -195,15 +196,18 @@ def _aliases(view: CatView) -> Iterator[Row]:
     wanted = [name for name in (view.names or "*").split(",") if name]
     states = view.parameters.strings("expand_wildcards")
     with_hidden = not states or "hidden" in states or "all" in states
-    for index in view.node.catalog.indexes():
-        for alias, options in sorted(index.aliases.items()):
+    catalog = view.node.catalog
+    of_streams = {name: shown_stream_aliases(catalog.state, name) for name in catalog.data_streams}
+    of_indexes = {index.name: index.aliases for index in catalog.indexes()}
+    for name_of_one, aliases in (of_indexes | of_streams).items():
+        for alias, options in sorted(aliases.items()):
             if not any(name == "_all" or wildcard_match(name, alias) for name in wanted):
                 continue
             if options.get("is_hidden") and not with_hidden and alias not in wanted:
                 continue
             yield {
                 "alias": alias,
-                "index": index.name,
+                "index": name_of_one,
                 "filter": "*" if options.get("filter") else "-",
                 "routing.index": options.get("index_routing") or "-",
                 "routing.search": options.get("search_routing") or "-",

@@ -1,8 +1,9 @@
 """The tables of `_cat`: columns, units and formats."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -10,6 +11,7 @@ from graphdb.node import NodeStatus
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
+from graphdb.search.pool_use import PoolUse
 from serve.search.administration.index_stats import Placement
 from serve.search.backend import SearchBackend
 from serve.search.frame.identity import Identity
@@ -231,6 +233,11 @@ class CatView:
     names: str | None
     parameters: Parameters
     tasks: Sequence[Task] = ()  # of this node, for the listing of them
+    pools: Mapping[str, PoolUse] = field(default_factory=dict)  # of this node, by name
+
+    @property
+    def process_id(self) -> int:
+        return os.getpid()
 
     @cached_property
     def status(self) -> NodeStatus:

@@ -20,11 +20,12 @@ from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.segments.operations import PRIMARY_TERM
 from serve.answers import client_gone
-from serve.search.administration.allocation import notice_losses, routing_table
+from serve.search.administration.allocation import REROUTE_PARAMETERS, notice_losses, reroute, routing_table
 from serve.search.administration.index_stats import (
     STATUSES,
     Placement,
     ShardCounts,
+    check_metrics,
     count_all,
     count_each,
     metrics_asked,
@@ -226,6 +227,7 @@ def _cluster_routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
     described = "flat_settings include_defaults master_timeout timeout"
     return [
         *endpoint("GET", paths, cluster.state, _STATE),
+        *endpoint("POST", "/_cluster/reroute", cluster.reroute, REROUTE_PARAMETERS, Body.JSON),
         *endpoint("GET", stats, cluster.stats, "include_remotes timeout"),
         *endpoint("GET", "/_cluster/settings", cluster.settings, described),
         *endpoint("PUT", "/_cluster/settings", cluster.put_settings, described, Body.JSON),
@@ -276,7 +278,16 @@ class _Cluster:
 
     async def state(self, exchange: Exchange) -> dict[str, Any]:
         """Who is there, which indexes, and where their shards are."""
-        metrics = metrics_asked(exchange, _METRICS)
+        return self._state(exchange, metrics_asked(exchange, _METRICS))
+
+    async def reroute(self, exchange: Exchange) -> dict[str, Any]:
+        """With the parts of the state that the request names."""
+        metrics = [name for name in exchange.parameters.strings("metric") if name != "none"]
+        check_metrics(exchange, metrics, _METRICS)
+        answer = await reroute(exchange)
+        return {**answer, "state": self._state(exchange, metrics)} if metrics else answer
+
+    def _state(self, exchange: Exchange, metrics: Sequence[str]) -> dict[str, Any]:
         status = exchange.node.status()
         members = self._identity.members(status)
         leader = next((node.id for node in members if node.leads), None)

@@ -47,6 +47,8 @@ async def _flush(exchange: Exchange) -> dict[str, Any]:
         raise SearchError("action_request_validation_exception", reason)
     indexes = chosen_indexes(exchange, closed=False)
     await exchange.node.flush(indexes)
+    for index in indexes:
+        index.shards.counters.note_flush(len(index.shards))
     return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "Placement",
     "SegmentInfo",
     "ShardCounts",
+    "check_metrics",
     "chosen_sections",
     "count_all",
     "count_each",
@@ -314,7 +315,7 @@ def _counted(counters: Sequence[IndexCounters]) -> dict[str, Any]:
         },
         "merges": {"total": total("merges")},
         "refresh": {"total": total("refreshes")},
-        "flush": {"total": total("commits")},
+        "flush": {"total": total("flushes") + total("periodic"), "periodic": total("periodic")},
         "warmer": {"current": 0, "total": 0},
         "query_cache": {"memory_size_in_bytes": 0},
         "translog": {
@@ -377,6 +378,12 @@ def _stats_json(stats: Sequence[ShardStats], copies: int = 1) -> dict[str, Any]:
 def metrics_asked(exchange: Exchange, known: Iterable[str], part: str = "metric") -> list[str]:
     """Those that the path names; `_all` where it names none. Errors: illegal_argument_exception."""
     metrics = (exchange.get(part) or "_all").split(",")
+    check_metrics(exchange, metrics, known)
+    return metrics
+
+
+def check_metrics(exchange: Exchange, metrics: Iterable[str], known: Iterable[str]) -> None:
+    """Errors: illegal_argument_exception for one that is not known."""
     for name in metrics:
         if name != "_all" and name not in known:
             hint = did_you_mean(name, known)
@@ -384,7 +391,6 @@ def metrics_asked(exchange: Exchange, known: Iterable[str], part: str = "metric"
                 f"request [{exchange.path}] contains unrecognized metric: [{name[:100]}]"
                 f"{' ->' if hint else ''}{hint}"
             )
-    return metrics
 
 
 def _stats(exchange: Exchange, identity: Identity) -> dict[str, Any]:
@@ -395,7 +401,8 @@ def _stats(exchange: Exchange, identity: Identity) -> dict[str, Any]:
             f"level parameter must be one of [cluster] or [indices] or [shards] but was [{level}]"
         )
     status = exchange.node.status()
-    indexes, nodes = chosen_indexes(exchange, closed=False), Placement.of(exchange.node)
+    takes_closed = not exchange.parameters.boolean("forbid_closed_indices", True)
+    indexes, nodes = chosen_indexes(exchange, closed=takes_closed), Placement.of(exchange.node)
     reachable = [node for node in identity.members(status) if node.reachable]
     both = partial(_both, nodes=nodes, metrics=metrics, parameters=exchange.parameters)
     shown: dict[str, Any] = {"_shards": shards_json(indexes, nodes), "_all": both(indexes)}

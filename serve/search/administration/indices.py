@@ -249,8 +249,9 @@ async def _resolve(exchange: Exchange) -> dict[str, Any]:
     named = exchange["name"]
     aliases: dict[str, list[str]] = {}
     for index in exchange.node.catalog.indexes():
-        for alias in index.aliases:
-            if any(one in ("_all", alias) or wildcard_match(one, alias) for one in named.split(",")):
+        for alias, options in exchange.node.catalog.state.aliases.get(index.uuid, {}).items():
+            is_named = any(one in ("_all", alias) or wildcard_match(one, alias) for one in named.split(","))
+            if is_named and not options.get("data_stream"):
                 aliases.setdefault(alias, []).append(index.name)
     shown = []
     for index in indexes:

@@ -15,8 +15,9 @@ from serve.search.administration.index_stats import (
     with_file_sizes,
 )
 from serve.search.administration.machine import disk_use, host_load, process_load
+from serve.search.administration.thread_pools import pool_infos, pool_stats
 from serve.search.backend import SearchBackend
-from serve.search.frame.exchange import Endpoint, Exchange, endpoint
+from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import COMPATIBLE_VERSION, VERSION, Identity, NodeName
 
 __all__ = ["routes"]
@@ -54,7 +55,9 @@ _STATS = """completion_fields fielddata_fields fields groups level types timeout
 
 def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
     nodes = _Nodes(node, settings)
+    reload = ["/_nodes/reload_secure_settings", "/_nodes/{node_id}/reload_secure_settings"]
     return [
+        *endpoint("POST", reload, nodes.reload, "timeout", Body.JSON),
         *endpoint("GET", "/_nodes", nodes.info, "flat_settings timeout"),
         *endpoint("GET", "/_nodes/{node_id}", nodes.info_of_some, "flat_settings timeout"),
         *endpoint("GET", "/_nodes/{node_id}/{metric}", nodes.info, "flat_settings timeout"),
@@ -108,6 +111,17 @@ class _Nodes:
     async def info(self, exchange: Exchange) -> dict[str, Any]:
         return self._shown(exchange, exchange.get("node_id"), exchange.get("metric"))
 
+    async def reload(self, exchange: Exchange) -> dict[str, Any]:
+        """There is no keystore: nothing is to be read again, and no password is the right one."""
+        body = await exchange.json() or {}
+        password = body.get("secure_settings_password") or ""
+        reason = "Provided keystore password was incorrect"
+        refused = {"reload_exception": {"type": "security_exception", "reason": reason}} if password else {}
+        members = self._identity.members(exchange.node.status())
+        names = exchange.get("node_id")
+        meant = [node for node in members if node.reachable and self._is_meant(node, names)]
+        return self._answer({node.id: {"name": node.name, **refused} for node in meant})
+
     async def stats(self, exchange: Exchange) -> dict[str, Any]:
         here = self._identity.here(exchange.node.status())
         if not self._is_meant(here, exchange.get("node_id")):
@@ -150,7 +164,10 @@ class _Nodes:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def _info(self, exchange: Exchange, node: NodeName, metrics: str | None) -> dict[str, Any]:
-        settings = {"cluster": {"name": self._identity.cluster_name}, "node": {"name": node.name}}
+        flat = {"cluster.name": self._identity.cluster_name, "node.name": node.name, "client.type": "node"}
+        settings: dict[str, Any] = dict(flat)
+        if not exchange.parameters.boolean("flat_settings", False):
+            settings = {group: {part: flat[name]} for name in flat for group, part in [name.split(".")]}
         between = {"bound_address": [node.transport_address], "publish_address": node.transport_address}
         sections: dict[str, Any] = {
             "settings": settings,
@@ -167,6 +184,7 @@ class _Nodes:
             }
         if node.id == self._identity.node_id:
             sections |= _of_this_machine()
+            sections["thread_pool"] = pool_infos(exchange.pools())
         chosen = None if metrics in (None, "_all") else metrics.split(",")
         return {
             **self._about(node),
@@ -193,6 +211,7 @@ class _Nodes:
         }
         sections: dict[str, Any] = {
             "indices": _of_indexes(exchange),
+            "thread_pool": pool_stats(exchange.pools()),
             "os": {
                 "timestamp": now_ms,
                 "cpu": {"percent": load.cpu_percent, "load_average": averages},

@@ -24,6 +24,7 @@ from graphdb.config import Settings
 from graphdb.errors import Overloaded, QueryTimeout
 from graphdb.search.deadline import limited
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.pool_use import PoolCounter, PoolUse
 from serve.access.request_scope import principal_of
 from serve.bodies import body_chunks, read_body
 from serve.search.backend import SearchBackend
@@ -73,8 +74,19 @@ class SearchWork:
     def __init__(self, limit_s: float) -> None:
         """limit_s: a longer search fails, even if the client permits more."""
         self._limit_s = limit_s
-        self._pool = ThreadPoolExecutor(max(2, (os.cpu_count() or 1)), thread_name_prefix="search")
+        self._size = max(2, (os.cpu_count() or 1))
+        self._pool = ThreadPoolExecutor(self._size, thread_name_prefix="search")
         self._waiting = 0
+        self._counter = PoolCounter()
+
+    def note_short(self) -> None:
+        """A search that needed no thread counts as completed, too."""
+        self._counter.completed += 1
+
+    def use(self) -> PoolUse:
+        """How busy the threads are."""
+        active = min(self._waiting, self._size)
+        return self._counter.use(self._size, WAITING_MAX, active, self._waiting - active)
 
     async def run(self, work: Callable[[], T], timeout_ms: int | None = None) -> T:
         """work() on a thread. Raises TimedOut, QueryTimeout, Overloaded and what work raises.
@@ -82,8 +94,10 @@ class SearchWork:
         Where nobody waits for it any more, the thread is free at its next checkpoint.
         """
         if self._waiting >= WAITING_MAX:
+            self._counter.rejected += 1
             raise Overloaded(f"rejected execution: [{self._waiting}] searches are waiting already")
         self._waiting += 1
+        self._counter.note_active(min(self._waiting, self._size))
         abandoned = threading.Event()
         check = self._check(timeout_ms, abandoned)
         try:
@@ -93,6 +107,7 @@ class SearchWork:
             raise
         finally:
             self._waiting -= 1
+            self._counter.completed += 1
 
     def _check(self, timeout_ms: int | None, abandoned: threading.Event) -> Callable[[], None]:
         start = time.monotonic()
@@ -312,6 +327,10 @@ class Exchange:
         headers = {} if opaque is None else {"X-Opaque-Id": opaque[:1000]}
         now_ms = self.node.now_ms()
         return self.tasks.begin(action, description, self.principal, now_ms, headers, **options)
+
+    def pools(self) -> dict[str, PoolUse]:
+        """How busy the workers of this node are, by Elasticsearch's names of their pools."""
+        return {"search": self.work.use(), "write": self.node.writing()}
 
     @property
     def takes_gzip(self) -> bool:

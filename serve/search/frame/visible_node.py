@@ -14,6 +14,7 @@ from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.catalog.visible_catalog import VisibleCatalog
 from graphdb.search.contexts import SearchContext, SearchContexts
 from graphdb.search.errors import SearchError
+from graphdb.search.pool_use import PoolUse
 from graphdb.search.protection import protection_forbidden, sets_protection, without_protection
 from graphdb.search.segments.operations import Action, OperationResult
 from serve.search.backend import GraphAccess, SearchBackend, SearchHelpers, ShardSearch
@@ -120,6 +121,10 @@ class VisibleNode:
     async def ask_other(self, node_id: int, request: bytes, timeout_s: float) -> bytes:
         """See `SearchBackend.ask_other`: the request says for whom it is."""
         return await self._node.ask_other(node_id, request, timeout_s)
+
+    def writing(self) -> PoolUse:
+        """See `SearchBackend.writing`."""
+        return self._node.writing()
 
     def following(self, index: Index) -> Mapping[str, Any] | None:
         """See `SearchBackend.following`."""

@@ -209,10 +209,25 @@ def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
 def _named(found: Resolved) -> dict[str, Any]:
     """The aliases that an index was named by, and what they show of it."""
     shown: dict[str, Any] = {"aliases": list(found.aliases)} if found.aliases else {}
-    filters = found.filters
-    if filters:
-        shown["filter"] = filters[0] if len(filters) == 1 else {"bool": {"should": list(filters)}}
+    filters = [_written_out(one) for one in found.filters]
+    if len(filters) == 1:
+        shown["filter"] = filters[0]
+    elif filters:
+        shown["filter"] = {"bool": {"should": filters, "adjust_pure_negative": True, "boost": 1.0}}
     return shown
+
+
+def _written_out(query: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A term as Elasticsearch writes it out, with its boost; any other query as it was given."""
+    term = query.get("term")
+    if not isinstance(term, Mapping):
+        return query
+    given = {
+        name: value if isinstance(value, Mapping) else {"value": value}
+        for name, value in term.items()
+        if name not in ("boost", "_name")
+    }
+    return {"term": {name: {**value, "boost": value.get("boost", 1.0)} for name, value in given.items()}}
 
 
 def _multi_endpoints(shared: SearchRunner) -> list[Endpoint]:

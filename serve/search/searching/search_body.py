@@ -187,8 +187,8 @@ def _as_int(hits: dict[str, Any]) -> dict[str, Any]:
 
 
 def profiled(prepared: Prepared, took_ns: int, node_id: str) -> dict[str, Any]:
-    """In the shape that clients read. Only the whole is measured, and each aggregation: each shard is given
-    an equal part of that.
+    """In the shape that clients read. Only the whole is measured, and each aggregation, of some the steps:
+    each shard is given an equal part of that.
     """
     shards = max(1, shard_count(prepared.targets))
     each = took_ns // shards
@@ -218,7 +218,7 @@ def profiled(prepared: Prepared, took_ns: int, node_id: str) -> dict[str, Any]:
     }
 
 
-_STEPS = ("build_aggregation", "build_leaf_collector", "initialize", "post_collection")  # not told apart
+_STEPS = ("build_aggregation", "build_leaf_collector", "initialize", "post_collection")
 
 
 _STRATEGIES = {"dterms": "double_terms", "lterms": "long_terms", "sterms": "terms"}
@@ -230,9 +230,12 @@ def _profiled(level: Common | None, measured: Mapping[int, Measured], shards: in
     for one in () if level is None else level.children:
         taken = measured.get(id(one), Measured())
         each = taken.nanoseconds // shards
-        breakdown = {"collect": each, "collect_count": taken.documents // shards}
-        for step in _STEPS:
-            breakdown |= {step: 0, f"{step}_count": 0}
+        # what is not told apart is in `collect`
+        told = {step: taken.steps.get(step, 0) // shards for step in _STEPS}
+        collected = taken.steps.get("collect", taken.nanoseconds - taken.steps.get("initialize", 0)) // shards
+        breakdown = {"collect": collected, "collect_count": taken.documents // shards}
+        for step, nanoseconds in told.items():
+            breakdown |= {step: nanoseconds, f"{step}_count": int(step in taken.steps)}
         shown: dict[str, Any] = {
             "type": one.profiled,
             "description": one.common.name,
@@ -243,6 +246,8 @@ def _profiled(level: Common | None, measured: Mapping[int, Measured], shards: in
             strategy = _STRATEGIES.get(one.typed)
             named = {} if strategy is None else {"result_strategy": strategy}
             shown["debug"] = {**named, "total_buckets": taken.buckets}
+        elif taken.debug:
+            shown["debug"] = {name: count // shards for name, count in taken.debug.items()}
         below = _profiled(one.common, measured, shards)
         found.append(shown | ({"children": below} if below else {}))
     return found

@@ -35,6 +35,7 @@ __all__ = [
     "context_of_none",
     "held_of",
     "is_limited",
+    "looks_up",
     "names_found",
     "search_context",
     "sids_of",
@@ -132,12 +133,17 @@ def _looked_up(target: Target, body: Mapping[str, Any], options: SearchOptions) 
     """All that a search looks up in documents. Errors: SearchError, AllFailed."""
     text = orjson.dumps([body, target.filter])
     lookup = target.context.terms_lookup
-    if lookup is None or not any(word in text for word in _LOOKUPS):
+    if lookup is None or not looks_up(text):
         return {}
     recorded = RecordedTerms(lookup)
     recording = replace(target, context=replace(target.context, terms_lookup=recorded))
     prepare(body, [recording], Searchers(), options)
     return recorded.found
+
+
+def looks_up(text: bytes) -> bool:
+    """Whether a search, as JSON without escapes, may read documents that it names."""
+    return any(word in text for word in _LOOKUPS)
 
 
 # Which shards of an index a request asks: `routing` and `preference`.

@@ -15,14 +15,25 @@ import orjson
 
 from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
-from graphdb.search.catalog.cluster_settings import max_buckets, max_keep_alive_ms
+from graphdb.search.aggregations.aggregation import MAX_BUCKETS
+from graphdb.search.catalog.cluster_settings import allows_expensive, max_buckets, max_keep_alive_ms
 from graphdb.search.catalog.index_names import Resolved
+from graphdb.search.catalog.state import Index
 from graphdb.search.contexts import check_keep_alive
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
-from graphdb.search.multi import AllFailed, Failure, Prepared, Scroll, Searchers, Target, prepare
-from graphdb.search.multi.known_requests import ONLY, KnownRequests
+from graphdb.search.multi import (
+    SHARDS_MAX,
+    AllFailed,
+    Failure,
+    Prepared,
+    Scroll,
+    Searchers,
+    Target,
+    prepare,
+)
+from graphdb.search.multi.known_requests import KnownRequests, with_name
 from graphdb.search.multi.prepared import check_request, is_of_request, is_short
 from graphdb.search.multi.scrolling import check_batch, check_scroll
 from graphdb.search.query import Searcher
@@ -30,6 +41,7 @@ from graphdb.search.results import SearchOptions
 from graphdb.search.results.matching import Found
 from graphdb.search.scripts.stored import with_stored
 from graphdb.search.segments.index_counters import IndexCounters
+from graphdb.search.sharded.search_task import SearchTask
 from serve.search.backend import HeldIndex, SearchBackend, SearchHelpers
 from serve.search.frame.answer import query_failed
 from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
@@ -49,6 +61,7 @@ from serve.search.searching.search_names import (
     context_of_none,
     held_of,
     is_limited,
+    looks_up,
     targets_of,
     task_of,
     whole_index,
@@ -131,17 +144,15 @@ class RequestCache:
         """The same of a plain request by its text, without escapes, to the whole of an index."""
         return (name, text, more) if body.get("size") == 0 and _is_lasting(text) else None
 
-    def get(self, key: Hashable, targets: Sequence[Target]) -> Answer | None:
+    def get(self, key: Hashable, searchers: Sequence[Searcher]) -> Answer | None:
         known = self._kept.get(key)
-        if known is None or any(
-            one() is not two.searcher for one, two in zip(known[0], targets, strict=True)
-        ):
+        if known is None or any(one() is not two for one, two in zip(known[0], searchers, strict=True)):
             return None
         self._kept.move_to_end(key)
         return known[1]
 
-    def put(self, key: Hashable, targets: Sequence[Target], answer: Answer) -> None:
-        self._kept[key] = tuple(ref(target.searcher) for target in targets), answer
+    def put(self, key: Hashable, searchers: Sequence[Searcher], answer: Answer) -> None:
+        self._kept[key] = tuple(map(ref, searchers)), answer
         self._kept.move_to_end(key)
         if len(self._kept) > _KEPT_MAX:
             self._kept.popitem(last=False)
@@ -259,15 +270,50 @@ class SearchRunner:
             prepared, name = self._known.prepare(asked.body, targets[0], self.searchers, options)
             if not is_short(prepared):
                 return None
-            answer = prepared.run()
-            if name is not None:
-                answer["aggregations"] = {name: answer["aggregations"][ONLY]}
+            answer = with_name(prepared.run(), name)
             if key is not None:
-                self._cache.put(key, targets, answer)
+                self._cache.put(key, [targets[0].searcher], answer)
+        self.work.note_short()
         taken_ms = (time.perf_counter() - start) * 1000
         for counters in self._counters(targets):
             counters.note_search(taken_ms, ())
         return enveloped(answer, int(taken_ms), shards_json(len(targets[0].shards), (), self.node_id))
+
+    def hand_on(
+        self, index: Index, asked: Asked, text: bytes, answered: Callable[[Answer | None], None]
+    ) -> bool:
+        """Have another process make the same search of the whole of an open index, if one can. Then answered
+        is told the answer; None where it has to be made in another way.
+        """
+        helpers, settings = self.node.helpers, self.node.catalog.cluster_settings
+        if helpers is None or self.node.shards is not None or len(index.shards) > SHARDS_MAX:
+            return False
+        if b'"knn"' in text or looks_up(text):
+            return False
+        if settings and (not allows_expensive(settings) or max_buckets(settings) != MAX_BUCKETS):
+            return False
+        start = time.perf_counter()
+        searcher = index.searcher()
+        key = self._cache.key_of_text(index.name, asked.body, text, self._limits)
+        if key is not None and self._cache.get(key, [searcher]) is not None:
+            return False
+
+        def end(members: Mapping[str, bytes] | None) -> None:
+            if members is None:
+                answered(None)
+                return
+            answer: Answer = {name: orjson.Fragment(member) for name, member in members.items()}
+            if key is not None:
+                self._cache.put(key, [searcher], answer)
+                index.shards.counters.cache_misses += 1
+            taken_ms = (time.perf_counter() - start) * 1000
+            self.work.note_short()
+            index.shards.counters.note_search(taken_ms, ())
+            answered(enveloped(answer, int(taken_ms), shards_json(len(index.shards), (), self.node_id)))
+
+        window = index.number("max_result_window")
+        task = SearchTask(asked.body, self.node.now_ms(), self._options(asked), window=window)
+        return helpers.begin(index, task, end)
 
     def _counters(self, targets: Sequence[Target]) -> Iterator[IndexCounters]:
         """Of the indexes that are there still."""
@@ -391,7 +437,7 @@ class SearchRunner:
             return await self._staged(stage, targets, asked)
         failures, answer = await self._found(targets, asked)
         if key is not None and not failures:
-            self._cache.put(key, targets, answer)
+            self._cache.put(key, [target.searcher for target in targets], answer)
         return failures, answer
 
     @property
@@ -400,7 +446,7 @@ class SearchRunner:
         return str(self.node.catalog.cluster_settings)
 
     def _cached(self, key: Hashable, targets: Sequence[Target]) -> Answer | None:
-        known = self._cache.get(key, targets)
+        known = self._cache.get(key, [target.searcher for target in targets])
         for counters in self._counters(targets):
             counters.cache_hits += known is not None
             counters.cache_misses += known is None
@@ -424,8 +470,10 @@ class SearchRunner:
         """By another process on this machine, if there is one and it can and is less busy; else here."""
         index = whole_index(self.node, targets[0])[0] if len(targets) == 1 else None
         is_whole = index is not None and not is_limited(index, targets[0])
-        if index is not None and is_whole and not _is_of_this_process(asked.body):
-            task = task_of(index, targets[0], asked.body, self._options(asked))
+        options = self._options(asked)
+        has_defaults = targets[0].context.allow_expensive and options.max_buckets == MAX_BUCKETS
+        if index is not None and is_whole and has_defaults and not _is_of_this_process(asked.body):
+            task = task_of(index, targets[0], asked.body, options)
             members, is_late = await helpers.search(index, task, timeout_ms(asked.body))
             if is_late:
                 raise TimedOut
@@ -485,6 +533,7 @@ class SearchRunner:
             return await self._within(asked, partial(self._whole, targets, asked))
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared) and timeout_ms(asked.body) != 0:
+            self.work.note_short()
             return prepared, self._shown(prepared)
         return prepared, await self._within(asked, partial(self._shown, prepared))
 

@@ -161,6 +161,9 @@ async def test_more_than_may_wait_is_refused(tmp_path: Path) -> None:
         refused = [one for one in outcomes if isinstance(one, SearchError)]
         assert 0 < len(refused) < 20
         assert {(one.kind, one.status) for one in refused} == {("es_rejected_execution_exception", 429)}
+        use = node.writing()
+        assert (use.rejected, use.active, use.queue) == (len(refused), 0, 0)
+        assert 1 <= use.largest <= use.size == config.commit.in_flight_max
         await node.write([indexed(100)])
 
 

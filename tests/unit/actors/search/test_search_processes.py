@@ -10,12 +10,17 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from actors.search import search_processes
 from actors.search.search_node import SearchNode
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.segments.operations import Action, Operation
+from serve.port.protocol import PortProtocol
+from serve.search.searching.quick_searches import QuickSearches
+from serve.search.searching.waiting_searches import SearchLoad
 from serve.search_app import build_search_app
 from tests.support.search_nodes import indexed, open_node
 from tests.support.timing import HANG_S
@@ -38,6 +43,14 @@ BODIES: tuple[dict[str, Any], ...] = (
     },
     {"query": {"match": {"title": 7}}, "unknown": 1},
     {"query": {"match": {"title": "the"}}, "knn": {"field": "nowhere", "query_vector": [1], "k": 1}},
+)
+MORE_BODIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"query": {"match_phrase": {"title": "book 7"}}, "track_total_hits": False, "from": 1},
+    {"size": 0, "aggs": {"one": {"histogram": {"field": "number", "interval": 7}}}},
+    {"size": 0, "query": {"match": {"title": "book"}}, "aggs": {"two": {"avg": {"field": "number"}}}},
+    {"query": {"bool": {"must": {"match": {"title": "book"}}, "filter": {"range": {"number": {"gte": 9}}}}}},
+    {"query": {"terms": {"number": {"index": "books", "id": "3", "path": "number"}}}},
 )
 
 Ask = Callable[..., Awaitable[tuple[int, Any]]]
@@ -111,6 +124,79 @@ async def test_the_same_answers_of_now(tmp_path: Path, monkeypatch: pytest.Monke
         assert other != pid
     with pytest.raises(ProcessLookupError):
         os.kill(other, 0)
+
+
+@asynccontextmanager
+async def _port(app: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the application behind a port of this event loop."""
+    config = uvicorn.Config(app, http=PortProtocol, lifespan="off", log_level="critical", proxy_headers=False)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: PortProtocol(config, state, {}), "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S) as client:
+            yield client
+    finally:
+        server.close()
+
+
+async def test_what_waits_at_a_busy_port_is_handed_on_and_answered_as_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed_on = []
+    hand_on = QuickSearches.hand_on
+
+    def counted(*arguments: Any) -> bool:
+        is_handed_on = hand_on(*arguments)
+        handed_on.append(is_handed_on)
+        return is_handed_on
+
+    monkeypatch.setattr(QuickSearches, "hand_on", counted)
+    monkeypatch.setattr(SearchLoad, "is_high", lambda self: True)
+    monkeypatch.setattr(SearchLoad, "is_shared", True)
+    async with _busy_node(tmp_path, monkeypatch) as (node, ask):
+        bodies = [
+            {name: value for name, value in body.items() if name != "request_cache"}
+            for body in (*BODIES, *MORE_BODIES)
+        ]
+        alone = [await ask(body) for body in bodies]
+        async with _port(build_search_app(node, Settings())) as client:
+
+            async def search(body: dict[str, Any]) -> tuple[int, Any]:
+                answer = await client.post("/books/_search", json=body)
+                whole = answer.json()
+                whole.pop("took", None)
+                return answer.status_code, whole
+
+            async def until_handed_on() -> None:
+                del handed_on[:]
+                async with asyncio.timeout(HANG_S):
+                    while not any(handed_on):
+                        await asyncio.gather(*(search(BODIES[0]) for _ in range(4)))
+
+            await until_handed_on()
+            for body, wanted in zip(bodies, alone, strict=True):
+                assert await asyncio.gather(*(search(body) for _ in range(6))) == [wanted] * 6
+            # a refresh is seen at once, and a process that is killed missed by nobody
+            await node.write([indexed(1_000)], "true")
+            found = {"query": {"terms": {"number": [3, 1_000]}}}
+            answers = await asyncio.gather(*(search(found) for _ in range(6)))
+            assert [one["hits"]["total"]["value"] for _, one in answers] == [2] * 6
+            await until_handed_on()
+            (pid,) = _processes(node).pids
+            answering = asyncio.gather(*(search(found) for _ in range(6)))
+            await asyncio.sleep(0)
+            os.kill(pid, signal.SIGKILL)
+            assert await answering == answers
+            # what the processes do not know of is not for them
+            await until_handed_on()
+            settings = {"persistent": {"search.allow_expensive_queries": "false"}}
+            (await client.put("/_cluster/settings", json=settings)).raise_for_status()
+            prefix = {"query": {"prefix": {"title": "b"}}}
+            refused = [status for status, _ in await asyncio.gather(*(search(prefix) for _ in range(6)))]
+            assert refused == [400] * 6
 
 
 def test_idle_time_is_within_that_of_the_processors() -> None:

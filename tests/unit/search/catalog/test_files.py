@@ -80,7 +80,7 @@ def test_it_is_opened_as_it_was_saved(tmp_path: Path) -> None:
     commands = filled()
     files(tmp_path).save(commands.catalog, 7)
     counters = [index.shards.counters for index in commands.catalog.indexes()]
-    assert [(one.commits, one.uncommitted, one.indexed) for one in counters] == [(1, 0, 1), (1, 0, 1)]
+    assert [(one.periodic, one.uncommitted, one.indexed) for one in counters] == [(1, 0, 1), (1, 0, 1)]
     catalog, log_index = loaded(tmp_path)
     assert (log_index, read_log_index(str(tmp_path))) == (7, 7)
     assert contents_of(catalog) == contents_of(commands.catalog)

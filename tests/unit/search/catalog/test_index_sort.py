@@ -16,6 +16,7 @@ PROPERTIES = {
     "t": {"type": "text"},
     "off": {"type": "long", "doc_values": False},
     "p": {"type": "geo_point"},
+    "h": {"type": "half_float"},
 }
 
 
@@ -40,6 +41,7 @@ def test_sorts_are_kept() -> None:
         ({"field": "t"}, r"docvalues not found for index sort field:\[t\]"),
         ({"field": "off"}, r"docvalues not found for index sort field:\[off\]"),
         ({"field": "p"}, r"invalid index sort field:\[p\] of type \[geo_point\]"),
+        ({"field": "h"}, r"invalid index sort field:\[h\] of type \[half_float\]"),
         ({"field": "k", "order": ["asc", "desc"]}, "size mismatch"),
         ({"order": "asc"}, "size mismatch"),
         ({"field": "k", "order": "up"}, r"Illegal sort order:\[up\]"),

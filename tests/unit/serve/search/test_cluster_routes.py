@@ -322,6 +322,19 @@ def test_nodes(url: str, http: httpx.Client) -> None:
     assert http.get("/_nodes/somebody").json()["nodes"] == {}
     assert http.get("/_nodes/stats/os").json()["nodes"][node_id].keys() >= {"os", "name"}
     assert http.get("/_nodes/somebody/stats").json()["nodes"] == {}
+    settings = http.get("/_nodes/settings").json()["nodes"][node_id]["settings"]
+    assert settings["client"] == {"type": "node"}
+    flat = http.get("/_nodes/settings?flat_settings=true").json()["nodes"][node_id]["settings"]
+    assert flat["client.type"] == "node"
+
+
+def test_there_is_no_keystore_to_be_read_again(http: httpx.Client) -> None:
+    (node,) = http.post("/_nodes/reload_secure_settings").json()["nodes"].values()
+    assert node == {"name": "memory"}
+    body = {"secure_settings_password": "guessed"}
+    (node,) = http.post("/_nodes/_local/reload_secure_settings", json=body).json()["nodes"].values()
+    assert node["reload_exception"]["type"] == "security_exception"
+    assert http.post("/_nodes/somebody/reload_secure_settings").json()["nodes"] == {}
 
 
 def test_answers_for_features_that_are_not_here(http: httpx.Client) -> None:

@@ -220,3 +220,18 @@ def test_the_state_of_the_cluster_has_the_blocks_of_indexes(http: httpx.Client) 
     assert again["state_uuid"] == state["state_uuid"]
     http.put("/kept/_settings", json={"index.blocks.read_only": False}).raise_for_status()
     assert http.get("/_cluster/state/version").json()["state_uuid"] != state["state_uuid"]
+
+
+def test_query_strings_of_an_index_may_be_lenient(http: httpx.Client) -> None:
+    http.put("/i", json={"mappings": {"properties": {"n": {"type": "long"}}}}).raise_for_status()
+    queries = [{kind: {"query": "five", "fields": ["n"]}} for kind in ("query_string", "simple_query_string")]
+    strict = [http.post("/i/_search", json={"query": query}).status_code for query in queries]
+    setting = {"index.query_string.lenient": True}
+    assert reason_of(http.put("/i/_settings", json=setting))[0] == 400  # not while it is open
+    http.post("/i/_close").raise_for_status()
+    http.put("/i/_settings", json=setting).raise_for_status()
+    http.post("/i/_open").raise_for_status()
+    lenient = [http.post("/i/_search", json={"query": query}).status_code for query in queries]
+    assert (strict, lenient) == ([400, 400], [200, 200])
+    refused = {"query_string": {"query": "five", "fields": ["n"], "lenient": False}}
+    assert reason_of(http.post("/i/_search", json={"query": refused}))[0] == 400

@@ -55,6 +55,50 @@ def test_terms_that_are_looked_up_are_read(http: httpx.Client) -> None:
     assert counted(http)["get"] == {"total": 2, "exists_total": 1, "missing_total": 1}
 
 
+def test_flushes_are_counted_by_shard(http: httpx.Client) -> None:
+    http.put("/a", json={"settings": {"number_of_shards": 2}})
+    assert counted(http)["flush"] == {"total": 0, "periodic": 0}
+    http.post("/a/_flush").raise_for_status()
+    http.post("/_flush?wait_if_ongoing=false").raise_for_status()
+    assert counted(http)["flush"] == {"total": 4, "periodic": 0}
+
+
+def test_a_closed_index_is_counted_where_the_request_allows_it(http: httpx.Client) -> None:
+    http.put("/a/_doc/1?refresh=true", json={"f": 1})
+    http.post("/a/_close").raise_for_status()
+    assert reason_of(http.get("/a/_stats"))[1] == "index_closed_exception"
+    assert counted(http, parameters="?forbid_closed_indices=false")["docs"]["count"] == 1
+
+
+def test_the_pools_of_threads(http: httpx.Client) -> None:
+    http.put("/a/_doc/1?refresh=true", json={"k": "x"})
+    aggs = {"k": {"terms": {"field": "k.keyword"}}}
+    http.post("/a/_search?request_cache=false", json={"aggs": aggs, "profile": True}).raise_for_status()
+    rows = http.get(
+        "/_cat/thread_pool?format=json&h=name,type,active,queue,rejected,completed,size,max"
+    ).json()
+    by_name = {row["name"]: row for row in rows}
+    assert list(by_name) == sorted(by_name)
+    assert by_name.keys() >= {"get", "generic", "management", "search", "write"}
+    idle = {"active": "0", "queue": "0", "rejected": "0"}
+    assert all(row.items() >= idle.items() for row in rows)
+    assert int(by_name["write"]["completed"]) == int(by_name["write"]["size"]) == 1
+    assert (by_name["search"]["type"], by_name["search"]["max"]) == ("fixed", None)
+    assert int(by_name["search"]["completed"]) >= 1
+    assert (by_name["generic"]["type"], by_name["generic"]["max"]) == ("scaling", "0")
+    shown = http.get("/_cat/thread_pool/write,sea*h?v").text.splitlines()
+    assert [line.split()[1:] for line in shown] == [
+        ["name", "active", "queue", "rejected"],
+        ["search", "0", "0", "0"],
+        ["write", "0", "0", "0"],
+    ]
+    (node,) = http.get("/_nodes/stats/thread_pool").json()["nodes"].values()
+    completed = int(by_name["search"]["completed"])
+    assert node["thread_pool"]["search"].items() >= {"rejected": 0, "completed": completed}.items()
+    (node,) = http.get("/_nodes/thread_pool").json()["nodes"].values()
+    assert node["thread_pool"]["search"]["queue_size"] == 1000
+
+
 def test_metrics_of_nodes(http: httpx.Client) -> None:
     http.put("/a/_doc/1", json={})
     (node,) = http.get("/_nodes/stats/indices/indexing,get?level=indices").json()["nodes"].values()

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.unit.serve.search.conftest import one_shard
 
@@ -31,6 +32,23 @@ def test_each_aggregation_is_measured(http: httpx.Client) -> None:
     assert 0 < below["time_in_nanos"] <= first["time_in_nanos"]
 
 
+@pytest.mark.parametrize(("field", "used"), [("n", "numeric"), ("k.keyword", "ordinals"), ("x", "empty")])
+def test_the_steps_of_a_cardinality(http: httpx.Client, field: str, used: str) -> None:
+    for number in range(4):
+        http.put(f"/i/_doc/{number}?refresh=true", json={"k": f"k{number % 2}", "n": number})
+    body = {"size": 0, "profile": True, "aggs": {"c": {"cardinality": {"field": field}}}}
+    answer = http.post("/i/_search", json=body).raise_for_status().json()
+    assert answer["aggregations"]["c"]["value"] == {"numeric": 4, "ordinals": 2, "empty": 0}[used]
+    (shown,) = answer["profile"]["shards"][0]["aggregations"]
+    steps = ("initialize", "build_leaf_collector", "collect", "post_collection", "build_aggregation")
+    taken = [shown["breakdown"][step] for step in steps]
+    assert min(taken) > 0
+    assert sum(taken) <= shown["time_in_nanos"]
+    counts = {name.removesuffix("_collectors_used"): count for name, count in shown["debug"].items()}
+    assert {name for name, count in counts.items() if count} == {used}
+    assert counts["ordinals_collectors_overhead_too_high"] == 0
+
+
 def test_shards_are_listed_with_the_aliases_that_name_them(http: httpx.Client) -> None:
     some = {"filter": {"term": {"k": "x"}}}
     http.put("/i", json={"aliases": {"all": {}, "some": some}}).raise_for_status()
@@ -40,5 +58,10 @@ def test_shards_are_listed_with_the_aliases_that_name_them(http: httpx.Client) -
 
     assert named("i") == {}
     assert named("all") == {"aliases": ["all"]}
-    assert named("some") == {"aliases": ["some"], **some}
+    written_out = {"term": {"k": {"value": "x", "boost": 1.0}}}
+    assert named("some") == {"aliases": ["some"], "filter": written_out}
     assert named("some,all") == {"aliases": ["all", "some"]}
+    other = {"range": {"n": {"gt": 1}}}
+    http.put("/i/_alias/other", json={"filter": other}).raise_for_status()
+    both = {"should": [other, written_out], "adjust_pure_negative": True, "boost": 1.0}
+    assert named("some,other")["filter"] == {"bool": both}

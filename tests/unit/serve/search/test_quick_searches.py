@@ -255,15 +255,3 @@ def test_what_was_long_lately_is_tried_now_and_then() -> None:
         pass
     shapes.note(shape, False)
     assert not shapes.skips(shape)
-
-
-def test_a_busy_port_hands_long_searches_on() -> None:
-    now = 100.0
-    for taken_s, is_high in ((0.0002, False), (0.002, True)):
-        load = quick_searches._Load()
-        assert not load.is_high(now)
-        for _ in range(int(0.24 / taken_s)):
-            load.note(taken_s)
-        assert load.is_high(now + 0.25) is is_high
-        assert load.is_high(now + 1.0) is is_high
-        assert not load.is_high(now + 2.6)

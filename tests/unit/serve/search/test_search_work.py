@@ -35,5 +35,7 @@ async def test_a_search_that_nobody_waits_for_lets_its_thread_go() -> None:
             await waiting
         assert await asyncio.to_thread(over.wait, HANG_S)
         assert await work.run(lambda: 7) == 7
+        use = work.use()
+        assert (use.active, use.queue, use.completed, use.largest) == (0, 0, 2, 1)
     finally:
         over.set()  # or the thread would outlive the test

@@ -219,6 +219,16 @@ def test_shards_are_not_moved_by_hand(books: httpx.Client) -> None:
     command = {"commands": [{"move": {"index": "books", "shard": 0, "from_node": "a", "to_node": "b"}}]}
     refused = reason_of(books.post("/_cluster/reroute", json=command))
     assert refused[:2] == (400, "illegal_argument_exception")
+    cancel = {"cancel": {"index": "books", "shard": 9, "node": "a"}}
+    asked = {"commands": [cancel, *command["commands"]]}
+    first, second = books.post("/_cluster/reroute?explain=true", json=asked).json()["explanations"]
+    assert first["parameters"] == {**cancel["cancel"], "allow_primary": False}
+    assert (first["command"], first["decisions"][0]["decision"]) == ("cancel", "NO")
+    assert second["decisions"][0]["decider"] == "move_allocation_command"
+    state = books.post("/_cluster/reroute?metric=metadata").json()["state"]
+    assert list(state["metadata"]["indices"]) == ["books"]
+    assert "nodes" not in state
+    assert reason_of(books.post("/_cluster/reroute?metric=metdata"))[0] == 400
 
 
 @pytest.mark.parametrize(
