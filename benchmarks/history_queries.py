@@ -175,7 +175,15 @@ def _compared(name: str, text: str, now: _Asked, then: _Asked, rounds: int) -> R
 def _answer(client: httpx.Client, text: str, as_of: int | None) -> Any:
     fields = {"query": text} | ({} if as_of is None else {"as_of": str(as_of)})
     headers = {"Accept": "application/sparql-results+json", "Cache-Control": "no-store"}
-    return client.post("/sparql", data=fields, headers=headers).raise_for_status().json()
+    ends = perf_counter() + MAKING_S_MAX
+    while True:
+        answer = client.post("/sparql", data=fields, headers=headers)
+        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE and as_of and perf_counter() < ends:
+            sleep(PAUSE_S)
+            continue
+        if answer.is_error:
+            raise BenchmarkError(f"{answer.status_code} {answer.text}: {text}")
+        return answer.json()
 
 
 def _number(client: httpx.Client, text: str) -> int:

@@ -237,9 +237,12 @@ def _key(
 
 @dataclass(frozen=True, slots=True)
 class LeftToReader:
-    """The view has not answered. work is what there is to do, where the view has estimated it."""
+    """The view has not answered. work is what there is to do, where the view has estimated it. is_for_now:
+    it may answer the next time, of the same state.
+    """
 
     work: Work | None
+    is_for_now: bool = False
 
 
 class ColumnRunner:
@@ -308,11 +311,11 @@ class ColumnRunner:
                     why = answer.not_taken
                     if why.is_unsuited:
                         self._remember(key, (min_index, run.loop.time() + _UNSUITED_S, why.work))
-                    return LeftToReader(why.work)
+                    return LeftToReader(why.work, is_for_now=not why.is_unsuited)
             except (QueryTimeout, QueryCancelled):
                 raise
-            except (UnavailableError, RecursionError):
-                return LeftToReader(None)
+            except (UnavailableError, RecursionError) as error:
+                return LeftToReader(None, is_for_now=isinstance(error, UnavailableError))
             run.where = answer.taken.where
             return ColumnStream(run, answer, held.pop_all())
 

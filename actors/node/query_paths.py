@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from actors.columns.client import ColumnAnswer, ColumnRunner, ColumnStream, may_use_columns, readers_alone
+from actors.columns.client import (
+    ColumnAnswer,
+    ColumnRunner,
+    ColumnStream,
+    LeftToReader,
+    may_use_columns,
+    readers_alone,
+)
 from actors.egress.rules import HostRules
 from actors.node.searching import Indexes
 from actors.readers.checkpoints import CheckpointSource
@@ -169,12 +176,12 @@ class QueryPaths:
         begun: "BegunQuery | None" = None,
         *,
         unites_graphs: bool,
-    ) -> ColumnStream | None:
+    ) -> ColumnStream | LeftToReader:
         """The columns' answer of a past state whose store is not made, so that what a reader takes does not
-        count; None where a reader has to answer. known_from: see `VisibleStore`. begun: see start().
+        count, unless a reader has to answer. known_from: see `VisibleStore`. begun: see start().
         """
         if self._columns is None or not may_use_columns(request):
-            return None
+            return LeftToReader(None)
         run = self._listed(request) if begun is None else begun.run
         asked = None if begun is None else begun.answer
         try:
@@ -190,10 +197,9 @@ class QueryPaths:
         except BaseException:
             run.end()
             raise
-        if isinstance(answer, ColumnStream):
-            return answer
-        run.end()
-        return None
+        if not isinstance(answer, ColumnStream):
+            run.end()
+        return answer
 
     async def explain_columns(
         self,

@@ -14,6 +14,8 @@ from graphdb.node import QueryRequest
 
 __all__ = ["UnmadePast"]
 
+_AGAIN_S = 0.5  # until the columns are asked again
+
 
 class UnmadePast:
     """See `serve.backend.QueriedState`. All of the state is to be seen. Its store is made only where the
@@ -85,12 +87,31 @@ class UnmadePast:
     ) -> ReaderAnswer | ColumnStream | JoinedAnswer:
         loop = asyncio.get_running_loop()
         ends = loop.time() + request.timeout_s
-        answer = await self._paths.start_in_columns(
-            request, self._index, self._known_by[1], begun, unites_graphs=self._unites_graphs
-        )
-        if answer is not None:
-            return answer
-        reads = await self._made(max(0.0, ends - loop.time()))
+        making: asyncio.Task[GraphReads] | None = None
+        try:
+            while True:
+                answer = await self._paths.start_in_columns(
+                    replace(request, timeout_s=max(0.0, ends - loop.time())),
+                    self._index,
+                    self._known_by[1],
+                    begun,
+                    unites_graphs=self._unites_graphs,
+                )
+                if isinstance(answer, ColumnStream):
+                    return answer
+                begun = None
+                if making is None:
+                    making = loop.create_task(self._made(max(0.0, ends - loop.time())))
+                    making.add_done_callback(lambda made: made.cancelled() or made.exception())
+                # what is made in minutes is not waited for where the view is only busy for a moment
+                is_worth = answer.is_for_now and ends - loop.time() > 2 * _AGAIN_S
+                await asyncio.wait({making}, timeout=_AGAIN_S if is_worth else None)
+                if making.done():
+                    break
+            reads = making.result()
+        finally:
+            if making is not None:
+                making.cancel()
         if self._is_united:
             reads = reads.uniting_graphs()
         return await reads.start_query(replace(request, timeout_s=max(0.0, ends - loop.time())))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
+from actors.columns.client import ColumnRunner, LeftToReader
 from actors.columns.database import ViewFiles
 from actors.columns.protocol import ViewSettings
 from actors.columns.view_keeper import _TRIM_EVERY, _ColumnState
@@ -178,6 +179,46 @@ def test_a_store_is_made_only_for_what_the_columns_leave(
 async def unmade(node: ColumnNode, index: int, *, is_look_up: bool = False) -> UnmadePast | None:
     queries: Queries = node.shard.node.queries
     return await queries.unmade(FULL_VISIBILITY, read_moment(str(index)), HANG_S, is_look_up=is_look_up)
+
+
+def test_a_view_that_is_busy_for_a_moment_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.node.unmade_past._AGAIN_S", 0.01)
+    told = list[bool]()
+    start = ColumnRunner.start
+
+    async def first_busy(self: ColumnRunner, *arguments: Any, **options: Any) -> Any:
+        told.append(True)
+        if len(told) < 4:
+            return LeftToReader(None, is_for_now=True)
+        return await start(self, *arguments, **options)
+
+    async def run() -> None:
+        async with open_columns(tmp_path, columns={"past": True}) as node:
+            await node.update(f"{PREFIX} INSERT DATA {{ :before :kind :k0 }}")
+            await node.following()
+            index = await node.update(f"{PREFIX} INSERT DATA {{ :s1 :kind :k1 }}")
+            await node.update(f"{PREFIX} INSERT DATA {{ :s2 :kind :k2 }}")
+            states = node.shard.opened().past
+            state = await unmade(node, index)
+            assert state is not None
+            never = asyncio.Event()
+
+            async def makes_for_ever(*_: Any) -> None:
+                await never.wait()
+
+            monkeypatch.setattr(states, "_make", makes_for_ever)
+            monkeypatch.setattr(ColumnRunner, "start", first_busy)
+            stream = await state.start_query(node.request(PREFIX + QUERIES[0]))
+            assert stream.where.startswith("columns")
+            assert (await read_all(stream)).split()[1:] == [
+                b"http://example.org/k0,1",
+                b"http://example.org/k1,1",
+            ]
+            assert len(told) == 4
+
+    asyncio.run(run())
 
 
 class Outcome:
