@@ -1,9 +1,10 @@
 """`UnmadePast`: a state of the past that has no store yet, for queries that the column view may answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from actors.columns.client import ColumnStream
 from actors.node.graph_reads import GraphReads, QueryOutcome, united_key
@@ -27,7 +28,7 @@ class UnmadePast:
         paths: QueryPaths,
         index: int,
         known_by: tuple[str, int],
-        made: Callable[[float], Awaitable[GraphReads]],
+        made: Callable[[float], Coroutine[Any, Any, GraphReads]],
         *,
         unites_graphs: bool,
         is_united: bool = False,
