@@ -47,6 +47,7 @@ __all__ = [
     "connect",
     "core_count",
     "flush_search",
+    "found_places",
     "index_shard_places",
     "namespaces_of_nodes",
     "on_this_node",
@@ -442,6 +443,15 @@ def start_spread(kind: type[Any], group: Any, number: int, calls: int, *argument
 def spread_places(count: int) -> Any:
     """A placement group: so many places for shards, spread over Ray nodes, as long as this process lives."""
     return ray.util.placement_group([{SHARD_RESOURCE: 1}] * count, strategy="SPREAD")
+
+
+def found_places(group: Any) -> list[str] | None:
+    """The Ray node of each place of a placement group; None while one has none."""
+    table = ray.util.placement_group_table(group)
+    if table.get("state") != "CREATED":
+        return None
+    nodes: dict[int, str] = table["bundles_to_node_id"]
+    return [nodes[place] for place in range(len(nodes))]
 
 
 def shard_nodes() -> dict[str, float]:

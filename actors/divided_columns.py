@@ -5,6 +5,7 @@ A process of its own kind because it is connected to Ray, which takes memory and
 """
 
 import logging
+from collections.abc import Sequence
 
 from actors.columns.column_shard import ShardSettings
 from actors.columns.engine import run_engine
@@ -41,13 +42,13 @@ def _divide(setup: EngineSetup) -> ShardSet | None:
         logger.warning("the column view is not divided, for there is one shard: %s", processes.waiting())
         return None
 
-    def settings(number: int) -> ShardSettings:
+    def settings(numbers: Sequence[int]) -> ShardSettings:
         return ShardSettings(
-            f"{at.namespace}-{number}",
-            columns.shard_memory_mb,
-            columns.shard_query_memory_mb,
+            f"{at.namespace}-{numbers[0]}",
+            columns.shard_memory_mb * len(numbers),
+            columns.shard_query_memory_mb * len(numbers),
             columns.spill_dir,
-            columns.spill_limit_mb,
+            columns.spill_limit_mb * len(numbers),
         )
 
     return ShardSet(processes, settings)

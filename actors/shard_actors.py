@@ -1,6 +1,8 @@
 """`RayShards`: the processes of column shards as Ray actors, on any nodes of the Ray cluster."""
 
-from actors.cluster import SHARD_RESOURCE, shard_nodes, spread_places, start_spread
+from collections.abc import Sequence
+
+from actors.cluster import SHARD_RESOURCE, found_places, shard_nodes, spread_places, start_spread
 from actors.columns.column_shard import ColumnShard, ShardSettings
 from actors.columns.shard_calls import ShardProcess
 from actors.ray_calls import RayProcess
@@ -22,6 +24,10 @@ class RayShards:
     @property
     def count(self) -> int:
         return self._count
+
+    def places(self) -> Sequence[str] | None:
+        """See `ShardProcesses`. Ray finds other places for shards whose node is gone."""
+        return found_places(self._group)
 
     def start(self, number: int, settings: ShardSettings) -> ShardProcess:
         """See `ShardProcesses`."""

@@ -107,6 +107,8 @@ class OnRay:
         return {
             "query": f"{self.name}, {self.way}",
             "view ms": "",
+            "one host ms": "",
+            "its ratio": "",
             "shards ms": "-" if self.missing else f"{self.processor_ms:.1f}",
             "of these the shards'": "",
             "ratio": "",
@@ -169,8 +171,8 @@ def _our_actors(view: DuckDBPyConnection, shards: int, directory: Path) -> Itera
     from actors.columns.shard_set import ShardSet
     from actors.shard_actors import RayShards
 
-    def settings(number: int) -> ShardSettings:
-        return ShardSettings(f"benchmark-{number}", 1024, 256, str(directory), 4096)
+    def settings(numbers: Sequence[int]) -> ShardSettings:
+        return ShardSettings(f"benchmark-{numbers[0]}", 1024, 256, str(directory), 4096)
 
     catalog, texts = Catalog(view), TermTexts(view)
     divided = ShardSet(RayShards(shards, calls=8), settings)
@@ -189,7 +191,7 @@ def _our_actors(view: DuckDBPyConnection, shards: int, directory: Path) -> Itera
             asked = divided.asked(cursor, _WITHIN_S, lambda: None)
             try:
                 asked.begin(index, _WITHIN_S)
-                plan = cut(query, Dataset(), catalog, shards, CutLimits(), has_quads=True)
+                plan = cut(query, Dataset(), catalog, asked.hosts, CutLimits(), has_quads=True)
                 compiled = carried_out(plan, asked)
                 return _rows_of(written(answer_of(compiled, cursor.execute(compiled.sql).fetchmany, texts)))
             finally:

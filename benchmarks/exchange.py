@@ -24,6 +24,7 @@ import duckdb
 import ray
 
 from benchmarks.ray_nodes import lacking, medians, ray_nodes
+from graphdb.columns.sharding.division import Division
 from graphdb.columns.sharding.shard import Piece, joined, read_piece, split_piece, take_piece
 
 __all__ = ["run"]
@@ -118,7 +119,7 @@ class _Shard:
             self._connection.execute(f"CREATE TABLE {table} AS FROM '{path}'")
 
     def split(self, table: str, column: str, shards: int) -> list[Piece]:
-        return split_piece(self._connection, f"(FROM main.{table})", column, shards)
+        return split_piece(self._connection, f"(FROM main.{table})", column, Division.apart(shards))
 
     def put(self, table: str, *pieces: Piece) -> int:
         return take_piece(self._connection, table, joined(pieces))

@@ -1,7 +1,8 @@
 """Shards of a column view against the whole view: the processor time of the queries of `analytical`.
 
-The same data, once in one DuckDB, once divided among several, all in this process and with one thread each,
-so what is compared is the work. Both compile a query each time. Of each query the best of its rounds counts.
+The same data three times: in one DuckDB; as shards that share another, as those of one machine do; and as
+shards of a DuckDB each, as on several machines. All are in this process and have one thread each, so what is
+compared is the work. All compile a query each time. Of each query the best of its rounds counts.
 The coordinator is the view, as on a database node. The service asks shards only what reads predicates of
 `columns.shards_min_quads` quads (SERVICE_MIN), the view by itself the rest: so it is summed up too.
 Six of the queries are then asked of shards that are Ray actors, and of Daft (`daft_queries`).
@@ -31,6 +32,7 @@ from graphdb.columns.estimate import scanned_quads
 from graphdb.columns.results import TermTexts, answer_of
 from graphdb.columns.schema import configure
 from graphdb.columns.sharding.cutting import CutLimits, cut
+from graphdb.columns.sharding.division import Division
 from graphdb.columns.sharding.local import LocalShards
 from graphdb.columns.sharding.moves import Move, Run, carried_out
 from graphdb.columns.values import NotExact
@@ -42,14 +44,16 @@ from graphdb.sparql.translation import abstract_query
 
 __all__ = ["run"]
 
-TARGET = 1.5  # times the processor time of one view
+TARGET = 1.5  # times the processor time of one view, of shards on one machine
+STAR, STAR_TARGET = "star_of_four", 1.2
 SERVICE_MIN = Columns().shards_min_quads
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One query, or the sum of all (what moved as well): milliseconds of processor time, at_shards_ms of all
-    shards together without the coordinator. refused is why it cannot be cut.
+    shards together without the coordinator. host_ms is of shards that share a database, all else of those
+    that do not. refused is why it cannot be cut. bound is of host_ratio.
     """
 
     name: str
@@ -64,22 +68,29 @@ class Measured:
     is_same: bool = True
     bound: float | None = None
     scanned: int = 0  # quads of the predicates that it reads
+    host_ms: float = 0.0
 
     @property
     def ratio(self) -> float:
         return self.shards_ms / self.view_ms
 
     @property
+    def host_ratio(self) -> float:
+        return self.host_ms / self.view_ms
+
+    @property
     def passes(self) -> bool:
-        return self.is_same and not self.refused and (self.bound is None or self.ratio <= self.bound)
+        return self.is_same and not self.refused and (self.bound is None or self.host_ratio <= self.bound)
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"ratio": self.ratio, "passes": self.passes}
+        return asdict(self) | {"ratio": self.ratio, "host_ratio": self.host_ratio, "passes": self.passes}
 
     def cells(self) -> Mapping[str, str]:
         return {
             "query": self.name,
             "view ms": f"{self.view_ms:.1f}",
+            "one host ms": f"{self.host_ms:.1f}",
+            "its ratio": f"{self.host_ratio:.2f}",
             "shards ms": f"{self.shards_ms:.1f}",
             "of these the shards'": f"{self.at_shards_ms:.1f}",
             "ratio": f"{self.ratio:.2f}",
@@ -134,8 +145,11 @@ def run(rounds: int, only: str, shards: int, copies: int, peer: str) -> list[Mea
         store, connection = loaded(Path(name), dict.fromkeys(DATA, copies) if copies else DATA)
         del store
         connection.execute("SET threads = 1")
-        with _divided(connection, shards, Path(name)) as (divided, stored):
-            contenders = _Contenders(connection, divided)
+        with (
+            _divided(connection, Division.apart(shards), Path(name)) as (apart, stored),
+            _divided(connection, Division.among(1, shards), Path(name)) as (together, _),
+        ):
+            contenders = _Contenders(connection, apart, together)
             found = [_measured(query, text, rounds, contenders) for query, text in texts.items()]
         beside = on_ray(connection, rounds, only, shards) if peer == "yes" else []
         connection.close()
@@ -154,12 +168,15 @@ def run(rounds: int, only: str, shards: int, copies: int, peer: str) -> list[Mea
 
 
 def _mean(name: str, found: Sequence[Measured]) -> Measured:
-    return Measured(name, 1.0, mean([each.ratio for each in found]), 0.0, 0, 0, 0, 0, bound=TARGET)
+    ratio, host_ratio = mean([each.ratio for each in found]), mean([each.host_ratio for each in found])
+    return Measured(name, 1.0, ratio, 0.0, 0, 0, 0, 0, bound=TARGET, host_ms=host_ratio)
 
 
 def _by_view(measured: Measured) -> Measured:
     """The query where no shard is asked."""
-    return Measured(measured.name, measured.view_ms, measured.view_ms, 0.0, 0, 0, 0, 0)
+    return Measured(
+        measured.name, measured.view_ms, measured.view_ms, 0.0, 0, 0, 0, 0, host_ms=measured.view_ms
+    )
 
 
 def _together(name: str, found: Sequence[Measured]) -> Measured:
@@ -173,19 +190,23 @@ def _together(name: str, found: Sequence[Measured]) -> Measured:
         sum(each.moved_bytes for each in found),
         sum(each.gathered_bytes for each in found),
         bound=TARGET,
+        host_ms=sum(each.host_ms for each in found),
     )
 
 
 @contextmanager
-def _divided(view: DuckDBPyConnection, shards: int, directory: Path) -> Iterator[tuple["_Metered", Stored]]:
-    paths = [directory / f"shard{number}.duckdb" for number in range(shards)]
+def _divided(
+    view: DuckDBPyConnection, division: Division, directory: Path
+) -> Iterator[tuple["_Metered", Stored]]:
+    hosts = len(division.hosts)
+    paths = [directory / f"shard{place}-of-{hosts}.duckdb" for place in range(hosts)]
     made = [duckdb.connect(str(path), config={"threads": 1}) for path in paths]
     try:
         for each in made:
             configure(each)
         coordinator = view.cursor()
         made.append(coordinator)
-        divided = _Metered(coordinator, made[:-1], has_quads=True)
+        divided = _Metered(coordinator, made[:-1], has_quads=True, division=division)
         begun = process_time()
         divided.fill(view)
         fill_s = process_time() - begun
@@ -208,9 +229,14 @@ class _Metered(LocalShards):
     """Notes the steps, and the processor time of those that shards make."""
 
     def __init__(
-        self, coordinator: DuckDBPyConnection, shards: Sequence[DuckDBPyConnection], *, has_quads: bool
+        self,
+        coordinator: DuckDBPyConnection,
+        shards: Sequence[DuckDBPyConnection],
+        *,
+        has_quads: bool,
+        division: Division,
     ) -> None:
-        super().__init__(coordinator, shards, has_quads=has_quads)
+        super().__init__(coordinator, shards, has_quads=has_quads, division=division)
         self.steps = 0
         self.at_shards_s = 0.0
 
@@ -228,54 +254,72 @@ class _Metered(LocalShards):
 
 
 class _Contenders:
-    """The view and its shards, which are asked in turn."""
+    """The view, its shards apart and its shards together, which are asked in turn."""
 
-    def __init__(self, view: DuckDBPyConnection, shards: _Metered) -> None:
-        self.shards = shards
-        self._view, self.catalog, self._shards_catalog = view, Catalog(view), shards.catalog()
-        self._view_texts, self._shards_texts = TermTexts(view), TermTexts(shards.coordinator)
+    def __init__(self, view: DuckDBPyConnection, apart: _Metered, together: _Metered) -> None:
+        self.apart, self.together = apart, together
+        self._view, self.catalog, self._texts = view, Catalog(view), TermTexts(view)
+        self._catalogs = {shards: shards.catalog() for shards in (apart, together)}
 
     def of_view(self, query: AbstractQuery) -> bytes:
         compiled = compile_query(query, Dataset(), self.catalog)
         assert isinstance(compiled, CompiledQuery)
         rows = self._view.cursor().execute(compiled.sql)
-        return written(answer_of(compiled, rows.fetchmany, self._view_texts))
+        return written(answer_of(compiled, rows.fetchmany, self._texts))
 
-    def of_shards(self, query: AbstractQuery) -> bytes:
+    def of_shards(self, query: AbstractQuery, shards: _Metered) -> bytes:
         """Raises NotExact."""
-        count = len(self.shards.shards)
-        plan = cut(query, Dataset(), self._shards_catalog, count, CutLimits(), has_quads=True)
-        compiled = carried_out(plan, self.shards)
-        rows = self.shards.coordinator.execute(compiled.sql)
-        return written(answer_of(compiled, rows.fetchmany, self._shards_texts))
+        count, catalog = len(shards.shards), self._catalogs[shards]
+        plan = cut(query, Dataset(), catalog, count, CutLimits(), has_quads=True)
+        compiled = carried_out(plan, shards)
+        rows = shards.coordinator.execute(compiled.sql)
+        return written(answer_of(compiled, rows.fetchmany, self._texts))
 
 
 def _measured(name: str, text: str, rounds: int, among: _Contenders) -> Measured:
     query = abstract_query(parse_query(text))
     scanned = scanned_quads(query.pattern, among.catalog)
-    view_ms, expected = _best(lambda: among.of_view(query), rounds)
-    before = among.shards.at_shards_s * 1000, *among.shards.counters()
+    apart = among.apart
+    before = apart.at_shards_s * 1000, *apart.counters()
+    ways = (
+        lambda: among.of_view(query),
+        lambda: among.of_shards(query, apart),
+        lambda: among.of_shards(query, among.together),
+    )
     try:
-        shards_ms, ours = _best(lambda: among.of_shards(query), rounds)
+        (view_ms, expected), (shards_ms, ours), (host_ms, hosts) = _best(ways, rounds)
     except NotExact as reason:
-        return Measured(name, view_ms, view_ms, 0.0, 0, 0, 0, 0, str(reason), scanned=scanned)
-    at_shards_ms = (among.shards.at_shards_s * 1000 - before[0]) / rounds
-    counts = [now - then for now, then in zip(among.shards.counters(), before[1:], strict=True)]
+        return Measured(name, 1.0, 1.0, 0.0, 0, 0, 0, 0, str(reason), scanned=scanned, host_ms=1.0)
+    at_shards_ms = (apart.at_shards_s * 1000 - before[0]) / rounds
+    counts = [now - then for now, then in zip(apart.counters(), before[1:], strict=True)]
     steps, rows, moved, gathered = (count // rounds for count in counts)
-    is_same = _bindings(ours) == _bindings(expected)
+    is_same = _bindings(ours) == _bindings(hosts) == _bindings(expected)
     return Measured(
-        name, view_ms, shards_ms, at_shards_ms, steps, rows, moved, gathered, "", is_same, scanned=scanned
+        name,
+        view_ms,
+        shards_ms,
+        at_shards_ms,
+        steps,
+        rows,
+        moved,
+        gathered,
+        is_same=is_same,
+        bound=STAR_TARGET if name == STAR else None,
+        scanned=scanned,
+        host_ms=host_ms,
     )
 
 
-def _best(answer: Callable[[], bytes], rounds: int) -> tuple[float, bytes]:
-    """Milliseconds of processor time of the cheapest of rounds."""
-    taken_s: list[float] = []
+def _best(ways: Sequence[Callable[[], bytes]], rounds: int) -> list[tuple[float, bytes]]:
+    """Of each way, in turn: milliseconds of processor time of the cheapest of rounds, and the answer."""
+    taken_s: list[list[float]] = [[] for _ in ways]
+    found = [b""] * len(ways)
     for _ in range(rounds):
-        begun = process_time()
-        found = answer()
-        taken_s.append(process_time() - begun)
-    return min(taken_s) * 1000, found
+        for place, answer in enumerate(ways):
+            begun = process_time()
+            found[place] = answer()
+            taken_s[place].append(process_time() - begun)
+    return [(min(each) * 1000, answer) for each, answer in zip(taken_s, found, strict=True)]
 
 
 def _bindings(found: bytes) -> Counter[str]:

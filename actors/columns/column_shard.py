@@ -1,5 +1,5 @@
-"""`ColumnShard`: one shard of a column view, in whatever process it is made: its database, what it follows,
-and the steps of queries.
+"""`ColumnShard`: the shards of a column view that one host has, in whatever process it is made: their
+database, what it follows, and the steps of queries.
 
 Its database is a copy of a part of the view, in a directory of its own that ends with it: a shard that is
 lost is filled anew, on any machine.
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from actors.columns.database import connected
 from graphdb.columns.applying import transaction
 from graphdb.columns.schema import REST
+from graphdb.columns.sharding.division import Division
 from graphdb.columns.sharding.following import ShardChange, apply_change
 from graphdb.columns.sharding.shard import (
     Piece,
@@ -241,11 +242,11 @@ class ColumnShard:
             return subject_bits(cursor, keys)
 
     def split(
-        self, query: str, source: str, column: str, shards: int, wanted: NDArray[np.uint8] | None
+        self, query: str, source: str, column: str, division: Division, wanted: NDArray[np.uint8] | None
     ) -> tuple[Piece, ...] | Piece:
-        """See `split_piece`; of one shard the piece alone, as Ray has the results of one."""
+        """See `split_piece`; of one host the piece alone, as Ray has the results of one."""
         with self._in(query) as cursor:
-            pieces = split_piece(cursor, source, column, shards, wanted)
+            pieces = split_piece(cursor, source, column, division, wanted)
             return tuple(pieces) if len(pieces) > 1 else pieces[0]
 
     def interrupt(self, query: str) -> None:

@@ -105,7 +105,7 @@ class DividedQuery(ColumnQuery):
         try:
             self._check()
             asked.begin(self.log_index, wait_s)
-            plan = cut(self._query(), self._dataset, self._catalog, shards.count, CutLimits(), has_quads=True)
+            plan = cut(self._query(), self._dataset, self._catalog, asked.hosts, CutLimits(), has_quads=True)
             compiled = carried_out(plan, asked)
             shards.note(self._asked_key, Asked(asked.moves, asked.moved_rows))
             return compiled
@@ -115,10 +115,11 @@ class DividedQuery(ColumnQuery):
             asked.end()
 
     def _shown_more(self, is_counted: bool) -> dict[str, Any]:
-        """How many would be asked, or why none are; and what they did the last time."""
+        """How many there are, in how many processes; why none would be asked; what they did the last time."""
         reason = "it is computed from arrays" if is_counted else self._view_because()
         last = self._shards.outcome(self._asked_key)
         if isinstance(last, str):
             reason, last = reason or last, None
         done = None if last is None else asdict(last)
-        return {"shards": {"count": self._shards.count, "reason": reason, "last": done}}
+        shards = self._shards
+        return {"shards": {"count": shards.count, "processes": shards.hosts, "reason": reason, "last": done}}

@@ -10,6 +10,7 @@ import numpy as np
 from duckdb import DuckDBPyConnection
 
 from actors.columns.shard_calls import Result, ShardLost, ShardProcess
+from graphdb.columns.sharding.division import Division, named_shards
 from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Move, Run, Send, Share
 from graphdb.columns.sharding.shard import joined, made_table, read_piece, take_piece
 from graphdb.errors import QueryTimeout
@@ -33,9 +34,11 @@ class StatePassed(ShardsAway):
 class QueryShards:
     """Of one query, which calls end() at last. For its thread; interrupt() is for any."""
 
-    def __init__(self, processes: Sequence[ShardProcess], cursor: DuckDBPyConnection) -> None:
-        """cursor is the coordinator's, in a transaction."""
-        self._processes, self._cursor = processes, cursor
+    def __init__(
+        self, processes: Sequence[ShardProcess], division: Division, cursor: DuckDBPyConnection
+    ) -> None:
+        """processes are those of the hosts; cursor is the coordinator's, in a transaction."""
+        self._processes, self._division, self._cursor = processes, division, cursor
         self._name = f"{os.getpid()}-{next(_numbers)}"
         self._rows: dict[str, list[int]] = {}  # of the tables that were computed, by shard
         self._ends_by: float | None = None  # once it is interrupted
@@ -45,6 +48,11 @@ class QueryShards:
         self.moves = 0
         self.moved_rows = 0  # from one process to another, copies counted
 
+    @property
+    def hosts(self) -> int:
+        """How many databases a query is cut for."""
+        return len(self._processes)
+
     def begin(self, log_index: int, wait_s: float) -> None:
         """Have all shards in that state. Raises ShardsAway, also where one does not answer: Ray may need half
         a minute to find its node gone. Raises ShardLost.
@@ -52,13 +60,13 @@ class QueryShards:
         self._answers_by = time.monotonic() + wait_s + _GRACE_S
         found = self._values(self._all("begin", log_index, wait_s))
         self._answers_by = None
-        for number, index in enumerate(found, start=1):
+        for place, index in enumerate(found):
             if index is None:
-                raise ShardsAway(f"column shard {number} of {len(found)} is being filled")
+                raise ShardsAway(f"{self._host(place)} is being filled")
             if index > log_index:
-                raise StatePassed(f"column shard {number} is at {index}, and the query at {log_index}")
+                raise StatePassed(f"{self._host(place)} is at {index}, and the query at {log_index}")
             if index < log_index:
-                raise ShardsAway(f"column shard {number} is at {index}, not yet at {log_index}")
+                raise ShardsAway(f"{self._host(place)} is at {index}, not yet at {log_index}")
 
     def end(self) -> None:
         """The query is over, whatever the shards do."""
@@ -104,13 +112,13 @@ class QueryShards:
         wanted = None
         if move.keys is not None:
             wanted = np.bitwise_or.reduce(self._values(self._all("bits", move.keys)))
-        shards, rows = len(self._processes), 0
+        hosts, rows = len(self._processes), 0
         for start in range(0, max(1, *self._rows[move.source]), _ROWS_AT_ONCE):
             # in the order of a table, which DuckDB keeps; rowid is not at hand, for it is not from 0 before
             # the table's transaction has ended
             some = f"(FROM {move.source} LIMIT {_ROWS_AT_ONCE} OFFSET {start})"
             split = [
-                process.call("split", self._name, some, move.column, shards, wanted, results=shards)
+                process.call("split", self._name, some, move.column, self._division, wanted, results=hosts)
                 for process in self._processes
             ]
             puts = []
@@ -120,6 +128,9 @@ class QueryShards:
             rows += sum(self._values(puts))
         self.moved_rows += rows
         return rows
+
+    def _host(self, place: int) -> str:
+        return f"the process of {named_shards(self._division.hosts[place])}"
 
     def _all(self, method: str, *arguments: Any) -> list[Result]:
         return [process.call(method, self._name, *arguments)[0] for process in self._processes]
@@ -137,7 +148,7 @@ class QueryShards:
                     self._processes[place].kill()
                     raise QueryTimeout("the query was interrupted") from None
                 if self._answers_by is not None and time.monotonic() > self._answers_by:
-                    raise ShardsAway(f"column shard {place + 1} does not answer") from None
+                    raise ShardsAway(f"{self._host(place)} does not answer") from None
             except ShardLost:
                 raise
             except Exception:

@@ -3,6 +3,7 @@
 `actors.cluster` has those that are Ray actors.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # index shards are called so too, and need no DuckDB
@@ -24,7 +25,7 @@ class Result(Protocol):
 
 
 class ShardProcess(Protocol):
-    """That of one `ColumnShard`."""
+    """That of one `ColumnShard`, the host of one or several shards."""
 
     def call(self, method: str, *arguments: Any, results: int = 1) -> list[Result]:
         """Have a method called. Results among the arguments stand for their values, which go from shard to
@@ -38,15 +39,19 @@ class ShardProcess(Protocol):
 
 
 class ShardProcesses(Protocol):
-    """Starts the processes of a number of shards."""
+    """Starts the processes of a number of shards, on several machines or one."""
 
     @property
     def count(self) -> int: ...
 
+    def places(self) -> Sequence[str] | None:
+        """Of each shard the machine that has room for it; None while there is no room for all."""
+        ...
+
     def start(self, number: int, settings: "ShardSettings") -> ShardProcess:
-        """That of one shard, in place of the one that is lost. Its first call waits until it has a place."""
+        """One where this shard has its place."""
         ...
 
     def waiting(self) -> str:
-        """What one that does not answer its first call may wait for."""
+        """What shards may wait for that have no place, or whose process does not answer its first call."""
         ...

@@ -1,9 +1,14 @@
-"""`ShardSet`: the shards of a column view, each filled from it and brought on, on a thread of its own."""
+"""`ShardSet`: the shards of a column view, filled from it and brought on.
+
+Those that have their places on one machine are in one process, their host, for which there is a thread here.
+At first all are of one host without a place; when their places are known, they are divided. So are those of a
+host that is lost, while the others go on.
+"""
 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Condition, Thread
@@ -15,6 +20,7 @@ from duckdb import DuckDBPyConnection
 from actors.columns.column_shard import ShardPlace, ShardSettings
 from actors.columns.query_shards import QueryShards, ShardsAway
 from actors.columns.shard_calls import Result, ShardLost, ShardProcess, ShardProcesses
+from graphdb.columns.sharding.division import Division, named_shards
 from graphdb.columns.sharding.following import ChangeNotes, ShardChange
 from graphdb.columns.sharding.shard import shard_pieces
 
@@ -25,6 +31,7 @@ _QUADS_MAX = 500_000  # that change at once and are handed on; more, and shards 
 _PENDING_MAX = 200  # changes that wait while a shard is filled
 _LOOK_S = 2.0  # between two looks at a shard that has nothing to do
 _STEP_S = 0.25  # between two looks whether the view goes away
+_PLACE_S, _PLACE_S_MAX = 0.05, 2.0  # between two looks whether there are places
 _OUTCOMES_MAX = 256
 _AGAIN_S, _AGAIN_S_MAX = 0.2, 10.0  # between two attempts
 _TELL_S = 30.0  # without an answer, until it is said
@@ -47,20 +54,35 @@ class Asked:
 class ShardSet:
     """For queries on any threads, and the one who writes the view. close() it at last."""
 
-    def __init__(self, processes: ShardProcesses, settings: Callable[[int], ShardSettings]) -> None:
-        """settings are those of a shard by its number."""
-        self._processes = processes
+    def __init__(self, processes: ShardProcesses, settings: Callable[[Sequence[int]], ShardSettings]) -> None:
+        """settings are those of a host that has the shards of these numbers."""
+        self._processes, self._settings = processes, settings
         self._changed = Condition()
         self._view: DuckDBPyConnection | None = None
         self._is_closed = False
         self._outcomes: dict[Hashable, Asked | str] = {}
-        self._followers = [_Follower(self, number, settings(number)) for number in range(processes.count)]
-        for follower in self._followers:
-            follower.start()
+        self._followers: list[_Follower] = []
+        self._host([tuple(range(processes.count))])
 
     @property
     def count(self) -> int:
         return self._processes.count
+
+    @property
+    def hosts(self) -> int:
+        """How many processes have them."""
+        return len(self._followers)
+
+    def _host(self, divided: Sequence[tuple[int, ...]]) -> None:
+        """Have hosts for shards that have none."""
+        made = [_Follower(self, numbers) for numbers in divided]
+        self._followers += made
+        for follower in made:
+            follower.start()
+
+    def _division(self) -> Division:
+        """Holding the lock."""
+        return Division(tuple(follower.numbers for follower in self._followers))
 
     # For who writes the view
 
@@ -80,14 +102,18 @@ class ShardSet:
 
     def notes(self) -> ChangeNotes:
         """For one transaction of the view."""
-        return ChangeNotes(self.count, _QUADS_MAX)
+        with self._changed:
+            return ChangeNotes(self._division(), _QUADS_MAX)
 
     def change(self, notes: ChangeNotes, before_index: int, log_index: int) -> None:
         """Hand on what a transaction has changed that has ended."""
-        changes = notes.changes(before_index, log_index) if notes.is_whole else [None] * self.count
+        changes: dict[tuple[int, ...], ShardChange] = {}
+        if notes.is_whole:
+            hosts = notes.division.hosts
+            changes = dict(zip(hosts, notes.changes(before_index, log_index), strict=True))
         with self._changed:
-            for follower, change in zip(self._followers, changes, strict=True):
-                follower.note(change)
+            for follower in self._followers:  # one that has come meanwhile was not noted for
+                follower.note(changes.get(follower.numbers))
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -96,7 +122,7 @@ class ShardSet:
             self._is_closed = True
             self._changed.notify_all()
         self.leave()
-        for follower in self._followers:
+        for follower in self._followers:  # no more come, as this is closed
             follower.close()
 
     # For queries
@@ -113,7 +139,8 @@ class ShardSet:
                 if (left := deadline - time.monotonic()) <= 0:
                     raise ShardsAway(reason)
                 self._changed.wait(min(left, _STEP_S))
-        return QueryShards([follower.ready() for follower in self._followers], cursor)
+            processes = [follower.ready() for follower in self._followers]
+            return QueryShards(processes, self._division(), cursor)
 
     def look(self) -> None:
         """A query has found a shard lost: see to it now."""
@@ -124,11 +151,11 @@ class ShardSet:
         """Why no query can be asked of the shards now."""
         if self._view is None:
             return "the view that column shards are made of is being opened"
-        states = [follower.state for follower in self._followers]
-        if set(states) == {"following"}:
+        states = {number: follower.state for follower in list(self._followers) for number in follower.numbers}
+        if set(states.values()) == {"following"}:
             return None
         return f"of {self.count} column shards, these are not there yet: " + ", ".join(
-            f"{number} ({state})" for number, state in enumerate(states, start=1) if state != "following"
+            f"{number + 1} ({state})" for number, state in sorted(states.items()) if state != "following"
         )
 
     def note(self, query: Hashable, outcome: Asked | str) -> None:
@@ -144,25 +171,26 @@ class ShardSet:
 
 
 class _Follower:
-    """One shard: has it started, filled and brought on."""
+    """One host: has it started, filled and brought on."""
 
-    def __init__(self, shards: ShardSet, number: int, settings: ShardSettings) -> None:
+    def __init__(self, shards: ShardSet, numbers: tuple[int, ...]) -> None:
         self.state = "waiting"
+        self.numbers = numbers  # of its shards; changed while it waits, and holding the lock
         self.place: ShardPlace | None = None
-        self._set, self._number, self._settings = shards, number, settings
+        self._set = shards
         self._process: ShardProcess | None = None
         self._pending: deque[ShardChange] | None = None  # from when its filling begins
         self._is_behind = False  # what it needs was not handed on
         self._cursor: DuckDBPyConnection | None = None  # while it is filled
         self._threads = self._fillings = 0
-        self._thread = Thread(target=self._run, name=f"column-shard-{number}", daemon=True)
+        self._thread = Thread(target=self._run, name=f"column-shard-{numbers[0]}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     @property
     def _name(self) -> str:
-        return f"column shard {self._number + 1} of {self._set.count}"
+        return f"the process of {named_shards(self.numbers)} of {self._set.count}"
 
     def ready(self) -> ShardProcess:
         """Raises ShardsAway."""
@@ -223,12 +251,16 @@ class _Follower:
     def _keep(self, view: DuckDBPyConnection) -> None:
         """Fill it and bring it on. Raises _Left, ShardLost, and what its methods raise."""
         if self._process is None:
-            self._process = self._set._processes.start(self._number, self._settings)
+            self._divide(view)
+            settings = self._set._settings(self.numbers)
+            self._process = self._set._processes.start(self.numbers[0], settings)
             self.place = self._value(view, self._call("place"), tells=True)
             if self.place.version != duckdb.__version__:
                 raise ShardLost(
                     f"it has DuckDB {self.place.version}, and the database node {duckdb.__version__}"
                 )
+            if len(self._groups(view)) > 1:
+                raise ShardLost("the places of its shards are not on one machine any more")
         self.state = "filling"
         began = time.monotonic()
         index = self._fill(view)
@@ -244,6 +276,30 @@ class _Follower:
             elif change.log_index > index:
                 self._value(view, self._call("apply", change))
 
+    def _divide(self, view: DuckDBPyConnection) -> None:
+        """Leave those shards to others that are not to be where the first one is."""
+        mine, *others = self._groups(view)
+        with self._set._changed:
+            self._check(view)
+            self.numbers = mine
+            self._set._host(others)
+
+    def _groups(self, view: DuckDBPyConnection) -> list[tuple[int, ...]]:
+        """Its shards by their machines, once all shards have places."""
+        shards, began, pause_s, is_told = self._set, time.monotonic(), _PLACE_S, False
+        while (places := shards._processes.places()) is None:
+            if time.monotonic() - began > _TELL_S and not is_told:
+                logger.warning("%s waits for %s", self._name, shards._processes.waiting())
+                is_told = True
+            with shards._changed:
+                shards._changed.wait(pause_s)
+                self._check(view)
+            pause_s = min(2 * pause_s, _PLACE_S_MAX)
+        found: dict[str, tuple[int, ...]] = {}
+        for number in self.numbers:
+            found[places[number]] = (*found.get(places[number], ()), number)
+        return list(found.values())
+
     def _fill(self, view: DuckDBPyConnection) -> int:
         """Of which log index it is then."""
         self._threads = self._fair_threads()
@@ -257,7 +313,7 @@ class _Follower:
             cursor.execute("BEGIN")
             ((index,),) = cursor.execute(_LOG_INDEX).fetchall()
             sent: Result | None = None
-            for table, piece in shard_pieces(cursor, self._number, self._set.count):
+            for table, piece in shard_pieces(cursor, self.numbers, self._set.count):
                 if sent is not None:
                     self._value(view, sent)  # in their order; the next one is read meanwhile
                 sent = self._call("take", self._fillings, table, piece)
@@ -292,9 +348,9 @@ class _Follower:
         self._value(view, self._call("place"))
 
     def _fair_threads(self) -> int:
-        """The processors of its machine, divided among the shards that are there."""
+        """The processors of its machine, divided among the hosts that are there."""
         assert self.place is not None
-        there = [each.place for each in self._set._followers if each.place is not None]
+        there = [each.place for each in list(self._set._followers) if each.place is not None]
         beside = sum(place.machine == self.place.machine for place in there)
         return max(1, self.place.processors // beside)
 

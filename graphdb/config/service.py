@@ -406,11 +406,14 @@ class Columns(Section):
 
     shards: int | Literal["auto"] = Field(
         1,
-        description="Into how many shards the view is divided, each in a process of its own on a Ray node "
-        'that has the resource column_shards: 1 for none, or "auto" for one on each such node.',
+        description="Into how many shards the view is divided, on the Ray nodes that have the resource "
+        'column_shards, in one process on each: 1 for none, or "auto" for one on each such node.',
     )
     shard_memory_mb: int = Field(
-        1024, ge=64, description="Memory in MB that the database of a shard may use before it spills to disk."
+        1024,
+        ge=64,
+        description="Memory in MB for each shard that the database of a process of shards may use before it "
+        "spills to disk.",
     )
     shards_min_quads: int = Field(
         1_000_000,

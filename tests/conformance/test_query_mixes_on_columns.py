@@ -14,6 +14,7 @@ import gzip
 import math
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,7 +38,7 @@ Reading: TypeAlias = Callable[[Query, Callable[[Answer], Any]], Any]
 
 MIXES = Path(__file__).parent / "query_mixes"
 DATA = Path(os.environ.get("GRAPHDB_SHARED", Path(__file__).parents[3] / "shared")) / "data"
-SHARDS = 4
+SHARDS, HOSTS = 4, (1, 2, 4)
 FLOAT = NamedNode("http://www.w3.org/2001/XMLSchema#float")
 LUBM_ROWS = [4, 0, 6, 34, 719, 7790, 67, 7790, 208, 4, 224, 15, 1, 5916]
 
@@ -115,14 +116,16 @@ def test_lubm(lubm: tuple[Store, Catalog]) -> None:
     assert refused("lubm", store, partial(view_read, view)) == {}
     answers = [engine_answer(store, parse_query(text)) for text in texts("lubm").values()]
     assert [len(column_of(answer, "x")) for answer in answers] == LUBM_ROWS
-    with divided(view.connection, SHARDS) as shards:
-        assert refused("lubm", store, partial(sharded_read, shards)) == {}
+    for hosts in HOSTS:
+        with divided(view.connection, SHARDS, hosts=hosts) as shards:
+            assert refused("lubm", store, partial(sharded_read, shards)) == {}, hosts
 
 
 def test_bsbm(bsbm: tuple[Store, Catalog]) -> None:
     store, view = bsbm
     assert [len(texts(mix)) for mix in ("bsbm_explore", "bsbm_bi")] == [12, 8]
-    with divided(view.connection, SHARDS) as shards:
-        for read in (partial(view_read, view), partial(sharded_read, shards)):
+    with ExitStack() as stack:
+        several = [stack.enter_context(divided(view.connection, SHARDS, hosts=hosts)) for hosts in HOSTS]
+        for read in (partial(view_read, view), *(partial(sharded_read, shards) for shards in several)):
             assert refused("bsbm_explore", store, read) == {"q09": "DESCRIBE"}
             assert refused("bsbm_bi", store, read) == {}

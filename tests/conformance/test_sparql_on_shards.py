@@ -1,4 +1,4 @@
-"""The query tests of the W3C suites on 1, 2 and 4 shards of a view: the answers are those of the engine."""
+"""The query tests of the W3C suites on 1, 2 and 4 hosts of shards of a view: the answers are the engine's."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from graphdb.columns.compiler import CompiledQuery, compile_query
+from graphdb.columns.sharding.division import Division
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.sparql.results import Answer
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.skipif(suite_root() is None, reason="the W3C suites are
 PARTS = 8  # each of some seconds
 
 
-COUNTS = (1, 2, 4)
+DIVISIONS = (Division.among(1, 4), Division.among(2, 3), Division.apart(4))
 
 
 def answers(several: Sequence[WatchedShards], case: Case) -> list[tuple[Outcome, Outcome] | Refused]:
@@ -53,13 +54,13 @@ def test_what_compiles_on_one_view_gives_the_same_on_shards(part: int) -> None:
     refused, differing = {}, []
     names = sorted(query_cases)[part::PARTS]
     with ExitStack() as stack:
-        several = [stack.enter_context(opened(count)) for count in COUNTS]
+        several = [stack.enter_context(opened(division)) for division in DIVISIONS]
         for name in names:
-            for count, found in zip(COUNTS, answers(several, query_cases[name]), strict=False):
+            for division, found in zip(DIVISIONS, answers(several, query_cases[name]), strict=False):
                 if isinstance(found, Refused):
-                    refused[name, count] = found.reason
+                    refused[name, division] = found.reason
                 elif not agree(*found):
-                    differing.append((name, count))
+                    differing.append((name, division))
     assert differing == []
-    expected = {(name, count) for name in TO_A_READER & set(names) for count in COUNTS}
+    expected = {(name, division) for name in TO_A_READER & set(names) for division in DIVISIONS}
     assert refused.keys() == expected, refused

@@ -1,4 +1,4 @@
-"""A column view divided among shards: answers as of one view, updates, and a shard that is killed."""
+"""A column view divided among shards on two Ray nodes: answers as of one view, updates, a killed process."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ SETTINGS = {
     "GRAPHDB_COLUMNS__WAIT_SECONDS": "20",
     "GRAPHDB_READERS__COUNT": "1",
 }
-SHARDS = 2
+SHARDS, NODES = 4, ("one", "two")
 
 
 def people(first: int, last: int) -> str:
@@ -57,8 +57,8 @@ def people(first: int, last: int) -> str:
 class Divided:
     """A service whose column view is divided."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    def __init__(self, service: Service, cluster: RayCluster | None = None) -> None:
+        self.service, self._cluster = service, cluster
         self._asked = 0
 
     def answer(self, query: str) -> list[str]:
@@ -97,7 +97,10 @@ class Divided:
         return columns
 
     def shards(self) -> list[int]:
-        return self.service.pids("ray::ColumnShard")
+        """The processes that have them, by their Ray nodes."""
+        assert self._cluster is not None
+        workers = [each for name in NODES for each in self._cluster.workers(name).items()]
+        return [pid for title, pid in workers if title.startswith("ray::ColumnShard")]
 
     def await_shards(self) -> float:
         """Wait until a query can be asked of the shards; how long it took."""
@@ -120,15 +123,21 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def divided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Divided]:
-    environment = SETTINGS | {"GRAPHDB_COLUMNS__SHARDS": str(SHARDS)}
-    service = Service(tmp_path_factory.mktemp("divided"), environment=environment).start()
+    cluster = RayCluster()
     try:
-        made = Divided(service)
-        service.update(people(0, PEOPLE // 2))
-        made.await_shards()
-        yield made
+        for name in NODES:
+            cluster.add(name)
+        environment = SETTINGS | cluster.environment("one") | {"GRAPHDB_COLUMNS__SHARDS": str(SHARDS)}
+        service = Service(tmp_path_factory.mktemp("divided") / "data", environment=environment).start()
+        try:
+            made = Divided(service, cluster)
+            service.update(people(0, PEOPLE // 2))
+            made.await_shards()
+            yield made
+        finally:
+            service.close()
     finally:
-        service.close()
+        cluster.close()
 
 
 def test_answers_are_those_of_one_view(divided: Divided, whole: dict[str, list[str]]) -> None:
@@ -138,6 +147,7 @@ def test_answers_are_those_of_one_view(divided: Divided, whole: dict[str, list[s
         shards = divided.explained(query)
         assert shards["reason"] is None, (name, shards)
         assert shards["last"]["moves"] >= 1, name
+        assert (shards["count"], shards["processes"]) == (SHARDS, len(NODES))
 
 
 def test_updates_are_seen_at_once(divided: Divided) -> None:
@@ -150,10 +160,12 @@ def test_updates_are_seen_at_once(divided: Divided) -> None:
     assert divided.answer(query)[0].split(",")[0] == str(PEOPLE)
 
 
-def test_a_killed_shard_is_filled_anew(divided: Divided, whole: dict[str, list[str]]) -> None:
+def test_the_shards_of_a_killed_process_are_filled_anew(
+    divided: Divided, whole: dict[str, list[str]]
+) -> None:
     query = QUERIES["two joins"]
     before = divided.shards()
-    assert len(before) == SHARDS
+    assert len(before) == len(NODES)
     os.kill(before[0], signal.SIGKILL)
     began = time.monotonic()
     while time.monotonic() - began < 3:  # at every moment somebody answers
@@ -162,7 +174,7 @@ def test_a_killed_shard_is_filled_anew(divided: Divided, whole: dict[str, list[s
     assert divided.answer(query) == whole["two joins"]
     assert divided.explained(query)["last"]["moves"] >= 1
     after = divided.shards()
-    assert len(after) == SHARDS
+    assert len(after) == len(NODES)
     assert before[1] in after, "the others go on"
 
 

@@ -13,20 +13,21 @@ from tests.support.column_tables import column_tables
 from tests.support.sparql_texts import quads, queries
 
 QUERIES = 5  # of one set of data
+SHARDS = 4
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     quads,
     st.lists(queries, min_size=QUERIES, max_size=QUERIES),
-    st.sampled_from((2, 4)),
+    st.sampled_from((1, 2, 4)),
     st.sampled_from((LIMITS, EXCHANGING, ALONE)),
 )
-def test_shards_and_engine_agree(data: str, texts: list[str], count: int, limits: CutLimits) -> None:
+def test_shards_and_engine_agree(data: str, texts: list[str], hosts: int, limits: CutLimits) -> None:
     store = Store()
     store.update(data)
     view = column_tables(store)
-    with divided(view.connection, count, has_quads=limits is ALONE) as shards:
+    with divided(view.connection, SHARDS, hosts=hosts, has_quads=limits is ALONE) as shards:
         for text in texts:
             try:
                 query = parse_query(text)

@@ -1,6 +1,6 @@
 """The column view, loaded and changed, against an Oxigraph store that is changed in the same way."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +28,7 @@ from graphdb.columns.applying import apply_changes, collect_terms, is_worth_coll
 from graphdb.columns.entry_lines import EntryLines
 from graphdb.columns.loading import load_store, settle
 from graphdb.columns.schema import check
+from graphdb.columns.sharding.division import Division
 from graphdb.columns.sharding.following import ChangeNotes, apply_change
 from graphdb.columns.sharding.shard import shard_pieces, take_piece
 from graphdb.columns.term_ids import (
@@ -333,12 +334,12 @@ def test_numbers_of_one_tag_stand_in_the_order_of_their_values(numbers: list[tup
 
 
 class Shard:
-    """The tables of one shard of a view."""
+    """The tables of one shard of a view, or of several on one host."""
 
-    def __init__(self, view: duckdb.DuckDBPyConnection, number: int) -> None:
+    def __init__(self, view: duckdb.DuckDBPyConnection, mine: Sequence[int]) -> None:
         self.connection = duckdb.connect()
         begun = set[str]()
-        for table, piece in shard_pieces(view, number, SHARDS, rows_max=7):
+        for table, piece in shard_pieces(view, mine, SHARDS, rows_max=7):
             take_piece(self.connection, table, piece, is_temporary=False, appends=table in begun)
             begun.add(table)
 
@@ -360,23 +361,24 @@ class Shard:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(QUADS, max_size=30), STEPS, st.integers(1, 3))
+@given(st.lists(QUADS, max_size=30), STEPS, st.integers(1, 3), st.integers(1, SHARDS))
 def test_shards_follow_the_view(
-    quads: list[Quad], steps: list[tuple[list[Quad], set[int], bool]], together: int
+    quads: list[Quad], steps: list[tuple[list[Quad], set[int], bool]], together: int, hosts: int
 ) -> None:
     with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patched:
         for module in (applying, loading):
             patched.setattr(module, "FREQUENT_QUADS", 4)
         twin = Twin(Path(directory), quads)
-        shards = [Shard(twin.view, number) for number in range(SHARDS)]
+        division = Division.among(hosts, SHARDS)
+        shards = [Shard(twin.view, mine) for mine in division.hosts]
         for number, (coming, going, drops) in enumerate(steps):
             twin.change(coming, going, drops=drops)
             if number % together == 0:
-                notes = ChangeNotes(SHARDS, 1_000)
+                notes = ChangeNotes(division, 1_000)
                 twin.apply(notes)
                 for shard, change in zip(shards, notes.changes(0, 1), strict=True):
                     apply_change(shard.connection, change.parts)
-        twin.apply(notes := ChangeNotes(SHARDS, 1_000))
-        for place, (shard, change) in enumerate(zip(shards, notes.changes(0, 1), strict=True)):
+        twin.apply(notes := ChangeNotes(division, 1_000))
+        for mine, shard, change in zip(division.hosts, shards, notes.changes(0, 1), strict=True):
             apply_change(shard.connection, change.parts)
-            assert shard.tables() == Shard(twin.view, place).tables()
+            assert shard.tables() == Shard(twin.view, mine).tables()

@@ -10,6 +10,7 @@ from duckdb import DuckDBPyConnection
 from graphdb.columns.results import TermTexts, answer_of
 from graphdb.columns.schema import configure
 from graphdb.columns.sharding.cutting import CutLimits, cut
+from graphdb.columns.sharding.division import Division
 from graphdb.columns.sharding.local import LocalShards
 from graphdb.columns.sharding.moves import Move, carried_out
 from graphdb.columns.values import NotExact
@@ -33,9 +34,14 @@ class WatchedShards(LocalShards):
     """Notes the moves of the last query."""
 
     def __init__(
-        self, coordinator: DuckDBPyConnection, shards: list[DuckDBPyConnection], *, has_quads: bool = False
+        self,
+        coordinator: DuckDBPyConnection,
+        shards: list[DuckDBPyConnection],
+        division: Division,
+        *,
+        has_quads: bool = False,
     ) -> None:
-        super().__init__(coordinator, shards, has_quads=has_quads)
+        super().__init__(coordinator, shards, has_quads=has_quads, division=division)
         self.moves: list[Move] = []
 
     def perform(self, move: Move) -> int:
@@ -44,24 +50,26 @@ class WatchedShards(LocalShards):
 
 
 @contextmanager
-def opened(shards: int) -> Iterator[WatchedShards]:
-    """So many empty shards."""
-    made = [duckdb.connect(":memory:", config={"threads": 1}) for _ in range(shards + 1)]
+def opened(division: Division) -> Iterator[WatchedShards]:
+    """Empty shards."""
+    made = [duckdb.connect(":memory:", config={"threads": 1}) for _ in range(len(division.hosts) + 1)]
     try:
         for each in made:
             configure(each)
-        yield WatchedShards(made[-1], made[:-1])
+        yield WatchedShards(made[-1], made[:-1], division)
     finally:
         for each in made:
             each.close()
 
 
 @contextmanager
-def divided(view: DuckDBPyConnection, shards: int, *, has_quads: bool = False) -> Iterator[WatchedShards]:
-    """A view on so many shards; has_quads: it is the coordinator itself."""
-    with opened(shards) as made:
+def divided(
+    view: DuckDBPyConnection, shards: int, *, hosts: int = 0, has_quads: bool = False
+) -> Iterator[WatchedShards]:
+    """A view on so many shards, on so many hosts or each on its own; has_quads: it is the coordinator."""
+    with opened(Division.among(hosts or shards, shards)) as made:
         if has_quads:
-            made = WatchedShards(view, list(made.shards), has_quads=True)
+            made = WatchedShards(view, list(made.shards), made.division, has_quads=True)
         made.fill(view)
         yield made
 

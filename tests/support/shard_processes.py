@@ -1,5 +1,6 @@
-"""`LocalProcesses`: column shards in this process, each with threads of its own, in place of Ray's actors."""
+"""`LocalProcesses`: hosts of column shards in this process, with threads of their own, in place of actors."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -12,11 +13,16 @@ _THREADS = 8
 
 
 class LocalProcesses:
-    """See `ShardProcesses`. started has all that were, by the number of their shards."""
+    """See `ShardProcesses`. started has all that were, by the number of their first shards."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, machines: Sequence[str] | None = None) -> None:
+        """machines: of each shard; each has one of its own where that is not said."""
         self.count = count
+        self.machines: Sequence[str] | None = machines or [str(number) for number in range(count)]
         self.started: dict[int, list[LocalProcess]] = {number: [] for number in range(count)}
+
+    def places(self) -> Sequence[str] | None:
+        return self.machines
 
     def start(self, number: int, settings: ShardSettings) -> ShardProcess:
         self.started[number].append(process := LocalProcess(settings))

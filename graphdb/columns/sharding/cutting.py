@@ -6,6 +6,7 @@ The plan is a generator: it yields one `Move` after the other and is told how ma
 decides with the numbers of rows that there are.
 """
 
+import re
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -26,6 +27,7 @@ from graphdb.columns.sharding.placing import (
     Placing,
     compared,
     moved_as,
+    quad_tables,
     table_sql,
 )
 from graphdb.columns.sharding.stars import (
@@ -37,8 +39,8 @@ from graphdb.columns.sharding.stars import (
     stars_of,
     unfolded,
 )
-from graphdb.columns.triples import GraphScope
-from graphdb.columns.values import Elsewhere, NotExact
+from graphdb.columns.triples import Graphs, GraphScope
+from graphdb.columns.values import SQL_LENGTH_MAX, Elsewhere, NotExact
 from graphdb.sparql.algebra import (
     EMPTY,
     SELECT_NODES,
@@ -68,6 +70,8 @@ from graphdb.sparql.tree_walk import all_below, expression_nodes, nodes_below, r
 
 __all__ = ["CutLimits", "cut"]
 
+_WHOLE: Final = "moved_whole"
+_STATISTICS: Final = re.compile(r"\bpredicates\b")
 _FIRST: Final[Any] = Moved("first_shard", ())
 """One solution that binds nothing, on one shard only."""
 
@@ -81,13 +85,16 @@ def cut(
     *,
     has_quads: bool = False,
 ) -> Generator[Move, int, CompiledQuery]:
-    """The query's plan over so many shards: in the end what the coordinator has to run. Raises NotExact.
+    """The query's plan over so many databases, each of one shard or several: in the end what the coordinator
+    has to run. Raises NotExact.
 
     The catalog is that of the whole view, and dataset the protocol's, which overrides the query's own.
     has_quads: the coordinator is itself a whole view, so it need not gather quads.
     """
     names = Names(catalog, query.pattern)
     graphs = graphs_of(names, dataset or own_dataset(query))
+    if shards == 1 and (whole := _of_one(names, query, graphs)) is not None:
+        return (yield from _asked_of_one(whole, limits))
     compiled_in(names, query, graphs)  # what one view would leave to a reader, shards leave as well
     query = replace(query, pattern=unfolded(query.pattern))
     cutter = _Cutter(names, GraphScope(graphs), query, shards, limits, has_quads=has_quads)
@@ -96,6 +103,26 @@ def cut(
     compiled = compiled_in(final, replace(query, pattern=placed.node), graphs)
     yield from cutter.fetched(compiled.sql)
     return compiled
+
+
+def _of_one(names: Names, query: AbstractQuery, graphs: Graphs) -> CompiledQuery | None:
+    """A whole query where one database has all quads; None where it needs something else. Raises NotExact."""
+    try:
+        compiled = compiled_in(names.apart(has_all_terms=False), query, graphs)
+    except Elsewhere:
+        return None
+    is_of_quads = bool(quad_tables(compiled.sql)) and _STATISTICS.search(compiled.sql) is None
+    return compiled if is_of_quads and len(compiled.sql) <= SQL_LENGTH_MAX else None
+
+
+def _asked_of_one(compiled: CompiledQuery, limits: CutLimits) -> Generator[Move, int, CompiledQuery]:
+    """A query that one database answers alone: its rows come in their order."""
+    columns = ", ".join(f"v{place}" for place in range(max(1, len(compiled.variables))))
+    sql = f"SELECT * FROM ({compiled.sql}) q({columns})"
+    rows = yield Gather(sql, _WHOLE, limits.gathered_rows_max)
+    if rows > limits.gathered_rows_max:
+        raise NotExact(f"{rows} rows of shards that would have to come together in one place")
+    return replace(compiled, sql=f"FROM {_WHOLE}")
 
 
 class _Cutter(Mover):

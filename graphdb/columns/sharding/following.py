@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graphdb.columns.encoding import DELTA
 from graphdb.columns.predicate_tables import TableChange, change_quads, give_table
 from graphdb.columns.schema import REST
+from graphdb.columns.sharding.division import Division
 from graphdb.columns.sharding.shard import Piece, chosen_rows, read_piece, take_piece, terms_piece
 
 __all__ = ["ChangeNotes", "PartChange", "ShardChange", "apply_change"]
@@ -23,7 +24,7 @@ _Ids: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PartChange:
-    """Of some changes of the log, what concerns one shard: quads are s, p, o, g and added; terms are rows of
+    """Of some changes of the log, what concerns one host: quads are s, p, o, g and added; terms are rows of
     `terms` that its new quads may need; tables are all that change in the view, by predicate; graphs are rows
     of `graphs` in place of those of touched.
     """
@@ -37,7 +38,7 @@ class PartChange:
 
 @dataclass(frozen=True, slots=True)
 class ShardChange:
-    """What brings a shard from the state of one log index to that of another."""
+    """What brings a host from the state of one log index to that of another."""
 
     before_index: int
     log_index: int
@@ -49,10 +50,11 @@ class ChangeNotes:
     were more than quads_max quads; otherwise shards have to be filled anew.
     """
 
-    def __init__(self, shards: int, quads_max: int) -> None:
+    def __init__(self, division: Division, quads_max: int) -> None:
         self.is_whole = True
-        self._shards, self._left = shards, quads_max
-        self._parts: list[list[PartChange]] = [[] for _ in range(shards)]
+        self.division = division
+        self._left = quads_max
+        self._parts: list[list[PartChange]] = [[] for _ in division.hosts]
 
     def note(
         self, connection: DuckDBPyConnection, tables: Mapping[int, TableChange], graphs: Sequence[str]
@@ -69,13 +71,11 @@ class ChangeNotes:
             if self._left < 0:
                 self.is_whole, self._parts = False, []
                 return
-            quads = read_piece(
-                connection, f"SELECT s, p, o, g, added, hash(s) % {self._shards} AS shard FROM {DELTA}"
-            )
+            quads = read_piece(connection, f"SELECT s, p, o, g, added, hash(s) AS mixed FROM {DELTA}")
         self._divide(connection, quads, tables, graphs)
 
     def changes(self, before_index: int, log_index: int) -> list[ShardChange]:
-        """For each shard. is_whole holds."""
+        """For each host. is_whole holds."""
         return [ShardChange(before_index, log_index, tuple(parts)) for parts in self._parts]
 
     def _divide(
@@ -93,21 +93,22 @@ class ChangeNotes:
             touched.update(np.unique(np.asarray(quads.arrays[3])).tolist())
         touched.discard(0)
         of_graphs = np.array(sorted(touched), np.int64)
-        parts = [self._part(quads, shard) for shard in range(self._shards)]
+        parts = self._of_hosts(quads)
         ids = [_ids(of_graphs, part) for part in parts]
         terms = _of_ids(connection, terms_piece, "terms", "id", np.unique(np.concatenate(ids)))
         rows = _of_ids(connection, read_piece, "graphs", "g", of_graphs)
         numbers = np.asarray(terms.arrays[0])
-        for shard, part in enumerate(parts):
-            mine = chosen_rows(terms, np.isin(numbers, ids[shard]))
-            self._parts[shard].append(PartChange(part, mine, tables, rows, tuple(sorted(touched))))
+        for place, part in enumerate(parts):
+            mine = chosen_rows(terms, np.isin(numbers, ids[place]))
+            self._parts[place].append(PartChange(part, mine, tables, rows, tuple(sorted(touched))))
 
-    @staticmethod
-    def _part(quads: Piece | None, shard: int) -> Piece | None:
+    def _of_hosts(self, quads: Piece | None) -> Sequence[Piece | None]:
+        hosts = len(self.division.hosts)
         if quads is None:
-            return None
-        mine = Piece(quads.names[:-1], quads.types[:-1], quads.arrays[:-1])
-        return chosen_rows(mine, np.asarray(quads.arrays[-1]) == shard)
+            return [None] * hosts
+        all_of_them = Piece(quads.names[:-1], quads.types[:-1], quads.arrays[:-1])
+        host_of = self.division.host_of(np.asarray(quads.arrays[-1]))
+        return [chosen_rows(all_of_them, host_of == place) for place in range(hosts)]
 
 
 def _ids(graphs: _Ids, quads: Piece | None) -> _Ids:

@@ -1,4 +1,4 @@
-"""Shards in one process: `LocalShards`, each a DuckDB of its own, and what the compiler asks of them."""
+"""Shards in one process: `LocalShards`, in several DuckDBs, and what the compiler asks of them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -7,6 +7,7 @@ import numpy as np
 from duckdb import DuckDBPyConnection
 
 from graphdb.columns.catalog import Catalog
+from graphdb.columns.sharding.division import Division
 from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Move, Run, Send, Share
 from graphdb.columns.sharding.shard import (
     Piece,
@@ -64,9 +65,11 @@ class LocalShards:
         shards: Sequence[DuckDBPyConnection],
         *,
         has_quads: bool = False,
+        division: Division | None = None,
     ) -> None:
-        """has_quads: the coordinator is the whole view."""
+        """has_quads: the coordinator is the whole view. division: where not each database has one shard."""
         self.coordinator, self.shards, self.has_quads = coordinator, shards, has_quads
+        self.division = division or Division.apart(len(shards))
         self.moved_rows = self.moved_bytes = 0  # from one place to another, copies counted
         self.gathered_bytes = 0  # of those, what came to the coordinator
 
@@ -74,9 +77,9 @@ class LocalShards:
         """Have the shards have the quads of a view, and the coordinator, where it is not that view, its terms
         and statistics.
         """
-        for number, shard in enumerate(self.shards):
+        for mine, shard in zip(self.division.hosts, self.shards, strict=True):
             begun = set[str]()
-            for table, piece in shard_pieces(view, number, len(self.shards)):
+            for table, piece in shard_pieces(view, mine, self.division.shards):
                 take_piece(shard, table, piece, is_temporary=False, appends=table in begun)
                 begun.add(table)
         for table, piece in () if self.has_quads else coordinator_pieces(view):
@@ -123,9 +126,7 @@ class LocalShards:
         wanted = None
         if move.keys is not None:
             wanted = np.bitwise_or.reduce([subject_bits(shard, move.keys) for shard in self.shards])
-        split = [
-            split_piece(shard, move.source, move.column, len(self.shards), wanted) for shard in self.shards
-        ]
+        split = [split_piece(shard, move.source, move.column, self.division, wanted) for shard in self.shards]
         rows = 0
         for place, shard in enumerate(self.shards):
             piece = joined([pieces[place] for pieces in split])

@@ -26,10 +26,25 @@ from graphdb.sparql.algebra import AbstractQuery, Distinct, Join, Project, Slice
 from graphdb.sparql.terms import Variable
 from graphdb.sparql.tree_walk import nodes_below
 
-__all__ = ["CutLimits", "Home", "Mover", "Placed", "Placing", "compared", "moved_as", "table_sql"]
+__all__ = [
+    "CutLimits",
+    "Home",
+    "Mover",
+    "Placed",
+    "Placing",
+    "compared",
+    "moved_as",
+    "quad_tables",
+    "table_sql",
+]
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
 _QUADS = re.compile(rf"\b(?:p_\d+|{REST})\b")
+
+
+def quad_tables(sql: str) -> set[str]:
+    """The tables of quads that SQL reads."""
+    return set(_QUADS.findall(_QUOTED.sub("", sql)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +122,7 @@ class Mover:
         """Have the coordinator have the quads that its SQL reads. Raises NotExact."""
         if self._has_quads:
             return
-        tables = sorted(set(_QUADS.findall(_QUOTED.sub("", sql))) - self._fetched)
+        tables = sorted(quad_tables(sql) - self._fetched)
         quads = sum(entry.quads for entry in self._names.catalog.predicates.values() if entry.table in tables)
         self._check_gathered(quads)
         for table in tables:

@@ -1,10 +1,10 @@
-"""One shard: the quads of a view whose subjects hash to it, in a DuckDB of its own, and tables that move.
+"""The quads of a view whose subjects hash to some shards, in a DuckDB of their own, and tables that move.
 
 A shard has the texts of the terms that its quads have. Tables move as `Piece`, arrays of numpy, which cost
 0.015 µs of processor time for a value of 64 bits to read, and as much to take in.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 
 from graphdb.columns.schema import REST
+from graphdb.columns.sharding.division import Division, quads_of
 
 __all__ = [
     "Piece",
@@ -71,18 +72,18 @@ def split_piece(
     connection: DuckDBPyConnection,
     source: str,
     column: str,
-    shards: int,
+    division: Division,
     wanted: NDArray[np.uint8] | None = None,
 ) -> list[Piece]:
-    """The rows of a table by the shard of the subject in a column: all, or, where wanted is given, those that
+    """The rows of a table by the host of the subject in a column: all, or, where wanted is given, those that
     `subject_bits` may have been made of.
     """
     found = read_piece(connection, f"SELECT *, hash({column}) AS {_MIXED} FROM {source}")
     mixed = np.asarray(found.arrays[-1])
     piece = Piece(found.names[:-1], found.types[:-1], found.arrays[:-1])
     kept = np.ones(len(mixed), bool) if wanted is None else _may_have(wanted, mixed)
-    shard_of = mixed % np.uint64(shards)
-    return [chosen_rows(piece, kept & (shard_of == shard)) for shard in range(shards)]
+    host_of = division.host_of(mixed)
+    return [chosen_rows(piece, kept & (host_of == place)) for place in range(len(division.hosts))]
 
 
 def subject_bits(connection: DuckDBPyConnection, keys: str) -> NDArray[np.uint8]:
@@ -145,37 +146,37 @@ def made_table(connection: DuckDBPyConnection, table: str, sql: str) -> int:
 
 
 def shard_pieces(
-    connection: DuckDBPyConnection, shard: int, shards: int, rows_max: int = _ROWS_AT_ONCE
+    connection: DuckDBPyConnection, mine: Collection[int], shards: int, rows_max: int = _ROWS_AT_ONCE
 ) -> Iterator[tuple[str, Piece]]:
-    """The tables of one shard of a view, in one transaction of the caller's: all tables of quads, `graphs`,
-    `terms`, and `first_shard`, which has a row on the first shard only.
+    """The tables of some of the shards of a view, in one transaction of the caller's: all tables of quads,
+    `graphs`, `terms`, and `first_shard`, which has a row where the first shard is.
 
     A table that is long comes in several pieces, of at most rows_max rows, one after the other.
     """
     run = connection.execute
     tables = [row[0] for row in run("SELECT DISTINCT tbl FROM predicates ORDER BY tbl").fetchall()]
-    mine = f"hash(s) % {shards} = {shard}"
+    of_mine = quads_of(mine, shards)
     ends = []
     for table in dict.fromkeys((*tables, REST)):
-        for piece in _ranges(connection, read_piece, table, lambda _: mine, rows_max):
+        for piece in _ranges(connection, read_piece, table, lambda _: of_mine, rows_max):
             yield table, piece
-        ends += [f"SELECT {column} FROM {table} WHERE {mine}" for column in ("s", "o", "g")]
+        ends += [f"SELECT {column} FROM {table} WHERE {of_mine}" for column in ("s", "o", "g")]
     yield "graphs", read_piece(connection, "FROM graphs")
     named = " UNION ".join([*ends, "SELECT p FROM predicates", "SELECT g FROM graphs"])
     # in order, so that of each range of the terms only those ids are looked at that may be there: all of them
     # for each range would take the square of the quads
     run(f"CREATE OR REPLACE TEMP TABLE {_NAMED} AS SELECT id FROM ({named}) q(id) ORDER BY id")
 
-    def of_mine(rows: str) -> str:
+    def named_in(rows: str) -> str:
         ((low, high),) = run(
             f"SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM terms WHERE {rows}"
         ).fetchall()
         return f"terms.id IN (SELECT id FROM {_NAMED} WHERE id BETWEEN {low} AND {high})"
 
-    for piece in _ranges(connection, terms_piece, "terms", of_mine, rows_max):
+    for piece in _ranges(connection, terms_piece, "terms", named_in, rows_max):
         yield "terms", piece
     run(f"DROP TABLE {_NAMED}")
-    first = np.zeros(1 if shard == 0 else 0, np.int64)
+    first = np.zeros(1 if 0 in mine else 0, np.int64)
     yield "first_shard", Piece(("c0",), ("BIGINT",), (first,))
 
 

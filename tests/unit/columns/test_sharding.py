@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from pyoxigraph import Store
+from pyoxigraph import QueryBoolean, Store
 
 from graphdb.columns.sharding.cutting import CutLimits
 from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Move, Run, Send, Share
 from graphdb.columns.sharding.shard import joined, joined_in_parts, read_piece, take_piece
 from graphdb.sparql.parser import parse_query
-from tests.support.column_answers import Refused, Rows, engine_rows, rows_of
+from graphdb.sparql.results import Answer
+from tests.support.column_answers import Refused, Rows, engine_answer, engine_rows, rows_of
 from tests.support.column_shards import EXCHANGING, LIMITS, WatchedShards, divided, sharded_read
 from tests.support.column_tables import column_tables
 
@@ -153,6 +154,45 @@ def test_what_is_small_a_coordinator_with_quads_matches(store: Store, name: str)
         found = answered(shards, text, CutLimits(alone_quads_max=most))
         assert found == engine_rows(store, parse_query(PREFIX + text))
         assert kinds(shards) == expected
+
+
+ONE_HOST_CUTS: dict[str, tuple[str, list[type[Move]]]] = {
+    "a join": ("SELECT ?name ?o { ?s :name ?name ; :knows ?k . ?k :name ?o }", [Gather]),
+    "an order": ("SELECT ?name ?w { ?s :name ?name ; :weight ?w } ORDER BY DESC(?w) ?name", [Gather]),
+    "a part of an order": ("SELECT ?n { ?s :name ?n } ORDER BY DESC(?n) OFFSET 3 LIMIT 9", [Gather]),
+    "a path": ("SELECT ?x { :p0 :knows+ ?x }", [Gather]),
+    "whether there is one": ("ASK { ?s :age 3 ; :town :t0 }", [Gather]),
+    "that there is none": ("ASK { ?s :age 77 ; :town :t0 }", [Gather]),
+    "triples": ("CONSTRUCT { ?k :of ?t } WHERE { ?s :knows ?k ; :town ?t ; :age 3 }", [Gather]),
+    "what no data has": ("SELECT ?s ?no { ?s :town :t9 OPTIONAL { ?s :name ?no } }", [Gather]),
+    "no quads at all": ("SELECT ?x { VALUES ?x { 1 2 } }", []),
+    "what statistics have": ("SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p", []),
+    "statistics within a query": (
+        "SELECT ?s ?n { ?s :age 3 { SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p } }",
+        [Run, Send, Gather],
+    ),
+    "texts that no quad has": (
+        "SELECT ?s ?x { ?s :age 3 VALUES ?x { 'one' 'three' } FILTER(STRLEN(?x) > 3) }",
+        [Run, Send, Gather],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONE_HOST_CUTS)
+def test_one_host_is_asked_as_one_view(store: Store, name: str) -> None:
+    text, expected = ONE_HOST_CUTS[name]
+    query = parse_query(PREFIX + text)
+
+    def read(answer: Answer) -> list[str]:
+        if isinstance(answer, QueryBoolean):
+            return [str(bool(answer))]
+        rows = [str(row) for row in answer]
+        return rows if "ORDER" in text else sorted(rows)
+
+    with divided(column_tables(store).connection, SHARDS, hosts=1, has_quads=True) as shards:
+        found = sharded_read(shards, query, read)
+        assert kinds(shards) == expected
+        assert found == read(engine_answer(store, query))
 
 
 def test_parts_of_aggregates_are_one_row_of_each_shard(shards: WatchedShards) -> None:

@@ -1,7 +1,7 @@
 """Shards that are filled from a view and follow it, in this process: their states, and what is lost."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Timer
@@ -13,7 +13,7 @@ from pyoxigraph import Store
 from actors.columns import query_shards, shard_set
 from actors.columns.column_shard import ShardSettings
 from actors.columns.query_shards import QueryShards, ShardsAway, StatePassed
-from actors.columns.shard_calls import ShardLost
+from actors.columns.shard_calls import ShardLost, ShardProcess
 from actors.columns.shard_set import ShardSet
 from graphdb.columns import schema
 from graphdb.columns.applying import apply_changes
@@ -33,7 +33,7 @@ COUNT = Gather("SELECT count(*) AS c0, min(hash(s) % 3) AS c1, max(hash(s) % 3) 
 class Divided:
     """A view of numbered quads, and its shards."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, machines: Sequence[str] | None = None) -> None:
         self.directory, self.index = directory, 1
         self.view = duckdb.connect()
         store = Store()
@@ -42,12 +42,12 @@ class Divided:
         load_store(self.view, store, directory)
         settle(self.view, self.index)
         self.entries = EntryLines(self.index)
-        self.processes = LocalProcesses(SHARDS)
+        self.processes = LocalProcesses(SHARDS, machines)
         self.shards = ShardSet(self.processes, self._settings)
         self.shards.follow(self.view)
 
-    def _settings(self, number: int) -> ShardSettings:
-        return ShardSettings(f"test-{number}", 64, 32, str(self.directory), 64)
+    def _settings(self, numbers: Sequence[int]) -> ShardSettings:
+        return ShardSettings(f"test-{numbers[0]}", 64, 32, str(self.directory), 64)
 
     def add(self, count: int) -> None:
         """So many quads, in one change of the log."""
@@ -70,6 +70,21 @@ class Divided:
         query.begin(self.index if index is None else index, HANG_S)
         return query
 
+    def lose(self, number: int) -> None:
+        """The process that has this shard as its first; return when there is another."""
+        started = self.processes.started
+        before = sum(map(len, started.values()))
+        self.processes.last(number).kill()
+        with suppress(
+            ShardLost, ShardsAway
+        ):  # unless it was noticed before, and there is another one already
+            self.begun().end()
+        self.shards.look()
+        self.add(10)
+        deadline = time.monotonic() + HANG_S
+        while sum(map(len, started.values())) == before and time.monotonic() < deadline:
+            time.sleep(0.01)
+
     def counts(self) -> list[tuple[int, int, int]]:
         """The quads of each shard, and whose they are, in the present state."""
         query = self.begun()
@@ -91,11 +106,11 @@ def divided(tmp_path: Path) -> Iterator[Divided]:
         made.view.close()
 
 
-def check(divided: Divided, quads: int) -> None:
-    """Each shard has the quads of its subjects, and all have so many."""
+def check(divided: Divided, quads: int, hosts: Sequence[Sequence[int]] = ((0,), (1,), (2,))) -> None:
+    """Each host has the quads of its shards' subjects, and all have so many."""
     counts = divided.counts()
     assert sum(count for count, _, _ in counts) == quads
-    assert [(low, high) for _, low, high in counts] == [(number, number) for number in range(SHARDS)]
+    assert sorted((low, high) for _, low, high in counts) == [(min(mine), max(mine)) for mine in hosts]
 
 
 def test_shards_are_filled_and_follow(divided: Divided) -> None:
@@ -119,16 +134,78 @@ def test_after_a_large_change_shards_are_filled_anew(
 
 def test_a_lost_shard_is_made_again_alone(divided: Divided) -> None:
     check(divided, QUADS)
-    divided.processes.last(1).kill()
-    with suppress(ShardLost, ShardsAway):  # unless it was noticed before, and there is another one already
-        divided.begun().end()
-    divided.shards.look()
-    divided.add(10)
-    deadline = time.monotonic() + HANG_S
-    while len(divided.processes.started[1]) == 1 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    divided.lose(1)
     check(divided, QUADS + 10)
     assert [len(divided.processes.started[number]) for number in range(SHARDS)] == [1, 2, 1]
+
+
+@pytest.fixture
+def together(tmp_path: Path) -> Iterator[Divided]:
+    """Two of three shards are on one machine."""
+    made = Divided(tmp_path, ["a", "b", "a"])
+    try:
+        yield made
+    finally:
+        made.shards.close()
+        made.view.close()
+
+
+def test_shards_of_one_machine_are_in_one_process(together: Divided) -> None:
+    hosts = ((0, 2), (1,))
+    check(together, QUADS, hosts)
+    for number in range(1, 4):
+        together.add(10)
+        check(together, QUADS + 10 * number, hosts)
+    query = together.begun()
+    assert query.hosts == together.shards.hosts == 2
+    ((table,),) = together.view.execute("SELECT tbl FROM predicates").fetchall()
+    query.perform(Compute("t", f"SELECT o AS c0 FROM {table}"))
+    assert query.perform(Exchange("t", "u", "c0")) == QUADS + 30
+    query.perform(Gather("SELECT DISTINCT hash(c0) % 3 AS c0 FROM u", "found", 10))
+    assert query._cursor.execute("SELECT count(*), count(DISTINCT c0) FROM found").fetchall() == [(3, 3)]
+    query.end()
+    together.lose(0)
+    check(together, QUADS + 40, hosts)
+    assert [len(together.processes.started[number]) for number in range(SHARDS)] == [2, 1, 0]
+
+
+def test_shards_of_a_machine_that_is_gone_are_divided_again(together: Divided) -> None:
+    check(together, QUADS, ((0, 2), (1,)))
+    together.processes.machines = ["c", "b", "b"]
+    together.lose(0)
+    check(together, QUADS + 10)
+    assert together.shards.hosts == 3
+    assert [len(together.processes.started[number]) for number in range(SHARDS)] == [2, 1, 1]
+    together.add(10)
+    check(together, QUADS + 20)
+
+
+def test_places_that_change_while_a_process_starts(together: Divided) -> None:
+    """It waited for a machine that was gone; its shards come to several."""
+    check(together, QUADS, ((0, 2), (1,)))
+    start = together.processes.start
+
+    def start_late(number: int, settings: ShardSettings) -> ShardProcess:
+        together.processes.machines = ["c", "b", "d"]
+        return start(number, settings)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(together.processes, "start", start_late)
+        together.lose(0)
+        check(together, QUADS + 10)
+
+
+def test_shards_wait_for_their_places(together: Divided) -> None:
+    check(together, QUADS, ((0, 2), (1,)))
+    together.processes.machines = None
+    together.processes.last(0).kill()
+    together.add(10)  # so the loss is seen
+    deadline = time.monotonic() + HANG_S
+    while (reason := together.shards.away()) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert reason == "of 3 column shards, these are not there yet: 1 (waiting), 3 (waiting)"
+    together.processes.machines = ["a", "b", "a"]
+    check(together, QUADS + 10, ((0, 2), (1,)))
 
 
 def test_a_shard_that_does_not_answer_is_not_waited_for(divided: Divided) -> None:
