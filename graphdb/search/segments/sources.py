@@ -5,9 +5,9 @@
     sources_roots    the first root of each frame, and the number of roots
     sources_lengths  bytes of each root's JSON, in as few bytes as the longest needs
 
-One document costs the expansion of its block, so blocks are small: of 50,000 documents of 1.2 KB an index with
-blocks of 3 KB takes 3.4 % more than one with blocks of 6 KB, and ten hits from all over it take 60 µs less. What
-is merged keeps longer blocks of before. Files of format 1 have the JSON as it is, as `Strings`.
+One document costs the expansion of its block, so blocks are small: of 50,000 documents of 1.2 KB an index
+with blocks of 3 KB takes 3.4 % more than one with blocks of 6 KB, and ten hits from all over it take 60 µs
+less. A merge keeps the longer blocks of older files. Files of format 1 have the JSON as it is, as `Strings`.
 """
 
 from bisect import bisect_right
