@@ -83,6 +83,7 @@ class Applied:
     request_id: bytes
     outcome: Outcome
     written: frozenset[str]
+    made_bytes: int = 0  # of documents that updates have written, which the entry does not have
 
 
 class CatalogView:
@@ -146,9 +147,11 @@ class CatalogView:
                 error=SearchError("exception", f"applying the change failed: {fault_text(error)}", 500)
             )
         written: frozenset[str] = frozenset()
+        made_bytes = 0
         if isinstance(command, WriteDocuments) and outcome.error is None:
             written = frozenset(one.index for one in outcome.value if one.result.error is None)
-        return Applied(entry.log_index, entry.request_id, outcome, written)
+            made_bytes = sum(one.result.made_bytes for one in outcome.value)
+        return Applied(entry.log_index, entry.request_id, outcome, written, made_bytes)
 
     def pass_over(self, log_index: int) -> None:
         """Take what stands in the log up to there for applied."""

@@ -4,8 +4,8 @@ graph.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 from actors.search.command_writer import (
@@ -35,19 +35,25 @@ __all__ = [
     "DocumentWriter",
     "Failures",
     "IndexedCatalog",
+    "fits_one_entry",
     "fresh_mark",
     "split_writes",
 ]
 
 _TRIES_MAX = 5  # of a document that is to be tried before it is logged, while its index changes
+_MADE_BYTES = 16 << 20  # of documents that the updates of one entry make, about, and of those that are shown
+_MORE = 4  # times as many updates in the next entry, at most
 Writes: TypeAlias = Sequence[DocumentWrite]
 
 
 class DocumentWriter:
     """For one event loop."""
 
-    def __init__(self, catalog: Catalog, commits: CommandWriter) -> None:
-        self._catalog, self._commits = catalog, commits
+    def __init__(
+        self, catalog: Catalog, commits: CommandWriter, relieved: Callable[[], Awaitable[None]]
+    ) -> None:
+        """relieved: returns when there is room in memory for what updates make."""
+        self._catalog, self._commits, self._relieved = catalog, commits, relieved
 
     async def write(self, writes: Writes, refresh: bool) -> list[WriteResult]:
         """What became of each. refresh: what one entry holds is found as soon as it has taken effect.
@@ -69,12 +75,40 @@ class DocumentWriter:
     async def _write(self, writes: Writes, refresh: bool) -> list[WriteResult]:
         if any(index.has_patterns for index in self._catalog.indexes()):
             writes = await asyncio.to_thread(self._catalog.prepare, writes)
+        if any(write.operation.action is Action.UPDATE for write in writes):
+            return await self._update(writes, refresh)
         results: list[WriteResult] = []
         for part, logged in await self._log_parts(writes, refresh):
             if isinstance(logged, SearchError):
                 results += _failed(part, logged)
             else:
                 results += (await logged.outcome).get()
+        return results
+
+    async def _update(self, writes: Writes, refresh: bool) -> list[WriteResult]:
+        """One entry takes effect before the next is logged. What an update makes may be a thousand times what
+        it says, so they begin with one and become more as long as their documents are small.
+        """
+        results: list[WriteResult] = []
+        most, shown_bytes, failure = 1, 0, None
+        while len(results) < len(writes):
+            part, size_bytes = next(split_writes(writes[len(results) :], most))
+            if failure is not None:
+                results += _failed(part, failure)
+                continue
+            await self._relieved()
+            try:
+                job = self._commits.submit(WriteDocuments(tuple(part), refresh), size_bytes)
+                done: list[WriteResult] = (await job.outcome).get()
+            except (SearchError, UnavailableError) as error:
+                if not results:
+                    raise
+                failure = _of_one_document(error)
+                continue
+            made_bytes = sum(one.result.made_bytes for one in done)
+            most = max(1, min(_MORE * most, _MADE_BYTES * len(part) // max(made_bytes, 1)))
+            shown_bytes += sum(len(one.result.source or b"") for one in done)
+            results += done if shown_bytes < _MADE_BYTES else map(_without_source, done)
         return results
 
     async def _log_parts(self, writes: Writes, refresh: bool) -> list[tuple[Writes, SearchJob | SearchError]]:
@@ -96,16 +130,29 @@ class DocumentWriter:
         return logged
 
 
-def split_writes(writes: Writes) -> Iterator[tuple[Writes, int]]:
-    """Parts that fit an entry each, in order, with their sizes in bytes; a very long document is alone."""
+def split_writes(writes: Writes, most: int = ENTRY_WRITES_MAX) -> Iterator[tuple[Writes, int]]:
+    """Parts that fit an entry each, in order, with their sizes in bytes; a very long document is alone.
+    most: writes in one.
+    """
+    most = min(most, ENTRY_WRITES_MAX)
     start = size = 0
     for place, added in enumerate(map(write_bytes, writes)):
-        if place > start and (size + added > ENTRY_BYTES_MAX or place - start >= ENTRY_WRITES_MAX):
+        if place > start and (size + added > ENTRY_BYTES_MAX or place - start >= most):
             yield writes[start:place], size
             start, size = place, 0
         size += added
     if start < len(writes):
         yield writes[start:], size
+
+
+def fits_one_entry(writes: Writes) -> bool:
+    """Unless they are long: several with an update among them are entries of their own."""
+    has_updates = any(write.operation.action is Action.UPDATE for write in writes)
+    return len(writes) <= (1 if has_updates else ENTRY_WRITES_MAX)
+
+
+def _without_source(one: WriteResult) -> WriteResult:
+    return replace(one, result=one.result._replace(source=None))
 
 
 def _failed(writes: Writes, error: SearchError) -> list[WriteResult]:

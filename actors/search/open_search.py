@@ -67,7 +67,7 @@ class OpenSearch:
             clock_ms=now_ms,
             fresh_request_id=lambda: request_ids.fresh(os.urandom(16)),
         )
-        self.documents = DocumentWriter(view.catalog, self.commits)
+        self.documents = DocumentWriter(view.catalog, self.commits, self.upkeep.relieved)
 
     def has_applied(self, log_index: int) -> bool:
         """Whether readers see what stands in the log up to there."""

@@ -17,7 +17,7 @@ from actors.log.view_reports import report_views
 from actors.raft.log_requests import ClusterView, ForwardedRequest, RequestQueue
 from actors.raft.raft_log_client import QueueWorker, RaftLogClient
 from actors.raft.search_requests import SEARCH_REQUEST
-from actors.search.command_writer import ENTRY_WRITES_MAX
+from actors.search.document_writer import fits_one_entry
 from actors.search.graph_follower import GraphFollower, note_end
 from actors.search.index_follower import FollowerContext, run_plan
 from actors.search.lifecycle_keeper import LifecycleKeeper
@@ -344,7 +344,7 @@ class SearchNode:
             if not deletions:
                 raise _full(writes[0].index)
             self._room.make_room(_DELETION_BYTES * len(deletions))
-        at_once = refresh == "true" and len(deletions) <= ENTRY_WRITES_MAX
+        at_once = refresh == "true" and fits_one_entry(deletions)
         results = await opened.documents.write(deletions, at_once)
         await self._make_findable(opened, results, "false" if at_once else refresh)
         return results if deletions is writes else _with_refused(writes, results)

@@ -38,6 +38,7 @@ from actors.search.warm_up import warm_up
 from actors.wire.blocking import BlockingStream
 from graphdb.errors import CorruptionError
 from graphdb.search.analysis import Analyzers
+from graphdb.search.answer_room import one_answer
 from graphdb.search.catalog.index_settings import analyzers_of, limits_of
 from graphdb.search.catalog.state import query_context
 from graphdb.search.deadline import limited
@@ -163,7 +164,7 @@ class SearchProcess:
     def _answered(self, asked: SearchIndex, check: Callable[[], None], work: Callable[[], Any]) -> Any:
         """What comes of work; None where it has failed, which is told then."""
         try:
-            with limited(check):
+            with limited(check), one_answer():
                 check()
                 return work()
         except _Late:

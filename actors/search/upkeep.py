@@ -195,6 +195,9 @@ class Merger:
                 remove_stale(leaves, files)
 
 
+_RELIEF = 0.5  # of the bytes of a flush, after which updates wait for one
+
+
 @dataclass(frozen=True, slots=True)
 class UpkeepConfig:
     """When what is done."""
@@ -236,6 +239,7 @@ class Upkeep:
         self._unsaved_bytes += logged_bytes
         self._wake.set()
         for one in applied:
+            self._unsaved_bytes += one.made_bytes
             self._schedule.note_written(one.written, self._clock())
             self._written_at.update(dict.fromkeys(one.written, self._clock()))
             self._changed_at = self._clock()
@@ -287,6 +291,11 @@ class Upkeep:
     async def force_merge(self, index: Index, segments_max: int) -> None:
         """Merge until there are not more segments."""
         await self._merger.merge_down(index, segments_max)
+
+    async def relieved(self) -> None:
+        """Return when what stands in memory alone is not much more than what a flush begins with."""
+        if self._unsaved_bytes > _RELIEF * self._config.flush_bytes:
+            await self._try_flush()
 
     def request_flush(self) -> None:
         """Begin a flush unless one is under way."""

@@ -73,6 +73,7 @@ OPERATIONS = st.builds(
     st.sampled_from(["internal", "external", "external_gte"]),
     st.none(),  # value is not logged
     st.none() | st.frozensets(TEXTS, max_size=3),
+    wants_source=st.just(False),  # nor this
 )
 WRITES = st.builds(
     DocumentWrite,

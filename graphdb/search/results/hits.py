@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from graphdb.search.aggregations.aggregation import Scope, columns_of
+from graphdb.search.answer_room import take_room, take_room_of_part
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
@@ -114,11 +115,13 @@ class Fetcher:
         for hit in hits:
             leaf, doc = locate(hit.doc)
             segment, score = leaf.segment, hit.score
+            source = segment.source(doc)
+            take_room(len(source))
             one: dict[str, Any] = {
                 "_index": name,
                 "_id": segment.doc_id(doc),
                 "_score": None if score is None else short_float(score),
-                "_source": fragment(segment.source(doc)),
+                "_source": fragment(source),
             }
             if hit.sort:
                 one["sort"] = list(hit.sort)
@@ -148,7 +151,9 @@ class Fetcher:
             out["_routing"] = routing
         if ignored := segment.ignored(doc):
             out["_ignored"] = list(ignored)
-        out["_source"] = orjson.Fragment(segment.source(doc))
+        source = segment.source(doc)
+        take_room(len(source))
+        out["_source"] = orjson.Fragment(source)
         if hit.sort:
             out["sort"] = list(hit.sort)
         return out
@@ -188,12 +193,16 @@ class Fetcher:
         if not (shows_source or wants_more):
             return
         if self.raw_source and nested is None and shows_source and fetching.is_whole:
-            out["_source"] = orjson.Fragment(leaf.segment.source(doc))
+            text = leaf.segment.source(doc)
+            take_room(len(text))
+            out["_source"] = orjson.Fragment(text)
             return
-        source = orjson.loads(leaf.segment.source(doc))
+        text = leaf.segment.source(doc)
+        source = orjson.loads(text)
         inner = source if nested is None else _object_at(source, nested)
         if shows_source:
             out["_source"] = fetching.source.applied(inner)
+            take_room_of_part(out["_source"], text)
         path = None if nested is None else _path(nested)
         whole = source if path is None else _wrapped(inner, path)
         asked = (*fetching.fields, *fetching.stored)
@@ -207,6 +216,7 @@ class Fetcher:
             fields |= docvalue_fields(fetching.docvalues, self.scope, hit.doc)
         if fields:
             out["fields"] = out.get("fields", {}) | fields
+            take_room_of_part(fields, text)
         if fetching.highlight is None or self.query is None:
             return
         fragments = self._highlighter(fetching).fragments(whole, leaf.segment.doc_id(doc))

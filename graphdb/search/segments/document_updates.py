@@ -234,8 +234,12 @@ class _Batch:
         to.next_seq_no += 1
         to.mapping = mapping
         outcome = Outcome.UPDATED if current.found else Outcome.CREATED
-        shown = source if operation.action is Action.UPDATE else None
-        return OperationResult(operation.action, doc_id, outcome, version, new.seq_no, shown)
+        if operation.action is not Action.UPDATE:
+            return OperationResult(operation.action, doc_id, outcome, version, new.seq_no)
+        shown = source if operation.wants_source else None
+        return OperationResult(
+            operation.action, doc_id, outcome, version, new.seq_no, shown, made_bytes=len(source)
+        )
 
     def _update(self, operation: Operation, current: Current, id_hash: int) -> OperationResult:
         if current.found:
@@ -245,8 +249,9 @@ class _Batch:
         source = updated_source(self._to.name, operation, current)
         if source is not None:
             return self._index(operation, current, source, read_object(source), id_hash)
+        shown = current.source if operation.wants_source else None
         return OperationResult(
-            operation.action, operation.doc_id, Outcome.NOOP, current.version, current.seq_no, current.source
+            operation.action, operation.doc_id, Outcome.NOOP, current.version, current.seq_no, shown
         )
 
     def _delete(self, operation: Operation, current: Current, is_hidden: bool) -> OperationResult:

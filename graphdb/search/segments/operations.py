@@ -51,6 +51,7 @@ class Operation(NamedTuple):
     value is what orjson makes of it, from a caller that has read it already. It never changes, and is not
     logged.
     sids: of the writer, who may only change what they let them see; None: everything.
+    wants_source: of an update: its result is to have the document. It is not logged.
     """
 
     action: Action
@@ -63,6 +64,7 @@ class Operation(NamedTuple):
     version_type: str = "internal"  # or external, external_gte
     value: dict[str, Any] | None = None
     sids: frozenset[str] | None = None
+    wants_source: bool = False
 
     @property
     def is_conditional(self) -> bool:
@@ -78,8 +80,9 @@ class OperationResult(NamedTuple):
     outcome: Outcome | None = None
     version: int = 0
     seq_no: int = -1
-    source: bytes | None = None  # of an update: the document as it is now
+    source: bytes | None = None  # of an update, where that was wanted: the document as it is now
     error: SearchError | None = None
+    made_bytes: int = 0  # of an update: the length of the document that it has written
 
     @property
     def status(self) -> int:

@@ -13,6 +13,7 @@ from threading import Lock, Thread
 from typing import Any, Protocol, TypeVar
 
 from graphdb.errors import UnavailableError
+from graphdb.search.answer_room import one_answer
 from graphdb.search.deadline import limited
 from graphdb.search.errors import SearchError
 from graphdb.search.multi import AllFailed
@@ -206,7 +207,7 @@ class _Running:
 
     def _run(self) -> None:
         try:
-            with limited(self._check):
+            with limited(self._check), one_answer():
                 self._steps.put(Answered(pickle.dumps(self._result())))
         except SearchError as error:
             self._steps.put(Failed(error))

@@ -265,7 +265,8 @@ class _Reading:
             return conditions.operation(line.action, item.doc_id, line.document, kept)
         if "_source" in value:
             item.source = parse_source_filter(value["_source"])
-        return conditions.operation(line.action, item.doc_id, line.document)
+        operation = conditions.operation(line.action, item.doc_id, line.document)
+        return operation if item.source is None else operation._replace(wants_source=item.source.enabled)
 
     def _conditions(self, item: BulkItem, line: Line) -> Conditions:
         if line.is_bare:

@@ -128,6 +128,7 @@ async def _update(exchange: Exchange) -> Answer:
     operation = Conditions.of(exchange.parameters).operation(
         Action.UPDATE, exchange["id"], (await exchange.body()).strip()
     )
+    operation = operation._replace(wants_source=source is not None and source.enabled)
     return await _done(exchange, operation, source, retries)
 
 

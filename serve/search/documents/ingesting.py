@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -29,6 +30,9 @@ if TYPE_CHECKING:  # most documents go through no pipeline
 __all__ = ["definitions_of", "timestamp", "write_documents"]
 
 _AT_ONCE = 500  # documents, on one thread, within the time of a search
+_MADE_BYTES = (
+    16 * 1024 * 1024
+)  # of documents as pipelines leave them, which may be far more than came: then they are written
 _DROPPED_VERSION, _DROPPED_SEQ_NO = -3, -2  # what Elasticsearch says of a document that is not written
 _NO_PIPELINE = "_none"
 _MADE_MIN, _MADE_FACTOR = 1_000_000, 50  # characters that processors make of a document; more for longer ones
@@ -48,24 +52,18 @@ async def write_documents(
     where there is none yet; deletions go through no pipeline.
     """
     ingesting = _Ingesting(node)
-    places = [
-        place
-        for place, (write, name) in enumerate(zip(writes, pipelines, strict=True))
-        if _has_document(write.operation) and ingesting.has_any(write.index, name)
-    ]
-    if not places:
+    if not any(map(ingesting.takes, writes, pipelines)):
         return await write_with_scripts(node, work, writes, refresh, retries)
-    made: list[DocumentWrite | WriteResult] = list(writes)
-    for first in range(0, len(places), _AT_ONCE):
-        those = places[first : first + _AT_ONCE]
-        done = await work.run(
-            lambda those=those: [ingesting.ingested(writes[at], pipelines[at]) for at in those]  # type: ignore[misc]
-        )
-        for place, one in zip(those, done, strict=True):
-            made[place] = one
-    left = [one for one in made if isinstance(one, DocumentWrite)]
-    results = iter(await write_with_scripts(node, work, left, refresh, retries) if left else ())
-    return [one if isinstance(one, WriteResult) else next(results) for one in made]
+    results: list[WriteResult] = []
+    made: list[DocumentWrite | WriteResult] = []
+    while len(results) + len(made) < len(writes):
+        made += await work.run(partial(ingesting.part, writes, pipelines, len(results) + len(made)))
+        if ingesting.made_bytes >= _MADE_BYTES or len(results) + len(made) == len(writes):
+            left = [one for one in made if isinstance(one, DocumentWrite)]
+            done = iter(await write_with_scripts(node, work, left, refresh, retries) if left else ())
+            results += [one if isinstance(one, WriteResult) else next(done) for one in made]
+            made, ingesting.made_bytes = [], 0
+    return results
 
 
 def definitions_of(node: SearchBackend) -> "Definitions":
@@ -90,9 +88,27 @@ class _Ingesting:
         self._node, self._timestamp = node, ""
         self._definitions: Definitions | None = None  # until one is wanted
         self._of_index: dict[str, tuple[str | None, str | None]] = {}
+        self.made_bytes = 0  # since it was last set
 
-    def has_any(self, index: str, name: str | None) -> bool:
-        return any(self._names(index, name))
+    def takes(self, write: DocumentWrite, name: str | None) -> bool:
+        """Whether a pipeline is for this write. name: that of the request."""
+        return _has_document(write.operation) and any(self._names(write.index, name))
+
+    def part(
+        self, writes: Sequence[DocumentWrite], pipelines: Sequence[str | None], first: int
+    ) -> list[DocumentWrite | WriteResult]:
+        """What becomes of the writes from the first on, until enough has been made of them; one at least."""
+        parts: list[DocumentWrite | WriteResult] = []
+        for at in range(first, min(first + _AT_ONCE, len(writes))):
+            one: DocumentWrite | WriteResult = writes[at]
+            if self.takes(writes[at], pipelines[at]):
+                one = self.ingested(writes[at], pipelines[at])
+                if isinstance(one, DocumentWrite):
+                    self.made_bytes += len(one.operation.body)
+            parts.append(one)
+            if self.made_bytes >= _MADE_BYTES:
+                break
+        return parts
 
     def _names(self, index: str, name: str | None) -> tuple[str | None, str | None]:
         """The pipeline of the request, or the index's own; and the final one."""

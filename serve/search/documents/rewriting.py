@@ -48,6 +48,7 @@ REWRITE_PARAMETERS += " wait_for_completion"
 BATCH_DOCUMENTS = 1_000
 _BATCH_DOCUMENTS_MAX = 10_000  # index.max_result_window
 _FAILURES_MAX = 1_000
+_BATCH_BYTES = 32 * 1024 * 1024  # of documents, before and after: a batch ends earlier where they are long
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +76,13 @@ class Found:
     def __len__(self) -> int:
         return sum(len(docs) for _, _, docs in self.parts)
 
-    def batches(self, size: int, most: int | None) -> Iterator[list[Stored]]:
-        """The first `most` of them, so many at once."""
-        batch: list[Stored] = []
+    def documents(self, most: int | None) -> Iterator[Stored]:
+        """The first `most` of them."""
         left = len(self) if most is None else most
         for index, searcher, docs in self.parts:
             for doc in docs[:left]:
-                batch.append(_stored(index, searcher, int(doc)))
-                if len(batch) == size:
-                    yield batch
-                    batch = []
+                yield _stored(index, searcher, int(doc))
             left -= len(docs[:left])
-        if batch:
-            yield batch
 
 
 def _stored(index: str, searcher: Searcher, doc: int) -> Stored:
@@ -215,10 +210,18 @@ class Rewriting:
         """
         self.total = len(found) if most is None else min(len(found), most)
         done, began = 0, time.monotonic()
-        batches = found.batches(self.batch_documents, most)
+        documents = found.documents(most)
 
         def next_writes() -> list[DocumentWrite | None]:
-            return [rewritten(document) for document in next(batches, ())]
+            writes: list[DocumentWrite | None] = []
+            size_bytes = 0
+            for document in documents:
+                write = rewritten(document)
+                writes.append(write)
+                size_bytes += len(document.source) + (0 if write is None else len(write.operation.body))
+                if len(writes) == self.batch_documents or size_bytes >= _BATCH_BYTES:
+                    break
+            return writes
 
         while self.task.cancelled is None and (writes := await self._on_thread(next_writes, runs_scripts)):
             found_writes = [write for write in writes if write is not None]

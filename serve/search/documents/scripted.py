@@ -5,6 +5,7 @@ A script runs before anything is logged. Where the document has changed meanwhil
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -28,6 +29,7 @@ __all__ = ["write_with_scripts"]
 _TRIES = 5  # of one update, unless the client wants more
 _TRIES_MAX = 100
 _BATCH = 100  # scripts that run one after the other on a thread
+_MADE_BYTES = 16 * 1024 * 1024  # of documents that they make until these are written, and of those shown
 
 
 @dataclass(slots=True)
@@ -80,7 +82,7 @@ class _Run:
         self._node, self._work, self._refresh, self._results = node, work, refresh, results
         self._waiting: list[tuple[int, DocumentWrite | _Update]] = []
         self._touched: set[tuple[str, str]] = set()
-        self._scripts = 0
+        self._scripts = self._shown_bytes = 0
 
     async def take(self, place: int, write: DocumentWrite, retries: int | None) -> None:
         tries = _TRIES if retries is None else max(_TRIES, min(retries + 1, _TRIES_MAX))
@@ -103,20 +105,27 @@ class _Run:
         """Write what waits. Raises UnavailableError."""
         waiting, self._waiting, self._touched, self._scripts = self._waiting, [], set(), 0
         while waiting:
-            updates = [one for _, one in waiting if isinstance(one, _Update)]
-            if updates:
-                await self._work.run(lambda those=updates: self._run_scripts(those))  # type: ignore[misc]
-            waiting = await self._written(waiting)
+            count = len(waiting)
+            if any(isinstance(one, _Update) for _, one in waiting):
+                count = await self._work.run(partial(self._run_scripts, waiting))
+            waiting = [*await self._written(waiting[:count]), *waiting[count:]]
 
-    def _run_scripts(self, updates: Sequence[_Update]) -> None:
-        state, now_ms = self._node.catalog.state, self._node.now_ms()
-        for update in updates:
+    def _run_scripts(self, waiting: Sequence[tuple[int, DocumentWrite | _Update]]) -> int:
+        """How many are to be written now: what has become of their scripts is much enough."""
+        state, now_ms, made_bytes = self._node.catalog.state, self._node.now_ms(), 0
+        for count, (_, update) in enumerate(waiting):
+            if not isinstance(update, _Update):
+                continue
+            if made_bytes >= _MADE_BYTES:
+                return count
             try:
                 update.outcome = _outcome(state, update, now_ms)
             except SearchError as error:
                 update.outcome = _failed(update.write, error)
             except QueryTimeout as error:
                 update.outcome = _failed(update.write, search_error(error))
+            made_bytes += len(update.source)
+        return len(waiting)
 
     async def _written(
         self, waiting: Sequence[tuple[int, DocumentWrite | _Update]]
@@ -126,7 +135,7 @@ class _Run:
         for place, one in waiting:
             outcome = one.outcome if isinstance(one, _Update) else one
             if isinstance(outcome, WriteResult):
-                self._results[place] = outcome
+                self._results[place] = self._shown(outcome)
             elif outcome is not None:
                 sent.append((place, outcome, one if isinstance(one, _Update) else None))
         results = await self._node.write([write for _, write, _ in sent], self._refresh) if sent else []
@@ -139,8 +148,16 @@ class _Run:
             if _is_conflict(result) and not update.is_conditional and update.tries > 0:
                 again.append((place, update))
             else:
-                self._results[place] = _shown(update, result)
+                self._results[place] = self._shown(_of_update(update, result))
         return again
+
+    def _shown(self, result: WriteResult) -> WriteResult:
+        """Without its document where those that are shown have become long."""
+        source = result.result.source
+        self._shown_bytes += len(source or b"")
+        if source is None or self._shown_bytes < _MADE_BYTES:
+            return result
+        return replace(result, result=result.result._replace(source=None))
 
 
 def _outcome(state: CatalogState, update: _Update, now_ms: int) -> DocumentWrite | WriteResult:
@@ -209,7 +226,8 @@ def _replacing(operation: Operation, found: Document, changed: Changed) -> Opera
 
 def _noop(index: str, operation: Operation, found: Document | None, changed: Changed) -> WriteResult:
     version, seq_no = (-1, -2) if found is None else (found.version, found.seq_no)
-    result = OperationResult(Action.UPDATE, operation.doc_id, Outcome.NOOP, version, seq_no, changed.source)
+    source = changed.source if operation.wants_source else None
+    result = OperationResult(Action.UPDATE, operation.doc_id, Outcome.NOOP, version, seq_no, source)
     return WriteResult(index, result)
 
 
@@ -229,9 +247,10 @@ def _is_conflict(result: WriteResult) -> bool:
     return error is not None and error.kind == "version_conflict_engine_exception"
 
 
-def _shown(update: _Update, result: WriteResult) -> WriteResult:
+def _of_update(update: _Update, result: WriteResult) -> WriteResult:
     """As the answer of an update has it."""
-    source = update.source if result.result.error is None else None
+    is_shown = update.write.operation.wants_source and result.result.error is None
+    source, update.source = update.source if is_shown else None, b""
     return replace(result, result=result.result._replace(action=Action.UPDATE, source=source))
 
 

@@ -22,6 +22,7 @@ from starlette.requests import Request
 
 from graphdb.config import Settings
 from graphdb.errors import Overloaded, QueryTimeout
+from graphdb.search.answer_room import AnswerRoom, one_answer, room_of_answer
 from graphdb.search.deadline import limited
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.pool_use import PoolCounter, PoolUse
@@ -101,7 +102,10 @@ class SearchWork:
         abandoned = threading.Event()
         check = self._check(timeout_ms, abandoned)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, self._limited(check, work))
+            room = room_of_answer()
+            return await asyncio.get_running_loop().run_in_executor(
+                self._pool, self._limited(check, room, work)
+            )
         except asyncio.CancelledError:
             abandoned.set()
             raise
@@ -126,10 +130,12 @@ class SearchWork:
         return check
 
     @staticmethod
-    def _limited(check: Callable[[], None], work: Callable[[], T]) -> Callable[[], T]:
+    def _limited(
+        check: Callable[[], None], room: AnswerRoom | None, work: Callable[[], T]
+    ) -> Callable[[], T]:
         def inside() -> T:
             check()
-            with limited(check):
+            with limited(check), one_answer(room):
                 return work()
 
         return inside

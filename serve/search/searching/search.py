@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from graphdb.access.principal import Principal
+from graphdb.search.answer_room import one_answer
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from serve.search.administration.allocation import copies_of, transport_address
@@ -259,7 +260,8 @@ async def multi_answers(
                 return envelope(search_error(error))
             return await _item(runner, exchange, header, whole)
 
-    items = await asyncio.gather(*(one(header, body) for header, body in searches))
+    with one_answer():
+        items = await asyncio.gather(*(one(header, body) for header, body in searches))
     return {"took": int((time.perf_counter() - start) * 1000), "responses": items}
 
 

@@ -16,6 +16,7 @@ import orjson
 from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
 from graphdb.search.aggregations.aggregation import MAX_BUCKETS
+from graphdb.search.answer_room import one_answer, room_of_answer, take_room
 from graphdb.search.catalog.cluster_settings import allows_expensive, max_buckets, max_keep_alive_ms
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.catalog.state import Index
@@ -270,7 +271,8 @@ class SearchRunner:
             prepared, name = self._known.prepare(asked.body, targets[0], self.searchers, options)
             if not is_short(prepared):
                 return None
-            answer = with_name(prepared.run(), name)
+            with one_answer(room_of_answer()):
+                answer = with_name(prepared.run(), name)
             if key is not None:
                 self._cache.put(key, [targets[0].searcher], answer)
         self.work.note_short()
@@ -478,6 +480,7 @@ class SearchRunner:
             if is_late:
                 raise TimedOut
             if members is not None:
+                take_room(sum(map(len, members.values())))
                 return (), {name: orjson.Fragment(member) for name, member in members.items()}
         return await self._here(targets, asked, "")
 
@@ -534,7 +537,8 @@ class SearchRunner:
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared) and timeout_ms(asked.body) != 0:
             self.work.note_short()
-            return prepared, self._shown(prepared)
+            with one_answer(room_of_answer()):
+                return prepared, self._shown(prepared)
         return prepared, await self._within(asked, partial(self._shown, prepared))
 
     async def _staged(

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from actors.search import search_node, upkeep
+from actors.search import document_writer, search_node, upkeep
 from actors.search.open_search import SearchConfig
 from actors.search.search_node import SearchNode
 from actors.search.upkeep import UpkeepConfig
@@ -102,6 +103,51 @@ async def test_many_parts_keep_the_order_of_writes_to_one_document(tmp_path: Pat
         assert document.source == writes[-1].operation.body
 
 
+def _update(doc_id: str, number: int, wants_source: bool = False) -> DocumentWrite:
+    body = orjson.dumps({"doc": {"number": number}})
+    return DocumentWrite("books", Operation(Action.UPDATE, doc_id, body, wants_source=wants_source))
+
+
+async def test_updates_of_long_documents_do_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred bytes of each make 30 kB: entries end after four, and wait for a flush after every eighth."""
+    monkeypatch.setattr(document_writer, "_MADE_BYTES", 120_000)
+    log = MemoryLog()
+    config = SearchConfig(upkeep=UpkeepConfig(flush_bytes=120_000, flush_s=1e9))
+    async with started(tmp_path, log, config) as node:
+        await node.perform(CreateIndex("books", "u1", {"mappings": {"dynamic": False}}))
+        long = orjson.dumps({"number": -1, "text": "x" * 30_000})
+        await node.write([DocumentWrite("books", Operation(Action.INDEX, "long", long)), indexed(7)])
+        generations = []
+        for first in (0, 40):
+            before = log.last_index
+            results = await node.write([_update("long", first + number) for number in range(40)])
+            assert log.last_index - before >= 10
+            assert [one.result.version for one in results] == list(range(first + 2, first + 42))
+            assert {one.result.source for one in results} == {None}
+            generations.append(next(iter(index_of(node).shards)).generation)
+        assert generations[1] - generations[0] >= 4
+        document = index_of(node).shards.get("long")
+        assert document is not None
+        assert document.source == long.replace(b"-1", b"79", 1)
+
+        shown = await node.write([_update("long", 100 + number, True) for number in range(10)])
+        assert shown[0].result.source == long.replace(b"-1", b"100", 1)
+        assert sum(len(one.result.source or b"") for one in shown) < 120_000
+
+        before = log.last_index
+        results = await node.write([_update("7", number, True) for number in range(400)], "true")
+        assert log.last_index - before <= 8  # 1, 4, 16, 64, 256, the others; and it is found
+        assert orjson.loads(results[-1].result.source or b"")["number"] == 399
+
+
+async def test_an_update_that_fails_is_one_of_many(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        results = await node.write([_update("1", 1), indexed(1), _update("1", 2), _update("none", 3)])
+        assert [one.result.status for one in results] == [404, 201, 200, 404]
+
+
 @pytest.mark.parametrize("config", [None, NEVER_FLUSHES])
 async def test_everything_is_there_after_a_restart(tmp_path: Path, config: SearchConfig | None) -> None:
     async with open_node(tmp_path, config) as node:
@@ -142,7 +188,7 @@ class Held:
         patches.setattr(owner, name, held)
 
     async def has_begun(self) -> None:
-        assert await asyncio.to_thread(self.begun.wait, 20)
+        assert await asyncio.to_thread(self.begun.wait, HANG_S)
 
 
 @pytest.mark.parametrize("held", [(CatalogFiles, "write"), (IndexShard, "build_sealed")])

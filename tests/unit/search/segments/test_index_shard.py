@@ -156,11 +156,15 @@ def test_an_empty_id_is_none(shard: Shard) -> None:
 def test_a_partial_document_is_merged(shard: Shard, between: Callable[[Shard], None]) -> None:
     one(shard, index("a", b'{"o":{"x":1,"y":2},"n":1}', routing="r"))
     between(shard)
-    result = one(shard, update("a", b'{"doc":{"o":{"y":3},"z":"new"}}'))
+    changes = update("a", b'{"doc":{"o":{"y":3},"z":"new"}}')
+    result = one(shard, changes._replace(wants_source=True))
     assert outcome(result) == (Outcome.UPDATED, 200, 2, 1)
     document = shard.get("a")
     assert document is not None
     assert document.source == result.source == b'{"o":{"x":1,"y":3},"n":1,"z":"new"}'
+    assert result.made_bytes == len(document.source)
+    assert one(shard, changes._replace(wants_source=True)).source == document.source
+    assert one(shard, changes).source is None
     assert document.routing == "r"
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from serve.search.documents import rewriting
 from tests.unit.serve.search.conftest import one_shard, reason_of
 
 pytestmark = one_shard
@@ -163,6 +164,14 @@ def test_what_is_said_of_requests_that_cannot_be(
     status, _, said = reason_of(http.post(path, json=body))
     assert (status, reason in said) == (400, True), said
     assert http.head("/copy").status_code == 404
+
+
+def test_batches_of_long_documents_are_small(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewriting, "_BATCH_BYTES", 100)
+    answer = http.post("/books/_update_by_query?refresh", json=BELOW_30)
+    assert counted(answer) == {"total": 30, "updated": 30, "deleted": 0, "batches": 8}
+    answer = http.post("/books/_delete_by_query", json={**BELOW_30, "max_docs": 12})
+    assert counted(answer) == {"total": 12, "deleted": 12, "batches": 2}
 
 
 def test_copying_in_batches(http: httpx.Client) -> None:

@@ -3,7 +3,9 @@
 from typing import Any
 
 import httpx
+import pytest
 
+from serve.search.documents import ingesting
 from tests.unit.serve.search.conftest import one_shard, reason_of
 
 pytestmark = one_shard
@@ -124,6 +126,33 @@ def test_a_trace_shows_only_so_much(http: httpx.Client) -> None:
     results = answer.json()["docs"][0]["processor_results"]
     assert len(results) < 30
     assert "more than a pipeline may" in results[-1]["error"]["reason"]
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 1 << 24])
+def test_many_documents_are_written_in_their_order(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Whatever the pipelines make of them, and however much of that is in memory at a time."""
+    monkeypatch.setattr(ingesting, "_MADE_BYTES", at_once)
+    put(http, "p", {"set": {"field": "long", "value": "x" * 50}}, {"drop": {"if": "ctx.drop == true"}})
+    put(http, "q", {"fail": {"message": "no"}})
+    lines = []
+    for number in range(8):
+        lines += [
+            f'{{"index":{{"_id":"{number}"}}}}\n{{"n":{number}}}\n',
+            f'{{"index":{{"_id":"same","pipeline":"_none"}}}}\n{{"n":{number}}}\n',
+            f'{{"update":{{"_id":"same"}}}}\n{{"doc":{{"more":{number}}},"upsert":{{"n":0}}}}\n',
+            f'{{"create":{{"_id":"dropped{number}"}}}}\n{{"drop":true}}\n',
+            f'{{"create":{{"_id":"failed{number}","pipeline":"q"}}}}\n{{}}\n',
+            f'{{"delete":{{"_id":"{number - 1}"}}}}\n',
+        ]
+    headers = {"content-type": "application/x-ndjson"}
+    answer = http.post("/many/_bulk?pipeline=p", content="".join(lines), headers=headers).json()
+    statuses = [next(iter(item.values()))["status"] for item in answer["items"]]
+    first = [201, 201, 200, 200, 500, 404]
+    assert statuses == first + [201, 200, 200, 200, 500, 200] * 7
+    assert source(http, "/many/_doc/7") == {"n": 7, "long": "x" * 50}
+    assert source(http, "/many/_doc/same") == {"n": 7, "more": 7}
 
 
 def test_what_an_update_inserts_goes_through_pipelines(http: httpx.Client) -> None:

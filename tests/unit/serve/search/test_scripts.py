@@ -8,6 +8,7 @@ import pytest
 
 from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.segments.operations import Action, Operation
+from serve.search.documents import scripted
 from tests.support.memory_search import MemorySearch
 from tests.unit.serve.search.conftest import one_shard, reason_of
 
@@ -102,7 +103,10 @@ def test_the_error_shows_the_place(http: httpx.Client) -> None:
     assert error["caused_by"]["type"] == "null_pointer_exception"
 
 
-def test_bulk_in_order(http: httpx.Client) -> None:
+@pytest.mark.parametrize("at_once", [1, 20, 1 << 24])
+def test_bulk_in_order(http: httpx.Client, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """However many of the documents that scripts have made are in memory at a time."""
+    monkeypatch.setattr(scripted, "_MADE_BYTES", at_once)
     lines: list[Any] = []
     for _ in range(3):
         lines += [{"update": {"_id": "1", "routing": "r"}}, {"script": COUNT}]
@@ -123,6 +127,8 @@ def test_bulk_in_order(http: httpx.Client) -> None:
     found = [source(http, str(number)) for number in range(4)]
     assert [one and one["n"] for one in found] == [None, 7, 52, 3]
     assert found[3]["script"] == "x"
+    shown = http.post("/books/_update/3?routing=r&_source=n", json={"script": COUNT}).json()
+    assert shown.get("get", {}).get("_source") == ({"n": 5} if at_once > 100 else None)  # too long to show
 
 
 def test_an_update_meets_another_write(http: httpx.Client, node: MemorySearch) -> None:

@@ -1,0 +1,76 @@
+"""How much of documents one answer may show. All of it stands in memory until it is sent.
+
+The room travels as the deadline does (a context variable), for documents are shown deep inside of searches
+that know nothing of requests: `one_answer` begins it, `take_room` counts. Elasticsearch has circuit breakers
+for what would fill its memory; the error is theirs.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import orjson
+
+from graphdb.search.errors import SearchError
+
+__all__ = ["ANSWER_BYTES_MAX", "AnswerRoom", "one_answer", "room_of_answer", "take_room", "take_room_of_part"]
+
+ANSWER_BYTES_MAX = 256 * 1024 * 1024
+_SHORT_BYTES = 16 * 1024
+
+
+class AnswerRoom:
+    """Of one answer. Several threads may take: what they take at the same moment may be counted as less."""
+
+    __slots__ = ("taken_bytes",)
+
+    def __init__(self) -> None:
+        self.taken_bytes = 0
+
+    def take(self, size_bytes: int) -> None:
+        """Raises circuit_breaking_exception (429) where the answer has become too long."""
+        self.taken_bytes += size_bytes
+        if self.taken_bytes > ANSWER_BYTES_MAX:
+            raise SearchError(
+                "circuit_breaking_exception",
+                f"Data too large: the documents of one answer would be more than [{ANSWER_BYTES_MAX}] bytes: "
+                "ask for fewer of them, for parts of them (_source, fields), or page by page (search_after)",
+                429,
+                {
+                    "bytes_wanted": self.taken_bytes,
+                    "bytes_limit": ANSWER_BYTES_MAX,
+                    "durability": "TRANSIENT",
+                },
+            )
+
+
+_ROOM: ContextVar[AnswerRoom | None] = ContextVar("search_answer_room", default=None)
+
+
+def room_of_answer() -> AnswerRoom | None:
+    """Of the answer that is being made here; for threads that make parts of it."""
+    return _ROOM.get()
+
+
+@contextmanager
+def one_answer(room: AnswerRoom | None = None) -> Iterator[None]:
+    """What runs inside makes one answer, or a part of the one whose room this is."""
+    token = _ROOM.set(room or AnswerRoom())
+    try:
+        yield
+    finally:
+        _ROOM.reset(token)
+
+
+def take_room_of_part(shown: Any, source: bytes) -> None:
+    """A part of a document is shown; that of a short one is not counted. Raises as `AnswerRoom.take`."""
+    if len(source) > _SHORT_BYTES and _ROOM.get() is not None:
+        take_room(len(orjson.dumps(shown, option=orjson.OPT_NON_STR_KEYS)))
+
+
+def take_room(size_bytes: int) -> None:
+    """So much of a document is shown. Raises as `AnswerRoom.take`."""
+    room = _ROOM.get()
+    if room is not None:
+        room.take(size_bytes)
