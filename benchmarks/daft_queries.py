@@ -191,7 +191,7 @@ def _our_actors(view: DuckDBPyConnection, shards: int, directory: Path) -> Itera
             asked = divided.asked(cursor, _WITHIN_S, lambda: None)
             try:
                 asked.begin(index, _WITHIN_S)
-                plan = cut(query, Dataset(), catalog, asked.hosts, CutLimits(), has_quads=True)
+                plan = cut(query, Dataset(), catalog, asked.division, CutLimits(), has_quads=True)
                 compiled = carried_out(plan, asked)
                 return _rows_of(written(answer_of(compiled, cursor.execute(compiled.sql).fetchmany, texts)))
             finally:

@@ -269,8 +269,8 @@ class _Contenders:
 
     def of_shards(self, query: AbstractQuery, shards: _Metered) -> bytes:
         """Raises NotExact."""
-        count, catalog = len(shards.shards), self._catalogs[shards]
-        plan = cut(query, Dataset(), catalog, count, CutLimits(), has_quads=True)
+        catalog = self._catalogs[shards]
+        plan = cut(query, Dataset(), catalog, shards.division, CutLimits(), has_quads=True)
         compiled = carried_out(plan, shards)
         rows = shards.coordinator.execute(compiled.sql)
         return written(answer_of(compiled, rows.fetchmany, self._texts))

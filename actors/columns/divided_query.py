@@ -105,7 +105,9 @@ class DividedQuery(ColumnQuery):
         try:
             self._check()
             asked.begin(self.log_index, wait_s)
-            plan = cut(self._query(), self._dataset, self._catalog, asked.hosts, CutLimits(), has_quads=True)
+            plan = cut(
+                self._query(), self._dataset, self._catalog, asked.division, CutLimits(), has_quads=True
+            )
             compiled = carried_out(plan, asked)
             shards.note(self._asked_key, Asked(asked.moves, asked.moved_rows))
             return compiled

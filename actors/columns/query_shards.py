@@ -49,9 +49,9 @@ class QueryShards:
         self.moved_rows = 0  # from one process to another, copies counted
 
     @property
-    def hosts(self) -> int:
-        """How many databases a query is cut for."""
-        return len(self._processes)
+    def division(self) -> Division:
+        """What a query is cut for."""
+        return self._division
 
     def begin(self, log_index: int, wait_s: float) -> None:
         """Have all shards in that state. Raises ShardsAway, also where one does not answer: Ray may need half
@@ -82,17 +82,18 @@ class QueryShards:
         """See `Shards`. Raises ShardLost and QueryTimeout besides."""
         self.moves += 1
         match move:
-            case Compute(table=table, sql=sql):
-                self._rows[table] = self._values(self._all("compute", table, sql))
+            case Compute(table=table, sql=sql, host=host):
+                self._rows[table] = self._values(self._all("compute", table, sql, host=host), host)
                 return sum(self._rows[table])
             case Run(table=table, sql=sql):
                 return made_table(self._cursor, table, sql)
-            case Gather(sql=sql, table=table, rows_max=rows_max):
-                return self._gathered(table, self._all("read", f"{sql} LIMIT {rows_max + 1}"))
-            case Share(source=source, table=table):
-                read = self._all("read", f"FROM {source}")
+            case Gather(sql=sql, table=table, rows_max=rows_max, host=host):
+                read = self._all("read", f"{sql} LIMIT {rows_max + 1}", host=host)
+                return self._gathered(table, read, host)
+            case Share(source=source, table=table, host=host):
+                read = self._all("read", f"FROM {source}", host=host)
                 puts = self._all("put", table, False, *read)
-                rows = self._gathered(table, read)
+                rows = self._gathered(table, read, host)
                 self.moved_rows += sum(self._values(puts))
                 return rows
             case Send(table=table):
@@ -102,8 +103,8 @@ class QueryShards:
             case Exchange():
                 return self._exchanged(move)
 
-    def _gathered(self, table: str, read: Iterable[Result]) -> int:
-        piece = joined(self._values(read))
+    def _gathered(self, table: str, read: Iterable[Result], host: int | None) -> int:
+        piece = joined(self._values(read, host))
         self.moved_rows += piece.rows
         return take_piece(self._cursor, table, piece)
 
@@ -119,7 +120,7 @@ class QueryShards:
             some = f"(FROM {move.source} LIMIT {_ROWS_AT_ONCE} OFFSET {start})"
             split = [
                 process.call("split", self._name, some, move.column, self._division, wanted, results=hosts)
-                for process in self._processes
+                for process in self._asked(move.host)
             ]
             puts = []
             for place, process in enumerate(self._processes):
@@ -132,11 +133,16 @@ class QueryShards:
     def _host(self, place: int) -> str:
         return f"the process of {named_shards(self._division.hosts[place])}"
 
-    def _all(self, method: str, *arguments: Any) -> list[Result]:
-        return [process.call(method, self._name, *arguments)[0] for process in self._processes]
+    def _asked(self, host: int | None) -> Sequence[ShardProcess]:
+        return self._processes if host is None else [self._processes[host]]
 
-    def _values(self, results: Iterable[Result]) -> list[Any]:
-        return [self._value(place, result) for place, result in enumerate(results)]
+    def _all(self, method: str, *arguments: Any, host: int | None = None) -> list[Result]:
+        """Of every host, or of one."""
+        return [process.call(method, self._name, *arguments)[0] for process in self._asked(host)]
+
+    def _values(self, results: Iterable[Result], host: int | None = None) -> list[Any]:
+        """host: the only one that was asked."""
+        return [self._value(place, result) for place, result in enumerate(results, start=host or 0)]
 
     def _value(self, place: int, result: Result) -> Any:
         """Of a shard, or of what it has taken from others."""

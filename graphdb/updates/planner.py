@@ -38,7 +38,7 @@ from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SmallJoin, is_one_scan
 from graphdb.updates import graph_operations
 from graphdb.updates.graph_operations import change_of
-from graphdb.updates.templates import Template, variables_of
+from graphdb.updates.templates import ScannedQuads, Template, scanned_by, variables_of
 
 __all__ = ["UpdateContext", "WhereClause", "check_calls", "names_a_host", "plan_update"]
 
@@ -162,12 +162,26 @@ class _Planner:
         yield from self._state.named_graphs()
 
     def _delete_where(self, operation: DeleteWhere) -> ChangeSet:
+        scanned = None if self._using else scanned_by(operation.pattern)
+        if scanned is not None:
+            return self._delete_scanned(scanned)
         variables = variables_of(operation.pattern)
         pattern = pattern_of_quads(operation.pattern)
         text, _ = where_text(pattern, variables, operation.prologue, is_stated=True)
         where = WhereClause(text, {}, self._using, None)
         solutions = self._solutions(where, pattern, is_stated=True)
         return self._replace(solutions, variables, operation.pattern, (), None)
+
+    def _delete_scanned(self, scanned: ScannedQuads) -> ChangeSet:
+        """The quads that one pattern matches, as the store has them: half the time of filling its template
+        with solutions, and of looking each quad up.
+        """
+        removed = []
+        with request_failures():
+            for quad in self._state.quads_matching(*scanned):
+                self._context.check()
+                removed.append(quad)
+        return ChangeSet(tuple(removed))
 
     def _modify(self, operation: Modify) -> ChangeSet:
         delete, insert = operation.delete or (), operation.insert or ()

@@ -6,6 +6,7 @@ from typing import TypeAlias, cast
 from pyoxigraph import (
     BaseDirection,
     BlankNode,
+    DefaultGraph,
     Literal,
     NamedNode,
     Quad,
@@ -14,6 +15,7 @@ from pyoxigraph import (
 )
 
 from graphdb.model import GraphName
+from graphdb.planning.decisions import is_index_scan
 from graphdb.sparql.syntax import (
     BlankNodeLabel,
     Iri,
@@ -23,10 +25,12 @@ from graphdb.sparql.syntax import (
     TripleTerm,
     Variable,
 )
+from graphdb.store.stored_form import stored_term
 
-__all__ = ["Template", "variables_of"]
+__all__ = ["ScannedQuads", "Template", "scanned_by", "variables_of"]
 
 Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
+ScannedQuads: TypeAlias = tuple[NamedNode | None, NamedNode | None, NamedNode | Literal | None, GraphName]
 
 
 class _FreshBlankNodes(dict[str, BlankNode]):
@@ -97,6 +101,29 @@ def variables_of(patterns: Sequence[QuadPattern]) -> list[str]:
             if term is not None:
                 names.update(dict.fromkeys(_variables(term)))
     return list(names)
+
+
+def scanned_by(patterns: Sequence[QuadPattern]) -> ScannedQuads | None:
+    """What `StoreView.quads_matching` is asked for to get all quads that DELETE WHERE with these patterns
+    removes. None where one look into an index does not tell.
+    """
+    if len(patterns) != 1:
+        return None
+    pattern = patterns[0]
+    graph, (subject, predicate, object_) = pattern.graph, (pattern.subject, pattern.predicate, pattern.object)
+    if isinstance(graph, Variable) or not is_index_scan(subject, predicate, object_):
+        return None
+    if not isinstance(subject, Iri | Variable) or not isinstance(predicate, Iri | Variable):
+        return None
+    if not isinstance(object_, Iri | Variable | RdfLiteral):
+        return None
+    value = stored_term(_literal(object_)) if isinstance(object_, RdfLiteral) else _iri(object_)
+    assert isinstance(value, NamedNode | Literal | None)
+    return _iri(subject), _iri(predicate), value, _iri(graph) or DefaultGraph()
+
+
+def _iri(term: Iri | Variable | None) -> NamedNode | None:
+    return NamedNode(term.value) if isinstance(term, Iri) else None
 
 
 def _variables(term: PatternTerm) -> Iterator[str]:

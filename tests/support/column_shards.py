@@ -83,7 +83,7 @@ def sharded_read(
         abstract_query(query),
         Dataset(),
         shards.catalog(),
-        len(shards.shards),
+        shards.division,
         limits,
         has_quads=shards.has_quads,
     )

@@ -18,6 +18,7 @@ from graphdb.columns.catalog import Catalog
 from graphdb.columns.compiler import CompiledQuery, compiled_in, graphs_of
 from graphdb.columns.expressions import Expressions, conjuncts
 from graphdb.columns.groups import Groups
+from graphdb.columns.sharding.division import Division
 from graphdb.columns.sharding.moves import Gather, Move, Run
 from graphdb.columns.sharding.placing import (
     CutLimits,
@@ -80,24 +81,23 @@ def cut(
     query: AbstractQuery,
     dataset: Dataset,
     catalog: Catalog,
-    shards: int,
+    division: Division,
     limits: CutLimits,
     *,
     has_quads: bool = False,
 ) -> Generator[Move, int, CompiledQuery]:
-    """The query's plan over so many databases, each of one shard or several: in the end what the coordinator
-    has to run. Raises NotExact.
+    """The query's plan over divided quads: in the end what the coordinator has to run. Raises NotExact.
 
     The catalog is that of the whole view, and dataset the protocol's, which overrides the query's own.
     has_quads: the coordinator is itself a whole view, so it need not gather quads.
     """
     names = Names(catalog, query.pattern)
     graphs = graphs_of(names, dataset or own_dataset(query))
-    if shards == 1 and (whole := _of_one(names, query, graphs)) is not None:
+    if len(division.hosts) == 1 and (whole := _of_one(names, query, graphs)) is not None:
         return (yield from _asked_of_one(whole, limits))
     compiled_in(names, query, graphs)  # what one view would leave to a reader, shards leave as well
     query = replace(query, pattern=unfolded(query.pattern))
-    cutter = _Cutter(names, GraphScope(graphs), query, shards, limits, has_quads=has_quads)
+    cutter = _Cutter(names, GraphScope(graphs), query, division, limits, has_quads=has_quads)
     placed = yield from cutter.root()
     final = names.apart(has_all_terms=True)
     compiled = compiled_in(final, replace(query, pattern=placed.node), graphs)
@@ -209,7 +209,7 @@ class _Cutter(Mover):
         for star in stars or ():
             mine, left = _pushed(left, star)
             pattern = star if self._graph is None else Graph(self._graph, star)
-            placed = self._at(Home.EACH, pattern, star, key_of(star))
+            placed = self._at(Home.EACH, pattern, star, key_of(star), self._host_of(star))
             parts.append((yield from self._filtered(placed, mine)))
         for operand in operands:
             if not isinstance(operand, Bgp | Path):
@@ -224,7 +224,7 @@ class _Cutter(Mover):
         placed = []
         for branch in branches:
             placed.append((yield from self._place(branch)))
-        homes = {each.home for each in placed}
+        homes, hosts = {each.home for each in placed}, {each.host for each in placed}
         if homes == {Home.ALL}:
             return self._at(Home.ALL, Union(tuple(each.node for each in placed)), node, None)
         if Home.HERE in homes:
@@ -235,7 +235,7 @@ class _Cutter(Mover):
         keys = {each.key for each in placed}
         nodes = tuple(Join(each.node, _FIRST) if each.home is Home.ALL else each.node for each in placed)
         key = keys.pop() if len(keys) == 1 else None
-        return self._at(Home.EACH, Union(nodes), node, key)
+        return self._at(Home.EACH, Union(nodes), node, key, hosts.pop() if len(hosts) == 1 else None)
 
     def _graph_of(self, node: Graph) -> Placing:
         apart = (Exists, Graph, Path, *SELECT_NODES)
@@ -321,7 +321,7 @@ class _Cutter(Mover):
         groups = Groups(block.names, self._scope)
         parts = grouped_in_parts(Expressions(block, groups.exists, {}), node, whole, placed.key)
         sql = f"SELECT * FROM ({block.names.with_clause()}{parts.sql})"
-        self._check_gathered((yield Gather(sql, table, self._limits.gathered_rows_max)))
+        self._check_gathered((yield Gather(sql, table, self._limits.gathered_rows_max, placed.host)))
         made = self._table()
         rows = yield Run(made, table_sql(parts.whole, parts.whole.columns))
         return Placed(moved_as(made, parts.whole.columns), node, Home.HERE, rows)
@@ -361,7 +361,7 @@ class _Cutter(Mover):
         if _has_exists(*asked):
             return placed
         try:
-            return self._at(Home.EACH, _chained(kept, placed.node), placed.origin, None)
+            return self._at(Home.EACH, _chained(kept, placed.node), placed.origin, None, placed.host)
         except Elsewhere:
             return placed
 

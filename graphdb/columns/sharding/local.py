@@ -96,22 +96,25 @@ class LocalShards:
     def perform(self, move: Move) -> int:
         """See `Shards`."""
         match move:
-            case Compute(table=table, sql=sql):
-                return sum(made_table(shard, table, sql) for shard in self.shards)
+            case Compute(table=table, sql=sql, host=host):
+                return sum(made_table(shard, table, sql) for shard in self._asked(host))
             case Run(table=table, sql=sql):
                 return made_table(self.coordinator, table, sql)
-            case Gather(sql=sql, table=table, rows_max=rows_max):
-                return self._brought(f"{sql} LIMIT {rows_max + 1}", table, [self.coordinator])
-            case Share(source=source, table=table):
-                return self._brought(f"FROM {source}", table, [self.coordinator, *self.shards])
+            case Gather(sql=sql, table=table, rows_max=rows_max, host=host):
+                return self._brought(f"{sql} LIMIT {rows_max + 1}", table, [self.coordinator], host)
+            case Share(source=source, table=table, host=host):
+                return self._brought(f"FROM {source}", table, [self.coordinator, *self.shards], host)
             case Send(table=table):
                 piece = read_piece(self.coordinator, f"FROM {table}")
                 return self._taken(table, piece, self.shards)
             case Exchange():
                 return self._exchanged(move)
 
-    def _brought(self, sql: str, table: str, places: Sequence[DuckDBPyConnection]) -> int:
-        piece = joined([read_piece(shard, sql) for shard in self.shards])
+    def _asked(self, host: int | None) -> Sequence[DuckDBPyConnection]:
+        return self.shards if host is None else [self.shards[host]]
+
+    def _brought(self, sql: str, table: str, places: Sequence[DuckDBPyConnection], host: int | None) -> int:
+        piece = joined([read_piece(shard, sql) for shard in self._asked(host)])
         self.gathered_bytes += piece.nbytes
         return self._taken(table, piece, places)
 
@@ -126,7 +129,10 @@ class LocalShards:
         wanted = None
         if move.keys is not None:
             wanted = np.bitwise_or.reduce([subject_bits(shard, move.keys) for shard in self.shards])
-        split = [split_piece(shard, move.source, move.column, self.division, wanted) for shard in self.shards]
+        split = [
+            split_piece(shard, move.source, move.column, self.division, wanted)
+            for shard in self._asked(move.host)
+        ]
         rows = 0
         for place, shard in enumerate(self.shards):
             piece = joined([pieces[place] for pieces in split])

@@ -1,7 +1,8 @@
 """What a plan over shards asks to be done, one step after the other, and who does it: `Shards`.
 
 A table of a step is temporary, and of one query. The place that asks is called the coordinator: it has all
-terms and all statistics, and no quads.
+terms and all statistics, and no quads. Where a step has a host, only that place of `Division.hosts` is asked,
+because no other has anything for it.
 """
 
 from collections.abc import Generator
@@ -19,6 +20,7 @@ class Compute:
 
     table: str
     sql: str
+    host: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Gather:
     sql: str
     table: str
     rows_max: int
+    host: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Share:
 
     source: str
     table: str
+    host: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Exchange:
     table: str
     column: str
     keys: str | None = None
+    host: int | None = None
 
 
 Move: TypeAlias = Compute | Run | Gather | Share | Send | Exchange

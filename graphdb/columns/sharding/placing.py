@@ -14,12 +14,16 @@ from enum import Enum
 from itertools import combinations, count
 from typing import Any, TypeAlias
 
+import numpy as np
+from pyoxigraph import NamedNode
+
 from graphdb.columns.blocks import Block, Moved, Names
 from graphdb.columns.estimate import scanned_quads, solutions
 from graphdb.columns.groups import Groups
 from graphdb.columns.schema import REST
+from graphdb.columns.sharding.division import Division
 from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Move, Run, Send, Share
-from graphdb.columns.sharding.stars import mentions, names_in
+from graphdb.columns.sharding.stars import constant_subject, mentions, names_in
 from graphdb.columns.triples import GraphScope
 from graphdb.columns.values import SQL_LENGTH_MAX, Elsewhere, NotExact, Rep, Value
 from graphdb.sparql.algebra import AbstractQuery, Distinct, Join, Project, Slice
@@ -74,7 +78,8 @@ class Home(Enum):
 class Placed:
     """node finds the solutions of origin, a part of the query, at home. Where that is each shard, solutions
     are where the quads are that have the value of the variable key for their subject; None where that is not
-    so. columns are what is known of the variables, but for those of HERE. rows is how many there may be.
+    so. columns are what is known of the variables, but for those of HERE. rows is how many there may be. host
+    is the one place that has any, where that is known: their subject is a constant.
     """
 
     node: Any
@@ -83,6 +88,7 @@ class Placed:
     rows: float
     key: str | None = None
     columns: Mapping[str, Value] = field(default_factory=dict)
+    host: int | None = None
 
     @property
     def certain(self) -> AbstractSet[str]:
@@ -101,13 +107,14 @@ class Mover:
         names: Names,
         scope: GraphScope,
         query: AbstractQuery,
-        shards: int,
+        division: Division,
         limits: CutLimits,
         *,
         has_quads: bool,
     ) -> None:
         self._names, self._scope, self._query = names, scope, query
-        self._shards, self._limits, self._has_quads = shards, limits, has_quads
+        self._division, self._limits, self._has_quads = division, limits, has_quads
+        self._hosts = len(division.hosts)
         self._mentions = Counter(mentions(query.pattern, *query.template))
         # COUNT(DISTINCT *) asks for what no text names
         self._needs_all = any(
@@ -129,17 +136,17 @@ class Mover:
             yield Gather(f"SELECT * FROM {table}", table, self._limits.gathered_rows_max)
         self._fetched.update(tables)
 
-    def _at(self, home: Home, node: Any, origin: Any, key: str | None) -> Placed:
+    def _at(self, home: Home, node: Any, origin: Any, key: str | None, host: int | None = None) -> Placed:
         """Raises Elsewhere, NotExact."""
         if home is Home.HERE:
             return Placed(node, origin, home, self._estimated(origin))
-        return Placed(node, origin, home, self._estimated(origin), key, self._block(node).columns)
+        return Placed(node, origin, home, self._estimated(origin), key, self._block(node).columns, host)
 
     def _wrapped(self, placed: Placed, wrap: Any, origin: Any) -> Placing:
         """The pattern within another node, at the coordinator where shards do not have the texts for it."""
         if placed.home is not Home.HERE:
             try:
-                return self._at(placed.home, wrap(placed.node), origin, placed.key)
+                return self._at(placed.home, wrap(placed.node), origin, placed.key, placed.host)
             except Elsewhere:
                 placed = yield from self._here(placed)
         return self._at(Home.HERE, wrap(placed.node), origin, None)
@@ -207,7 +214,7 @@ class Mover:
         """About how many rows have to move where this pattern is the one that is moved."""
         if moved.home is not Home.EACH or other.home is not Home.EACH:
             return 0.0
-        to_all = moved.rows * (self._shards - 1)
+        to_all = moved.rows * (self._hosts - 1)
         if moved.rows <= self._limits.shared_rows_max:
             return to_all
         if other.key in moved.certain:
@@ -220,18 +227,18 @@ class Mover:
             if right.home is Home.EACH:
                 right = yield from self._everywhere(right)
             home = Home.HERE if Home.HERE in (left.home, right.home) else Home.ALL
-            left = replace(left, home=home, key=None)
+            left = replace(left, home=home, key=None, host=None)
             return (yield from self._wrapped(left, lambda it: make(it, right.node), origin))
         if right.home is not Home.EACH:
             right = yield from self._everywhere(right)
         elif left.key is None or left.key != right.key:
             left, right = yield from self._brought(left, right)
-        return (yield from self._local(left, right, make, origin, left.key))
+        return (yield from self._local(left, right, make, origin))
 
-    def _local(self, left: Placed, right: Placed, make: Any, origin: Any, key: str | None) -> Placing:
+    def _local(self, left: Placed, right: Placed, make: Any, origin: Any) -> Placing:
         """What is joined where it is; on the coordinator where a shard does not have the texts for it."""
         try:
-            return self._at(Home.EACH, make(left.node, right.node), origin, key)
+            return self._at(Home.EACH, make(left.node, right.node), origin, left.key, left.host)
         except Elsewhere:
             left, right = (yield from self._here(left)), (yield from self._here(right))
             return self._at(Home.HERE, make(left.node, right.node), origin, None)
@@ -248,8 +255,8 @@ class Mover:
         moved = replace(right, node=moved_as(table, columns), columns=_foreign(columns), rows=rows)
         to_each = left.rows if right.key in shared else rows + left.rows
         to_each = rows if left.key in shared else to_each
-        if rows <= limit or not shared or rows * self._shards < to_each:
-            self._check_gathered(rows * (self._shards - 1))
+        if rows <= limit or not shared or rows * self._hosts < to_each:
+            self._check_gathered(rows * (self._hosts - 1))
             return left, (yield from self._shared(moved, table))
         by = left.key if left.key in shared else right.key if right.key in shared else shared[0]
         assert by is not None
@@ -273,8 +280,17 @@ class Mover:
             block = self._block(near.node)
             keys = f"{block.names.with_clause()}SELECT {block.columns[by].sql} AS c0{block.rest()}"
         place = list(moved.columns).index(by)
-        yield Exchange(table, target, f"c{place}", keys)
-        return replace(moved, node=replace(moved.node, table=target), home=Home.EACH, key=by)
+        yield Exchange(table, target, f"c{place}", keys, moved.host)
+        return replace(moved, node=replace(moved.node, table=target), home=Home.EACH, key=by, host=None)
+
+    def _host_of(self, star: Any) -> int | None:
+        """Where all quads of a star's subject are, where that is a constant."""
+        subject = constant_subject(star)
+        number = None if subject is None else self._names.constant(NamedNode(subject.value)).constant
+        if number is None:
+            return None
+        hashed = self._names.catalog.connection.execute("SELECT hash(?::BIGINT) AS h", [number]).fetchnumpy()
+        return int(self._division.host_of(np.asarray(hashed["h"], np.uint64))[0])
 
     # Moving
 
@@ -282,7 +298,7 @@ class Mover:
         if placed.home is Home.ALL:
             return placed
         if placed.home is Home.EACH and self._is_small(placed, origin=placed.origin):
-            placed = replace(placed, home=Home.HERE, key=None)
+            placed = replace(placed, home=Home.HERE, key=None, host=None)
         if placed.home is Home.HERE and isinstance(placed.node, Moved):
             yield Send(placed.node.table)
             columns = {variable.name: value for variable, value in placed.node.columns}
@@ -304,16 +320,16 @@ class Mover:
 
     def _shared(self, moved: Placed, source: str) -> Placing:
         table = self._table()
-        yield Share(source, table)
-        return replace(moved, node=replace(moved.node, table=table), home=Home.ALL, key=None)
+        yield Share(source, table, moved.host)
+        return replace(moved, node=replace(moved.node, table=table), home=Home.ALL, key=None, host=None)
 
     def _here(self, placed: Placed) -> Placing:
         if placed.home is not Home.EACH:
-            return replace(placed, home=Home.HERE)
+            return replace(placed, home=Home.HERE, host=None)
         block, table = self._block(placed.node), self._table()
         columns = self._wanted(placed.origin, block)
         sql = f"SELECT * FROM ({table_sql(block, columns)})"
-        rows = yield Gather(sql, table, self._limits.gathered_rows_max)
+        rows = yield Gather(sql, table, self._limits.gathered_rows_max, placed.host)
         self._check_gathered(rows)
         return Placed(moved_as(table, columns), placed.origin, Home.HERE, rows)
 
@@ -324,7 +340,7 @@ class Mover:
         block = self._block(placed.node)
         columns = self._wanted(placed.origin, block, by)
         table = self._table()
-        rows = yield Compute(table, table_sql(block, columns))
+        rows = yield Compute(table, table_sql(block, columns), placed.host)
         return table, columns, rows
 
     def _wanted(self, origin: Any, block: Block, by: str | None = None) -> dict[str, Value]:

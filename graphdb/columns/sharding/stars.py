@@ -33,7 +33,17 @@ from graphdb.sparql.patterns import (
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm
 from graphdb.sparql.tree_walk import all_below, nodes_below, rewritten
 
-__all__ = ["certain_in", "is_plain", "key_of", "mentions", "names_in", "one_key", "stars_of", "unfolded"]
+__all__ = [
+    "certain_in",
+    "constant_subject",
+    "is_plain",
+    "key_of",
+    "mentions",
+    "names_in",
+    "one_key",
+    "stars_of",
+    "unfolded",
+]
 
 _APART = (Exists, Graph, Service, Values, *SELECT_NODES)
 
@@ -91,6 +101,12 @@ def stars_of(patterns: Iterable[Bgp | Path]) -> list[Algebra] | None:
 def key_of(star: Algebra) -> str | None:
     """The variable that the subject of a star is, or its blank node; None where it is a constant."""
     return next((column_name(subject) for subject in _subjects(star)), None)
+
+
+def constant_subject(star: Algebra) -> Iri | None:
+    """The subject of a star, where it is an IRI."""
+    subject = next(_subjects(star), None)
+    return subject if isinstance(subject, Iri) else None
 
 
 def one_key(pattern: Algebra) -> tuple[bool, str | None]:

@@ -156,6 +156,61 @@ def test_what_is_small_a_coordinator_with_quads_matches(store: Store, name: str)
         assert kinds(shards) == expected
 
 
+ONE_SUBJECT_CUTS: dict[str, tuple[str, CutLimits, list[tuple[type[Move], bool]]]] = {
+    "a star": ("SELECT ?k ?n { :p1 :knows ?k ; :name ?n }", LIMITS, [(Gather, True)]),
+    "aggregates": ("SELECT (COUNT(?k) AS ?n) { :p1 :knows ?k }", LIMITS, [(Gather, True), (Run, False)]),
+    "none": ("SELECT (COUNT(?k) AS ?n) { :none :knows ?k }", LIMITS, [(Gather, True), (Run, False)]),
+    "its first rows": ("SELECT ?k { :p1 :knows ?k } ORDER BY ?k LIMIT 1", LIMITS, [(Gather, True)]),
+    "a join": (
+        "SELECT ?n { :p1 :knows ?k . ?k :name ?n }",
+        LIMITS,
+        [(Compute, True), (Share, True), (Gather, False)],
+    ),
+    "a join by exchange": (
+        "SELECT ?n { :p1 :knows ?k . ?k :name ?n }",
+        EXCHANGING,
+        [(Compute, True), (Exchange, True), (Gather, False)],
+    ),
+    "an optional side": (
+        "SELECT ?n ?k { :p1 :name ?n OPTIONAL { ?k :knows :p1 } }",
+        LIMITS,
+        [(Compute, False), (Share, False), (Gather, True)],
+    ),
+    "MINUS": (
+        "SELECT ?k { :p1 :knows ?k MINUS { :p2 :knows ?k } }",
+        LIMITS,
+        [(Compute, True), (Share, True), (Gather, True)],
+    ),
+    "EXISTS": (
+        "SELECT ?t { :p1 :town ?t FILTER EXISTS { ?k :town ?t ; :age 3 } }",
+        LIMITS,
+        [(Compute, False), (Share, False), (Gather, True)],
+    ),
+    "a union of the same": (
+        "SELECT ?x { { :p1 :age ?x } UNION { :p1 :weight ?x } }",
+        LIMITS,
+        [(Gather, True)],
+    ),
+    "a union of the first shard's": (
+        "SELECT ?x { { :p1 :age ?x } UNION { VALUES ?x { 1 } } }",
+        LIMITS,
+        [(Gather, False)],
+    ),
+    "a constant after it": (
+        "SELECT ?k ?x { :p1 :knows ?k VALUES ?x { 1 2 } }",
+        LIMITS,
+        [(Gather, True)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONE_SUBJECT_CUTS)
+def test_a_constant_subject_is_asked_of_its_host(store: Store, shards: WatchedShards, name: str) -> None:
+    text, limits, expected = ONE_SUBJECT_CUTS[name]
+    assert answered(shards, text, limits) == engine_rows(store, parse_query(PREFIX + text))
+    assert [(type(move), getattr(move, "host", None) is not None) for move in shards.moves] == expected
+
+
 ONE_HOST_CUTS: dict[str, tuple[str, list[type[Move]]]] = {
     "a join": ("SELECT ?name ?o { ?s :name ?name ; :knows ?k . ?k :name ?o }", [Gather]),
     "an order": ("SELECT ?name ?w { ?s :name ?name ; :weight ?w } ORDER BY DESC(?w) ?name", [Gather]),

@@ -136,7 +136,8 @@ def test_what_is_taken_back_is_no_change() -> None:
     assert plan("DELETE { ?s ?p ?o } INSERT { ?s ?p ?o } WHERE { ?s ?p ?o }", Overlay(store)) == ChangeSet()
 
 
-def test_it_ends_between_two_solutions_when_told_to() -> None:
+@pytest.mark.parametrize("text", ["DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }", "DELETE WHERE { ?s ?p ?o }"])
+def test_it_ends_between_two_solutions_when_told_to(text: str) -> None:
     overlay = Overlay(store_with(*(Quad(A, B, Literal(number)) for number in range(9))))
     calls = count()
 
@@ -145,7 +146,7 @@ def test_it_ends_between_two_solutions_when_told_to() -> None:
             raise QueryCancelled("enough")
 
     with pytest.raises(QueryCancelled, match="enough"):
-        plan("DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }", overlay, check=check)
+        plan(text, overlay, check=check)
     assert next(calls) == 4
     assert not overlay.pending
 
@@ -196,6 +197,61 @@ def test_load_goes_where_it_is_told() -> None:
     )
     with pytest.raises(EvaluationFailed):
         plan("LOAD :doc INTO GRAPH :g", load=lambda _: [Quad(A, B, C, H)], load_allowed=allowed)
+
+
+ONE = Literal("1", datatype=NamedNode("http://www.w3.org/2001/XMLSchema#integer"))
+STORED = [
+    Quad(subject, predicate, object_, *graph)
+    for graph in ((), (G,), (H,))
+    for subject in (A, BlankNode("b"))
+    for predicate in (A, B)
+    for object_ in (A, BlankNode("b"), ONE, Literal("1"))
+]
+
+
+@pytest.mark.parametrize("union", [False, True])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "?s ?p ?o",
+        ":a :b ?o",
+        "?s :b 01",
+        '?s ?p "1"',
+        "?s ?p :b",
+        "?s ?s ?o",
+        "GRAPH :g { ?s :a ?o }",
+        "GRAPH :none { ?s ?p ?o }",
+        "GRAPH ?g { :a ?p ?o }",
+        "?s ?p <<( ?x :p :a )>>",
+    ],
+)
+def test_delete_where_is_delete_of_what_the_where_matches(pattern: str, union: bool) -> None:
+    """By one look into an index, or by solutions."""
+    store = Store()
+    store.extend(STORED)
+    state = Overlay(QuadStore(store, union_default_graph=union))
+    removed = plan(f"DELETE WHERE {{ {pattern} }}", state)
+    expected = plan(f"DELETE {{ {pattern} }} WHERE {{ {pattern} }}", state)
+    assert len(removed.removed) == len(set(removed.removed))
+    assert set(removed.removed) == set(expected.removed)
+    assert removed.affected_triples == expected.affected_triples
+
+
+def test_delete_where_needs_no_copy_to_see_earlier_operations() -> None:
+    state = Overlay(store_with(Quad(A, B, A), Quad(A, B, B), Quad(C, B, C)))
+    state.push(ChangeSet((Quad(A, B, A),), (Quad(A, B, ONE),)))
+    with state.request() as request:
+        request.push(ChangeSet((Quad(C, B, C),), (Quad(C, B, ONE), Quad(C, C, ONE))))
+        assert set(plan("DELETE WHERE { ?s :b ?o }", request).removed) == {
+            Quad(A, B, B),
+            Quad(A, B, ONE),
+            Quad(C, B, ONE),
+        }
+        assert set(plan("DELETE WHERE { ?s ?p 001 }", request).removed) == {
+            Quad(A, B, ONE),
+            Quad(C, B, ONE),
+            Quad(C, C, ONE),
+        }
 
 
 def test_a_query_over_earlier_requests_asks_for_them_to_be_applied() -> None:

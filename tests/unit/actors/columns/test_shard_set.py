@@ -19,7 +19,7 @@ from graphdb.columns import schema
 from graphdb.columns.applying import apply_changes
 from graphdb.columns.entry_lines import EntryLines
 from graphdb.columns.loading import load_store, settle
-from graphdb.columns.sharding.moves import Compute, Exchange, Gather
+from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Share
 from graphdb.errors import QueryTimeout
 from graphdb.log.codec import encode_changes
 from graphdb.model import ChangeSet, EntryKind, LogEntry
@@ -157,7 +157,8 @@ def test_shards_of_one_machine_are_in_one_process(together: Divided) -> None:
         together.add(10)
         check(together, QUADS + 10 * number, hosts)
     query = together.begun()
-    assert query.hosts == together.shards.hosts == 2
+    assert set(query.division.hosts) == set(hosts)
+    assert together.shards.hosts == 2
     ((table,),) = together.view.execute("SELECT tbl FROM predicates").fetchall()
     query.perform(Compute("t", f"SELECT o AS c0 FROM {table}"))
     assert query.perform(Exchange("t", "u", "c0")) == QUADS + 30
@@ -167,6 +168,24 @@ def test_shards_of_one_machine_are_in_one_process(together: Divided) -> None:
     together.lose(0)
     check(together, QUADS + 40, hosts)
     assert [len(together.processes.started[number]) for number in range(SHARDS)] == [2, 1, 0]
+
+
+def test_one_host_alone_is_asked(together: Divided) -> None:
+    check(together, QUADS, ((0, 2), (1,)))
+    ((table,),) = together.view.execute("SELECT tbl FROM predicates").fetchall()
+    query = together.begun()
+    place = query.division.hosts.index((1,))
+    other = together.processes.last(0)
+    asked = len(other.calls)
+    ((mine,),) = together.view.execute(f"SELECT count(*) FROM {table} WHERE hash(s) % 3 = 1").fetchall()
+    assert query.perform(Gather(f"FROM {table}", "g", QUADS, place)) == mine
+    assert query.perform(Compute("t", f"SELECT s AS c0 FROM {table}", place)) == mine
+    assert len(other.calls) == asked
+    assert query.perform(Share("t", "u", place)) == mine
+    assert query.perform(Gather("FROM u", "v", QUADS)) == 2 * mine
+    assert query.perform(Exchange("t", "w", "c0", host=place)) == mine
+    assert query.perform(Gather("FROM w", "x", QUADS, place)) == mine
+    query.end()
 
 
 def test_shards_of_a_machine_that_is_gone_are_divided_again(together: Divided) -> None:
