@@ -423,8 +423,8 @@ class SearchNode:
             await upkeep.force_merge(index, max_segments)
 
     def writing(self) -> PoolUse:
-        """How busy is what takes changes into the log."""
-        return self._opened().commits.use()
+        """How busy is what takes changes into the log; nothing before the indexes are open."""
+        return PoolUse(0) if self._open is None else self._open.commits.use()
 
     def now_ms(self) -> int:
         """The clock, Unix epoch."""

@@ -381,6 +381,7 @@ async def test_a_full_disk_takes_deletions_and_refreshes(tmp_path: Path) -> None
 
 async def test_before_its_start_a_node_says_that_it_is_starting(tmp_path: Path) -> None:
     node = SearchNode(Settings.model_validate({"server": {"data_dir": tmp_path}}), MemoryLog())
+    assert node.writing().size == 0  # so that `/_nodes` answers before the indexes are open
     assert (node.status().status, node.status().index_loaded) == ("starting", False)
     with pytest.raises(LogUnavailable):
         _ = node.catalog
