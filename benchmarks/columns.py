@@ -78,14 +78,17 @@ def _client(service: RunningService) -> ColumnClient:
     return ColumnClient(endpoint)
 
 
-def wait_until_following(service: RunningService) -> None:
-    """Until its column view has been made. Raises BenchmarkError after half an hour."""
+def wait_until_following(service: RunningService, log_index: int = 0) -> None:
+    """Until its column view has been made, and has come to a log index. Raises BenchmarkError after half an
+    hour.
+    """
 
     async def wait() -> None:
         columns = _client(service)
         while True:
             with contextlib.suppress(UnavailableError):
-                if (await columns.status()).state == "following":
+                status = await columns.status()
+                if status.state == "following" and status.log_index >= log_index:
                     return
             await asyncio.sleep(_SAMPLE_S)
 

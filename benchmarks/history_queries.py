@@ -55,9 +55,9 @@ def rows(rounds: int, scale: float) -> list[Row]:
             for service in (present, past):
                 wait_until_following(service)
             before_bytes = _view_bytes(directory / "past")
-            first, changes = _rewritten(then_client, scale)
+            first, last, changes = _rewritten(then_client, scale)
             differing = 2 * _number(then_client, COUNT_MOVED)
-            wait_until_following(past)
+            wait_until_following(past, last)
             kept_bytes = _view_bytes(directory / "past") - before_bytes
             tables_ms = _seconds(lambda: _answer(then_client, COUNT, first)) * 1000
             now, then = _Asked(now_client, None), _Asked(then_client, first)
@@ -111,21 +111,22 @@ def making_seconds(client: httpx.Client, as_of: int) -> float:
     return perf_counter() - began
 
 
-def _rewritten(client: httpx.Client, scale: float) -> tuple[int, int]:
-    """Rewrites predicates, and gives the log index before, and how many quads have come or gone."""
+def _rewritten(client: httpx.Client, scale: float) -> tuple[int, int, int]:
+    """Rewrites predicates; the log indexes before and after, and how many quads have come or gone."""
     chosen = _chosen(client)
     wanted = CHANGES_A_QUAD * _number(client, COUNT) * scale
-    first = changes = turns = 0
+    first = last = changes = turns = 0
     # not behind a turn of all, or of all twice, which is what was there
     while changes < wanted or turns % len(THIRDS) != len(THIRDS) - 1 or turns // len(THIRDS) % 2:
         digits = THIRDS[turns % len(THIRDS)]
         for predicate in chosen:
             answer = client.post("/update", data={"update": _turned(predicate, digits)}).raise_for_status()
             done = answer.json()
-            first = first or int(done["snapshot_index"]) - 1
+            last = int(done["snapshot_index"])
+            first = first or last - 1
             changes += int(done["affected_triples"])
         turns += 1
-    return first, changes
+    return first, last, changes
 
 
 def _chosen(client: httpx.Client) -> list[str]:
@@ -174,7 +175,15 @@ def _compared(name: str, text: str, now: _Asked, then: _Asked, rounds: int) -> R
 def _answer(client: httpx.Client, text: str, as_of: int | None) -> Any:
     fields = {"query": text} | ({} if as_of is None else {"as_of": str(as_of)})
     headers = {"Accept": "application/sparql-results+json", "Cache-Control": "no-store"}
-    return client.post("/sparql", data=fields, headers=headers).raise_for_status().json()
+    ends = perf_counter() + MAKING_S_MAX
+    while True:
+        answer = client.post("/sparql", data=fields, headers=headers)
+        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE and as_of and perf_counter() < ends:
+            sleep(PAUSE_S)
+            continue
+        if answer.is_error:
+            raise BenchmarkError(f"{answer.status_code} {answer.text}: {text}")
+        return answer.json()
 
 
 def _number(client: httpx.Client, text: str) -> int:

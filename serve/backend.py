@@ -225,6 +225,14 @@ class QueriedState(Protocol):
         Raises LimitExceeded, HostNotAllowed, Overloaded, QueryTimeout, QueryCancelled, UnavailableError.
         """
 
+    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
+        """Begin a query that may take long without waiting for anything, if that is possible now; None where
+        it has to be asked of `start_query`. Otherwise outcome is told of it later, unless what is returned is
+        called before: nobody wants the answer any more, and the query ends.
+
+        Raises LimitExceeded, HostNotAllowed.
+        """
+
     def exact_index(self) -> int | None:
         """The log index of exactly the state that a query on this node would read now.
 
@@ -274,14 +282,6 @@ class GraphReads(QueriedState, Protocol):
 
     def is_small_join(self, join: SmallJoin) -> bool:
         """Whether the join takes at most a millisecond or two on the present data."""
-
-    def begin_query(self, request: QueryRequest, outcome: QueryOutcome) -> Callable[[], None] | None:
-        """Begin a query that may take long without waiting for anything, if that is possible now; None where
-        it has to be asked of `start_query`. Otherwise outcome is told of it later, unless what is returned is
-        called before: nobody wants the answer any more, and the query ends.
-
-        Raises LimitExceeded, HostNotAllowed.
-        """
 
     async def explain_columns(self, request: QueryRequest) -> dict[str, Any]:
         """Whether the column view would answer a query that may take long, as JSON values.
@@ -433,6 +433,14 @@ class Queries(Protocol):
         has to be made, or is there. It is made still for a query that needs it. is_look_up: the query is
         faster there, so that this waits a moment for it. Raises as `reads`, but for LimitExceeded.
         """
+
+    def made_at_once(self, as_of: Moment) -> GraphReads | None:
+        """The whole graph as of a log index, if it can be read now, and has all that it had: the answer needs
+        no `X-History-Purged`.
+        """
+
+    def unmade_at_once(self, as_of: Moment) -> QueriedState | None:
+        """As made_at_once() for `unmade`, of a state that it has given lately."""
 
     def whole_reads(self) -> GraphReads:
         """The whole graph, as `reads` for a visibility of everything."""

@@ -237,9 +237,12 @@ def _key(
 
 @dataclass(frozen=True, slots=True)
 class LeftToReader:
-    """The view has not answered. work is what there is to do, where the view has estimated it."""
+    """The view has not answered. work is what there is to do, where the view has estimated it. is_for_now:
+    it may answer the next time, of the same state.
+    """
 
     work: Work | None
+    is_for_now: bool = False
 
 
 class ColumnRunner:
@@ -252,15 +255,24 @@ class ColumnRunner:
         self._columns, self._costs = columns, costs
         self._unsuited: dict[_Asked, tuple[int, float, Work | None]] = {}
 
-    def begin(self, request: QueryRequest, min_index: int, *, unites_graphs: bool) -> ColumnAnswer | None:
+    def begin(
+        self,
+        request: QueryRequest,
+        min_index: int,
+        *,
+        unites_graphs: bool,
+        as_of: int | None = None,
+        is_choice: bool = True,
+    ) -> ColumnAnswer | None:
         """Ask within this call; None where that is not possible, or a reader has to answer. See `start`.
 
         Raises RecursionError.
         """
-        key = _key(request, unites_graphs)
+        key = _key(request, unites_graphs, as_of, is_choice=is_choice)
         if self._left(key, min_index, asyncio.get_running_loop().time()) is not None:
             return None
-        return self._columns.ask_at_once(self._task(request, min_index, unites_graphs=unites_graphs))
+        task = self._task(request, min_index, unites_graphs=unites_graphs, as_of=as_of, is_choice=is_choice)
+        return self._columns.ask_at_once(task)
 
     async def start(
         self,
@@ -299,11 +311,11 @@ class ColumnRunner:
                     why = answer.not_taken
                     if why.is_unsuited:
                         self._remember(key, (min_index, run.loop.time() + _UNSUITED_S, why.work))
-                    return LeftToReader(why.work)
+                    return LeftToReader(why.work, is_for_now=not why.is_unsuited)
             except (QueryTimeout, QueryCancelled):
                 raise
-            except (UnavailableError, RecursionError):
-                return LeftToReader(None)
+            except (UnavailableError, RecursionError) as error:
+                return LeftToReader(None, is_for_now=isinstance(error, UnavailableError))
             run.where = answer.taken.where
             return ColumnStream(run, answer, held.pop_all())
 

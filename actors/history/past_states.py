@@ -136,7 +136,10 @@ class PastStates:
         await self._reach(moment, timeout_s)
         try:
             async with asyncio.timeout_at(ends):
-                return await self._visible_store(await self._found(moment), visibility)
+                index = await self._found(moment)
+                if _Key(index) not in self._states:  # what is not kept need not wait for others that are made
+                    await self._look_up(index)
+                return await self._visible_store(index, visibility)
         except TimeoutError:
             raise Overloaded(
                 f"the state as of {moment} was not made within {round(timeout_s, 2):g} s, but it is still "
@@ -152,13 +155,17 @@ class PastStates:
         """
         await self._reach(moment, timeout_s)
         index = await self._found(moment)
+        await self._look_up(index)
+        return index
+
+    async def _look_up(self, index: int) -> None:
+        """Raises as `_check_kept`."""
         now = asyncio.get_running_loop().time()
         if self._known.get(index, 0.0) < now:
             await self._check_kept(index)
             if len(self._known) >= _KNOWN_MAX:
                 self._known.clear()
             self._known[index] = now + _KEPT_S
-        return index
 
     async def _found(self, moment: Moment) -> int:
         if moment.log_index is not None:
@@ -169,11 +176,32 @@ class PastStates:
         """Whether the whole state at a log index has a store that may be read."""
         return _Key(index) in self._states and self._present.purged_index() == self._purged_index
 
+    def made(self, moment: Moment) -> VisibleStore | None:
+        """The whole state at a log index, if it has a store already and nothing has been purged since:
+        answers of other states say so.
+        """
+        index = moment.log_index
+        if index is None or index < self._present.purged_index() or not self.is_made(index):
+            return None
+        state = self._states.pop(_Key(index))
+        self._states[state.key] = state
+        state.used_at = asyncio.get_running_loop().time()
+        return self._shown(state, lambda: True, is_whole=True)
+
+    def is_known(self, moment: Moment) -> bool:
+        """Whether it is a log index that index_of() has just found, and nothing has been purged since."""
+        index, now = moment.log_index, asyncio.get_running_loop().time()
+        return (
+            index is not None and index >= self._present.purged_index() and self._known.get(index, 0.0) >= now
+        )
+
     async def is_made_within(self, index: int, wait_s: float) -> bool:
-        """As is_made(), having waited for the making for a while; where that goes on, or has failed, it is
-        not.
+        """As is_made(), having begun the making and waited for a while; where it goes on, or has failed, it
+        is not. Who comes later than that does not wait.
         """
         self._give_up_purged()
+        if _Key(index) in self._making:
+            return False
         with contextlib.suppress(TimeoutError, RequestError, UnavailableError):
             async with asyncio.timeout(wait_s):
                 await self._state(_Key(index))

@@ -26,7 +26,7 @@ from graphdb.store.small_joins import ENTRIES_AT_ONCE, SmallJoin, small_join
 from graphdb.store.view import Subject, Term
 from graphdb.store.word_searches import WordSearch
 
-__all__ = ["GraphReads", "united_key"]
+__all__ = ["GraphReads", "QueryOutcome", "united_key"]
 
 
 class QueryOutcome(Protocol):
@@ -171,12 +171,13 @@ class GraphReads:
         """See `serve.backend.GraphReads.begin_query`."""
         self._check(request.query)
         store = self._store()
-        if not (self._is_whole and store.is_in_columns):
+        as_of = store.past_index
+        index = store.applied.current if store.is_in_columns else store.past_known_from
+        if index is None or not self._is_whole:
             return None
-        index = store.applied.current
 
         async def go_on(begun: BegunQuery) -> ReaderAnswer | ColumnStream | JoinedAnswer:
-            starting = self._paths.start(request, store.checkpoints, store.quads, index, begun)
+            starting = self._paths.start(request, store.checkpoints, store.quads, index, begun, as_of=as_of)
             answer = await _held_answer(store, starting)
             return answer or _of_another(await (await self._again()).start_query(request))
 
@@ -187,7 +188,8 @@ class GraphReads:
             else:
                 outcome.answered(begun, body)
 
-        begun = self._paths.begin(request, store.quads, index, heard)
+        unites_graphs = store.quads.unites_graphs
+        begun = self._paths.begin(request, index, heard, unites_graphs=unites_graphs, as_of=as_of)
         return None if begun is None else begun.end
 
     async def _started(

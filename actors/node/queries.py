@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 
 from actors.node.graph_reads import GraphReads
-from actors.node.open_store import CurrentStore
+from actors.node.open_store import CurrentStore, OpenStore
 from actors.node.query_paths import QueryPaths
 from actors.node.unmade_past import UnmadePast
 from actors.readers.query_runner import QueryRunner
 from actors.readers.running_queries import RunningQueries
-from graphdb.access.visibility import Visibility
+from actors.views.views import VisibleStore
+from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import IndexNotReached
 from graphdb.history.moments import Moment
 from graphdb.node import Consistency, FunctionCall, RunningQuery
@@ -61,12 +61,32 @@ class Queries:
             left_s = max(0.0, ends - asyncio.get_running_loop().time())
             if await store.past.is_made_within(index, min(_SOON_S, left_s)):
                 return None
-        made = partial(self._past, visibility, replace(as_of, log_index=index))
+        return self._unmade(store, index)
+
+    def _unmade(self, store: OpenStore, index: int) -> UnmadePast:
+        made = partial(self._past, FULL_VISIBILITY, Moment(str(index), index))
         known_by, unites_graphs = store.past.known_by(index), store.quads.unites_graphs
         return UnmadePast(self._paths, index, known_by, made, unites_graphs=unites_graphs)
 
+    def unmade_at_once(self, as_of: Moment) -> UnmadePast | None:
+        """See `serve.backend.Queries.unmade_at_once`."""
+        store, index = self._current.opened(), as_of.log_index
+        if index is None or not (self._paths.has_columns and store.past.is_known(as_of)):
+            return None
+        return self._unmade(store, index)
+
+    def made_at_once(self, as_of: Moment) -> GraphReads | None:
+        """See `serve.backend.Queries.made_at_once`."""
+        past = self._current.opened().past.made(as_of)
+        return None if past is None else self._past_reads(FULL_VISIBILITY, as_of, 0.0, past)
+
     async def _past(self, visibility: Visibility, moment: Moment, timeout_s: float) -> GraphReads:
         past = await self._current.opened().past.visible_store(moment, visibility, timeout_s)
+        return self._past_reads(visibility, moment, timeout_s, past)
+
+    def _past_reads(
+        self, visibility: Visibility, moment: Moment, timeout_s: float, past: VisibleStore
+    ) -> GraphReads:
         again = partial(self._past, visibility, moment, timeout_s)
         is_whole = visibility.is_whole
         return GraphReads(

@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from actors.columns.client import ColumnAnswer, ColumnRunner, ColumnStream, may_use_columns, readers_alone
+from actors.columns.client import (
+    ColumnAnswer,
+    ColumnRunner,
+    ColumnStream,
+    LeftToReader,
+    may_use_columns,
+    readers_alone,
+)
 from actors.egress.rules import HostRules
 from actors.node.searching import Indexes
 from actors.readers.checkpoints import CheckpointSource
@@ -61,16 +68,21 @@ class QueryPaths:
     def begin(
         self,
         request: QueryRequest,
-        quads: QuadStore,
         applied_index: int,
         heard: "Callable[[BegunQuery], None]",
+        *,
+        unites_graphs: bool,
+        as_of: int | None = None,
+        is_choice: bool = True,
     ) -> "BegunQuery | None":
-        """Ask the columns within this call, if that is possible; see start() for quads and applied_index.
-        heard is called once the first of the answer has come.
+        """Ask the columns within this call, if that is possible; see start() for applied_index and as_of.
+        heard is called once the first of the answer has come. is_choice: see `ColumnRunner.start`.
         """
         if self._columns is None or not self._begins_at_once or not may_use_columns(request):
             return None
-        answer = self._columns.begin(request, applied_index, unites_graphs=quads.unites_graphs)
+        answer = self._columns.begin(
+            request, applied_index, unites_graphs=unites_graphs, as_of=as_of, is_choice=is_choice
+        )
         if answer is None:
             return None
         run = self._listed(request)
@@ -157,25 +169,37 @@ class QueryPaths:
         return self._columns is not None
 
     async def start_in_columns(
-        self, request: QueryRequest, as_of: int, known_from: int, *, unites_graphs: bool
-    ) -> ColumnStream | None:
+        self,
+        request: QueryRequest,
+        as_of: int,
+        known_from: int,
+        begun: "BegunQuery | None" = None,
+        *,
+        unites_graphs: bool,
+    ) -> ColumnStream | LeftToReader:
         """The columns' answer of a past state whose store is not made, so that what a reader takes does not
-        count; None where a reader has to answer. known_from: see `VisibleStore`.
+        count, unless a reader has to answer. known_from: see `VisibleStore`. begun: see start().
         """
         if self._columns is None or not may_use_columns(request):
-            return None
-        run = self._listed(request)
+            return LeftToReader(None)
+        run = self._listed(request) if begun is None else begun.run
+        asked = None if begun is None else begun.answer
         try:
             answer = await self._columns.start(
-                run, request, known_from, unites_graphs=unites_graphs, as_of=as_of, is_choice=False
+                run,
+                request,
+                known_from,
+                unites_graphs=unites_graphs,
+                begun=asked,
+                as_of=as_of,
+                is_choice=False,
             )
         except BaseException:
             run.end()
             raise
-        if isinstance(answer, ColumnStream):
-            return answer
-        run.end()
-        return None
+        if not isinstance(answer, ColumnStream):
+            run.end()
+        return answer
 
     async def explain_columns(
         self,

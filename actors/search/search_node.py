@@ -40,12 +40,13 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteIndices,
     DeleteLifecycles,
     DocumentWrite,
+    EndSnapshotWork,
     ForgetDeletions,
     IntroduceNode,
     RefreshIndices,
     WriteResult,
 )
-from graphdb.search.catalog.filling import left_unfilled
+from graphdb.search.catalog.filling import left_unfilled, left_working
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
@@ -66,6 +67,7 @@ _SWEEP_S = 10.0
 # on a full disk too: what makes room, and what reading needs
 _TAKEN_WHEN_FULL = (
     DeleteIndices,
+    EndSnapshotWork,
     DeleteDataStreams,
     DeleteLifecycles,
     DeleteIndexTemplates,
@@ -291,6 +293,12 @@ class SearchNode:
                 await self.perform(DeleteIndices((index.uuid,)))
             except (SearchError, UnavailableError) as error:
                 logger.warning("index [%s] cannot be deleted yet: %s", index.name, error)
+        for uuid in left_working(state, node_id, self.filling):
+            logger.warning("the node stopped while it worked on a snapshot, which is not kept")
+            try:
+                await self.perform(EndSnapshotWork(uuid))
+            except (SearchError, UnavailableError) as error:
+                logger.warning("the end of the work on a snapshot cannot be logged yet: %s", error)
 
     async def _publish_identity(self, look_s: float) -> None:
         def state() -> CatalogState | None:
@@ -415,8 +423,8 @@ class SearchNode:
             await upkeep.force_merge(index, max_segments)
 
     def writing(self) -> PoolUse:
-        """How busy is what takes changes into the log."""
-        return self._opened().commits.use()
+        """How busy is what takes changes into the log; nothing before the indexes are open."""
+        return PoolUse(0) if self._open is None else self._open.commits.use()
 
     def now_ms(self) -> int:
         """The clock, Unix epoch."""

@@ -216,8 +216,17 @@ class Search(Section):
         "are processors, at most 8.",
     )
 
+    snapshot_paths: tuple[str, ...] = Field(
+        (),
+        description="Absolute directories below which snapshot repositories of type `fs` may lie, as "
+        "`path.repo` in Elasticsearch; by default none, and repositories are refused.",
+    )
+
     @model_validator(mode="after")
     def _check(self) -> Self:
+        for path in self.snapshot_paths:
+            if not path.startswith("/"):
+                raise ValueError(f"snapshot_paths: {path!r} is not an absolute directory")
         if not any(self.linear_weights):
             raise ValueError("linear_weights are both 0")
         if self.publish_address is not None:

@@ -165,6 +165,15 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET POST", "/_cluster/allocation/explain"),
     (ADMIN, "POST", "/_cluster/reroute"),
     (ADMIN, "PUT", "/_cluster/settings"),
+    # A snapshot has the documents of all indexes.
+    (ADMIN, "GET", "/_snapshot /_snapshot/{repository} /_snapshot/_status /_snapshot/{repository}/_status"),
+    (ADMIN, "PUT POST DELETE", "/_snapshot/{repository}"),
+    (ADMIN, "GET", "/_cat/snapshots /_cat/snapshots/{repository}"),
+    (ADMIN, "POST", "/_snapshot/{repository}/_verify /_snapshot/{repository}/_cleanup"),
+    (ADMIN, "GET PUT POST DELETE", "/_snapshot/{repository}/{snapshot}"),
+    (ADMIN, "GET", "/_snapshot/{repository}/{snapshot}/_status"),
+    (ADMIN, "PUT", "/_snapshot/{repository}/{snapshot}/_clone/{target}"),
+    (ADMIN, "POST", "/_snapshot/{repository}/{snapshot}/_restore"),
     (
         READ,
         "GET",

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from graphdb.history.moments import Moment
 from graphdb.node import Consistency, Evaluated
 from graphdb.rdf.pieces import CHUNK_BYTES
 from graphdb.sparql.results import ResultFormat, write_answer
@@ -102,9 +103,23 @@ class QueryAnswers:
 
         Raises what the backend raises.
         """
-        answer = self.cheap_answer(asked, reads)
-        if answer is not None:
-            return answer
+        return self.cheap_answer(asked, reads) or self._begun_answer(asked, reads, responding)
+
+    def quick_past_answer(
+        self, asked: AskedQuery, as_of: Moment, responding: Responding
+    ) -> WholeAnswer | BegunAnswer | None:
+        """As `quick_answer`, of a state of the past."""
+        reads = self._queries.made_at_once(as_of)
+        if reads is not None:
+            return self.quick_answer(asked, reads, responding)
+        if asked.is_cheap(self._queries.whole_reads()):  # a look-up, for which the state is made
+            return None
+        unmade = self._queries.unmade_at_once(as_of)
+        return None if unmade is None else self._begun_answer(asked, unmade, responding)
+
+    def _begun_answer(
+        self, asked: AskedQuery, reads: QueriedState, responding: Responding
+    ) -> WholeAnswer | BegunAnswer | None:
         kept = self._kept_answer(asked, reads)
         if kept is not None:
             return kept if isinstance(kept, WholeAnswer) else None

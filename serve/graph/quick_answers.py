@@ -108,15 +108,17 @@ class QuickAnswers:
             return None
         account = Account(text, understood.plan.like.form, began)
         asked = reader.asked(head.request, parameters, understood, account)
-        if asked.consistency is not Consistency.LOCAL or asked.as_of is not None:
+        if asked.consistency is not Consistency.LOCAL:
             return None
+        if asked.as_of is not None:
+            return self._answers.quick_past_answer(asked, asked.as_of, self._responding)
         made = self._answers.quick_answer(asked, self._queries.whole_reads(), self._responding)
         if cut is not None and isinstance(made, WholeAnswer) and not self._word_requests.is_settled(cut[0]):
             self._note_search(cut, head, query_string, asked)
         return made
 
     def _read(self, head: Head, query_string: bytes, body: bytes) -> tuple[QueryParameters, str] | None:
-        """The parameters and the text of a query in the present state; None for another."""
+        """The parameters and the text of a query; None for one that waits, or is to be explained."""
         if head.media_type == QUERY_TYPE:
             parameters = self._reader.parameters(query_string)
             text = None if parameters.query is not None else body.decode()

@@ -178,6 +178,7 @@ class MemoryBackend:
         self._is_changing = False
         self._writing = threading.Lock()
         self._begun: set[asyncio.Task[None]] = set()
+        self._made: dict[int | None, Self] = {}  # states of the past
 
     view_key: str | None = None
 
@@ -200,6 +201,13 @@ class MemoryBackend:
     ) -> None:
         """Memory has no columns."""
 
+    def unmade_at_once(self, as_of: Moment) -> None:
+        """As `unmade`."""
+
+    def made_at_once(self, as_of: Moment) -> Self | None:
+        """Where it was asked for before, and nothing was purged."""
+        return None if self.purges.last_index() else self._made.get(as_of.log_index)
+
     async def _past(self, moment: Moment, timeout_s: float) -> Self:
         """By a log index or a name."""
         try:
@@ -216,6 +224,7 @@ class MemoryBackend:
                 past.store.apply(logged.change.inverse)
         past._index, past._is_changing, past._schema = index, False, SchemaWatch()
         past.view_key = f"as of {index}"
+        self._made[index] = past
         return past
 
     def whole_reads(self) -> Self:

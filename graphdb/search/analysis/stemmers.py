@@ -29,6 +29,7 @@ _NOT_HERE = {
     "galician": "use [light_portuguese], or [stemmer_override]",
     "greek": "use [stemmer_override]",
     "kp": "use [dutch]",
+    # krovetzstemmer of PyPI has no wheels: each installation would need a C++ compiler
     "kstem": "use [english] or [porter2]",
     "light_english": "use [english] or [porter2]",
     "lovins": "use [english] or [porter2]",

@@ -14,6 +14,7 @@ from graphdb.search.segments.operations import Operation, OperationResult
 
 __all__ = [
     "AliasAction",
+    "BeginSnapshotWork",
     "CloseIndices",
     "Command",
     "CreateDataStream",
@@ -26,8 +27,10 @@ __all__ = [
     "DeleteLegacyTemplates",
     "DeleteLifecycles",
     "DeletePipelines",
+    "DeleteRepositories",
     "DeleteScript",
     "DocumentWrite",
+    "EndSnapshotWork",
     "ForgetDeletions",
     "IntroduceNode",
     "OpenIndices",
@@ -39,6 +42,7 @@ __all__ = [
     "PutLifecycle",
     "PutMapping",
     "PutPipeline",
+    "PutRepository",
     "PutScript",
     "PutSettings",
     "RefreshIndices",
@@ -224,6 +228,40 @@ class DeleteLifecycles:
 
 
 @dataclass(frozen=True, slots=True)
+class PutRepository:
+    """A snapshot repository: body has its type, uuid and settings, which have been read before."""
+
+    name: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRepositories:
+    """By name, without wildcards: all of them, or none. Their files stay."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginSnapshotWork:
+    """A node begins to write to a repository; nobody else does until it ends.
+
+    body: see `graphdb.search.catalog.snapshot_registry`.
+    """
+
+    uuid: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EndSnapshotWork:
+    """abort: the work is only to end; the node that does it says so when it has. Nothing, where it has."""
+
+    uuid: str
+    abort: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AliasAction:
     """One alias of one index. kind: add, remove, remove_index; options of an add: filter, routing,
     is_write_index and so on; of a remove: must_exist. Kinds add_to_stream, remove_from_stream: the same of a
@@ -364,6 +402,10 @@ Command: TypeAlias = (
     | DeleteLifecycles
     | PutPipeline
     | DeletePipelines
+    | PutRepository
+    | DeleteRepositories
+    | BeginSnapshotWork
+    | EndSnapshotWork
     | UpdateAliases
     | RollOver
     | RefreshIndices

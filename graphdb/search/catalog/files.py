@@ -98,10 +98,12 @@ class CatalogFile:
     legacy_templates: JsonObject[str, Any] = field(default_factory=dict)
     data_streams: JsonObject[str, Any] = field(default_factory=dict)
     lifecycles: JsonObject[str, Any] = field(default_factory=dict)
+    repositories: JsonObject[str, Any] = field(default_factory=dict)
+    snapshot_work: JsonObject[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         values = asdict(self)
-        for name in ("data_streams", "lifecycles"):
+        for name in ("data_streams", "lifecycles", "repositories", "snapshot_work"):
             if not values[name]:
                 del values[name]  # a version without them can read the others
         return encode_checked(_MARK, values)
@@ -195,6 +197,8 @@ class CatalogFiles:
             content.legacy_templates,
             content.data_streams,
             content.lifecycles,
+            content.repositories,
+            content.snapshot_work,
         )
         for index in indexes:
             index.aliases = state.aliases_of(index.uuid)
@@ -234,6 +238,8 @@ class CatalogFiles:
             state.legacy_templates,
             state.data_streams,
             state.lifecycles,
+            state.repositories,
+            state.snapshot_work,
         )
         return CatalogSave(content, plans)
 

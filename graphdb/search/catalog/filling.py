@@ -9,7 +9,7 @@ from collections.abc import Set
 from graphdb.search.catalog.index_settings import FILLED_BY
 from graphdb.search.catalog.state import CatalogState, Index
 
-__all__ = ["is_filled", "left_unfilled"]
+__all__ = ["is_filled", "left_unfilled", "left_working"]
 
 
 def is_filled(index: Index) -> bool:
@@ -23,4 +23,11 @@ def left_unfilled(state: CatalogState, node_id: int, filling: Set[str]) -> list[
         index
         for uuid, index in state.by_uuid.items()
         if index.settings.get(FILLED_BY) == str(node_id) and uuid not in filling
+    ]
+
+
+def left_working(state: CatalogState, node_id: int, filling: Set[str]) -> list[str]:
+    """Of work on snapshots that the node began and does not do any more. filling: uuids of what it does."""
+    return [
+        uuid for uuid, work in state.snapshot_work.items() if work["node"] == node_id and uuid not in filling
     ]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from graphdb.search.analysis import Analyzers
 from graphdb.search.catalog.aliases import check_aliases, read_aliases, with_alias_actions, with_rollover
 from graphdb.search.catalog.catalog_commands import (
+    BeginSnapshotWork,
     CloseIndices,
     Command,
     CreateDataStream,
@@ -19,7 +20,9 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteLegacyTemplates,
     DeleteLifecycles,
     DeletePipelines,
+    DeleteRepositories,
     DeleteScript,
+    EndSnapshotWork,
     ForgetDeletions,
     IntroduceNode,
     OpenIndices,
@@ -30,6 +33,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutLifecycle,
     PutMapping,
     PutPipeline,
+    PutRepository,
     PutScript,
     PutSettings,
     RefreshIndices,
@@ -76,6 +80,12 @@ from graphdb.search.catalog.index_templates import (
     without_templates,
 )
 from graphdb.search.catalog.lifecycles import with_lifecycle, without_lifecycles
+from graphdb.search.catalog.snapshot_registry import (
+    with_repository,
+    with_snapshot_work,
+    without_repositories,
+    without_snapshot_work,
+)
 from graphdb.search.catalog.state import CatalogState, Index, KnownNode
 from graphdb.search.catalog.stored_definitions import (
     with_pipeline,
@@ -440,6 +450,26 @@ def _(command: PutPipeline, state: CatalogState) -> Change:
 @_planned.register
 def _(command: DeletePipelines, state: CatalogState) -> Change:
     return Change(without_pipelines(state, command))
+
+
+@_planned.register
+def _(command: PutRepository, state: CatalogState) -> Change:
+    return Change(with_repository(state, command))
+
+
+@_planned.register
+def _(command: DeleteRepositories, state: CatalogState) -> Change:
+    return Change(without_repositories(state, command.names))
+
+
+@_planned.register
+def _(command: BeginSnapshotWork, state: CatalogState) -> Change:
+    return Change(with_snapshot_work(state, command))
+
+
+@_planned.register
+def _(command: EndSnapshotWork, state: CatalogState) -> Change:
+    return Change(without_snapshot_work(state, command))
 
 
 def _check_composed(state: CatalogState, name: str) -> None:

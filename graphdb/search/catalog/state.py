@@ -195,7 +195,8 @@ class CatalogState:
     cluster_uuid: None before the first node has introduced itself. nodes: by node id, those that ever have.
     cluster_settings: by `persistent` and `transient`, then by dotted name; what was set.
     data_streams: by name: template, generation, hidden; each is an alias of its indexes, too. lifecycles: by
-    name: version, modified_ms, policy.
+    name: version, modified_ms, policy. repositories: of snapshots, by name: type, uuid, settings.
+    snapshot_work: by uuid: who writes to one of them now (`graphdb.search.catalog.snapshot_registry`).
     """
 
     by_uuid: Mapping[str, Index] = field(default_factory=dict)
@@ -210,6 +211,8 @@ class CatalogState:
     legacy_templates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     data_streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     lifecycles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    repositories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    snapshot_work: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     by_name: Mapping[str, Index] = field(init=False)
     by_alias: Mapping[str, Mapping[str, AliasOptions]] = field(init=False)  # by alias and uuid
 

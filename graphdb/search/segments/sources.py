@@ -5,9 +5,9 @@
     sources_roots    the first root of each frame, and the number of roots
     sources_lengths  bytes of each root's JSON, in as few bytes as the longest needs
 
-One document costs the expansion of its block, so blocks are small: of 1 KB documents, blocks of 6 KB take 5 %
-more than those of 16 KB. Files of
-format 1 have the JSON as it is, as `Strings`.
+One document costs the expansion of its block, so blocks are small: of 50,000 documents of 1.2 KB an index
+with blocks of 3 KB takes 3.4 % more than one with blocks of 6 KB, and ten hits from all over it take 60 µs
+less. A merge keeps the longer blocks of older files. Files of format 1 have the JSON as it is, as `Strings`.
 """
 
 from bisect import bisect_right
@@ -36,7 +36,8 @@ __all__ = [
 ]
 
 PARTS = ("sources_blob", "sources_blocks", "sources_roots", "sources_lengths")
-_BLOCK_BYTES = 6 << 10
+_BLOCK_BYTES = 3 << 10
+_KEPT_BYTES_MAX = 12 << 10  # of a block; a longer one is one long text, which nobody asks for in parts
 _EXPANDED_BYTES = 8 << 20
 _ROOT_BYTES = 4  # that a root counts at least, so that a block of empty ones ends too
 _OPTIONS: dict[int, int] = {
@@ -114,7 +115,7 @@ class SourceBlocks:
             except zstd.ZstdError as error:
                 what = f"block {block} of the stored documents is damaged ({error})"
                 raise CorruptionError(what, self._where) from error
-            if len(known) <= 2 * _BLOCK_BYTES:  # else one long text, which nobody asks for in parts
+            if len(known) <= _KEPT_BYTES_MAX:
                 _EXPANDED.put(key, known)
         return known
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from graphdb.config import Settings
@@ -16,10 +17,12 @@ from serve.search.administration.cat_table import (
     Listing,
     Row,
     TableOptions,
+    Time,
     make_table,
     render_help,
 )
 from serve.search.administration.indices import chosen_indexes
+from serve.search.administration.snapshots import listed_snapshots
 from serve.search.administration.tasks import LISTING, tasks_here
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
@@ -92,6 +95,50 @@ def _named(templates: Mapping[str, Any], pattern: str | None) -> list[tuple[str,
     return [(name, one) for name, one in sorted(templates.items()) if wildcard_match(pattern or "*", name)]
 
 
+# `_cat/snapshots`.
+
+_SNAPSHOTS = (
+    Column("id", ("snapshot",), "unique snapshot"),
+    Column("repository", ("re", "repo"), "repository name"),
+    Column("status", ("s",), "snapshot name"),
+    Column("start_epoch", ("ste", "startEpoch"), "start time in seconds since 1970-01-01 00:00:00"),
+    Column("start_time", ("sti", "startTime"), "start time in HH:MM:SS"),
+    Column("end_epoch", ("ete", "endEpoch"), "end time in seconds since 1970-01-01 00:00:00"),
+    Column("end_time", ("eti", "endTime"), "end time in HH:MM:SS"),
+    Column("duration", ("dur",), "duration"),
+    Column("indices", ("i",), "number of indices", right=True),
+    Column("successful_shards", ("ss",), "number of successful shards", right=True),
+    Column("failed_shards", ("fs",), "number of failed shards", right=True),
+    Column("total_shards", ("ts",), "number of total shards", right=True),
+    Column("reason", ("r",), "reason for failures", on=False),
+)
+
+
+def _snapshots(view: CatView) -> Iterator[Row]:
+    for one in view.snapshots:
+        started, ended = one["start_time_in_millis"], one.get("end_time_in_millis")
+        shards = one["shards"]
+        yield {
+            "id": one["snapshot"],
+            "repository": one["repository"],
+            "status": one["state"],
+            "start_epoch": started // 1000,
+            "start_time": _clock(started),
+            "end_epoch": None if ended is None else ended // 1000,
+            "end_time": None if ended is None else _clock(ended),
+            "duration": None if ended is None else Time(ended - started),
+            "indices": len(one["indices"]),
+            "successful_shards": shards["successful"],
+            "failed_shards": shards["failed"],
+            "total_shards": shards["total"],
+            "reason": None,
+        }
+
+
+def _clock(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S")
+
+
 # `_cat`: listings for people at a terminal, and for programs with `format=json`.
 
 # Parameters of every listing.
@@ -107,6 +154,7 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
         *cat_indices.listings(data_dir),
         *cat_nodes.listings(data_dir),
         *_template_listings(),
+        Listing("snapshots", _SNAPSHOTS, _snapshots, "repository", parameters="ignore_unavailable"),
         thread_pools.LISTING,
     ]
     found: list[Endpoint] = []
@@ -134,8 +182,9 @@ def _handler(listing: Listing, identity: Identity) -> Handler:
         )
         names = None if listing.by is None else exchange.get(listing.by)
         tasks = _tasks(exchange, identity) if listing.name == "tasks" else ()
+        found = await listed_snapshots(exchange, names) if listing.name == "snapshots" else ()
         indexes, pools = _indexes(exchange, listing), exchange.pools()
-        view = CatView(exchange.node, identity, indexes, names, parameters, tasks, pools)
+        view = CatView(exchange.node, identity, indexes, names, parameters, tasks, pools, found)
         columns = _columns(listing, parameters)
         if listing.name in _OF_COPIES:
             await notice_losses(exchange.node)

@@ -28,8 +28,13 @@ def listings(data_dir: Path) -> list[Listing]:
         Listing("pending_tasks", _PENDING, _none),
         Listing("tasks", _TASKS, _tasks, parameters=tasks),
         Listing("nodeattrs", _ATTRIBUTES, _none),
-        Listing("repositories", _REPOSITORIES, _none),
+        Listing("repositories", _REPOSITORIES, _repositories),
     ]
+
+
+def _repositories(view: CatView) -> Iterator[Row]:
+    for name, repository in sorted(view.node.catalog.state.repositories.items()):
+        yield {"id": name, "type": repository["type"]}
 
 
 def _none(_view: CatView) -> Iterator[Row]:

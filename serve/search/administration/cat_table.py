@@ -234,6 +234,7 @@ class CatView:
     parameters: Parameters
     tasks: Sequence[Task] = ()  # of this node, for the listing of them
     pools: Mapping[str, PoolUse] = field(default_factory=dict)  # of this node, by name
+    snapshots: Sequence[Mapping[str, Any]] = ()  # as `_snapshot` shows them, for the listing of them
 
     @property
     def process_id(self) -> int:

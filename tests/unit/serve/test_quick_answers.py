@@ -57,6 +57,28 @@ def filled(client: httpx.Client) -> httpx.Client:
     return client
 
 
+def test_the_past_where_it_is_there(filled: httpx.Client, quick: list[bool]) -> None:
+    index = update(filled, "INSERT DATA { <urn:5> <urn:p> <urn:then> }").json()["snapshot_index"]
+    update(filled, "INSERT DATA { <urn:5> <urn:p> <urn:now> }")
+    asked = {"query": POINT % 5, "as_of": str(index)}
+    first = filled.post("/sparql", data=asked)
+    assert not quick[-1]  # it has to be made
+    again = filled.post("/sparql", data=asked)
+    assert quick[-1]
+    slowly = filled.post("/sparql", data=asked, headers=SLOWLY)
+    for answer in (first, again, slowly):
+        assert answer.headers["X-Snapshot-Index"] == str(index)
+        assert "urn:then" in answer.text
+        assert "urn:now" not in answer.text
+    filled.post("/sparql", data=asked | {"as_of": "yesterday"})
+    assert not quick[-1]
+    # then the answer says that something is missing
+    filled.post("/history/purge", params={"resource": "urn:99"}).raise_for_status()
+    marked = filled.post("/sparql", data=asked)
+    assert not quick[-1]
+    assert int(marked.headers["X-History-Purged"]) > index
+
+
 def connected(client: httpx.Client) -> socket.socket:
     made = socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=HANG_S)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
+from actors.columns.client import ColumnRunner, LeftToReader
 from actors.columns.database import ViewFiles
 from actors.columns.protocol import ViewSettings
 from actors.columns.view_keeper import _TRIM_EVERY, _ColumnState
@@ -178,6 +179,115 @@ def test_a_store_is_made_only_for_what_the_columns_leave(
 async def unmade(node: ColumnNode, index: int, *, is_look_up: bool = False) -> UnmadePast | None:
     queries: Queries = node.shard.node.queries
     return await queries.unmade(FULL_VISIBILITY, read_moment(str(index)), HANG_S, is_look_up=is_look_up)
+
+
+def test_a_view_that_is_busy_for_a_moment_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.node.unmade_past._AGAIN_S", 0.01)
+    told = list[bool]()
+    start = ColumnRunner.start
+
+    async def first_busy(self: ColumnRunner, *arguments: Any, **options: Any) -> Any:
+        told.append(True)
+        if len(told) < 4:
+            return LeftToReader(None, is_for_now=True)
+        return await start(self, *arguments, **options)
+
+    async def run() -> None:
+        async with open_columns(tmp_path, columns={"past": True}) as node:
+            await node.update(f"{PREFIX} INSERT DATA {{ :before :kind :k0 }}")
+            await node.following()
+            index = await node.update(f"{PREFIX} INSERT DATA {{ :s1 :kind :k1 }}")
+            await node.update(f"{PREFIX} INSERT DATA {{ :s2 :kind :k2 }}")
+            states = node.shard.opened().past
+            state = await unmade(node, index)
+            assert state is not None
+            never = asyncio.Event()
+
+            async def makes_for_ever(*_: Any) -> None:
+                await never.wait()
+
+            monkeypatch.setattr(states, "_make", makes_for_ever)
+            monkeypatch.setattr(ColumnRunner, "start", first_busy)
+            stream = await state.start_query(node.request(PREFIX + QUERIES[0]))
+            assert stream.where.startswith("columns")
+            assert (await read_all(stream)).split()[1:] == [
+                b"http://example.org/k0,1",
+                b"http://example.org/k1,1",
+            ]
+            assert len(told) == 4
+
+    asyncio.run(run())
+
+
+class Outcome:
+    """See `serve.backend.QueryOutcome`: the answer, whichever way it comes."""
+
+    def __init__(self) -> None:
+        self.body: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def answered(self, origin: Any, body: bytes) -> None:
+        self.body.set_result(body)
+
+    def goes_on(self, start: Any) -> None:
+        async def read() -> None:
+            self.body.set_result(await read_all(await start()))
+
+        self._reading = asyncio.get_running_loop().create_task(read())
+
+
+async def read_all(stream: Any) -> bytes:
+    try:
+        pieces = []
+        while (piece := await stream.read()) is not None:
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        stream.close()
+
+
+def test_a_state_that_is_known_is_asked_without_a_task(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with open_columns(tmp_path, columns={"past": True}) as node:
+            await node.update(f"{PREFIX} INSERT DATA {{ :before :kind :k0 }}")
+            await node.following()
+            index = await node.update(f"{PREFIX} INSERT DATA {{ :s1 :kind :k1 }}")
+            await node.update(f"{PREFIX} INSERT DATA {{ :s2 :kind :k2 }}")
+            queries: Queries = node.shard.node.queries
+            moment, states = read_moment(str(index)), node.shard.opened().past
+            assert queries.unmade_at_once(moment) is None  # whether it is kept is to be looked up
+            state = await unmade(node, index)
+            assert state is not None
+            text = PREFIX + QUERIES[0]
+            await read_all(await state.start_query(node.request(text)))  # which leaves a connection
+            known = queries.unmade_at_once(moment)
+            assert known is not None
+            await begun(node, known, text)
+            assert not states.is_made(index)
+            assert queries.made_at_once(moment) is None
+            await states.visible_store(moment, FULL_VISIBILITY, HANG_S)
+            made = queries.made_at_once(moment)
+            assert made is not None
+            assert made.snapshot_index() == index
+            await begun(node, made, text)
+            # answers of before a purge have to say so, and are not made there
+            states._present = replace(states._present, purged_index=lambda: index + 1)
+            assert queries.made_at_once(moment) is None
+            assert queries.unmade_at_once(moment) is None
+
+    asyncio.run(run())
+
+
+async def begun(node: ColumnNode, state: Any, text: str) -> None:
+    """Each time the same, whether it comes at once or not."""
+    for number in range(3):
+        outcome = Outcome()
+        end = state.begin_query(node.request(f"{text} # {number}"), outcome)
+        assert end is not None
+        async with asyncio.timeout(HANG_S):
+            body = await outcome.body
+        assert body.split() == [b"kind,n", b"http://example.org/k0,1", b"http://example.org/k1,1"]
 
 
 def test_what_was_purged_is_not_answered_from_a_view_of_before(tmp_path: Path) -> None:

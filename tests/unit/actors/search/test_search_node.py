@@ -16,11 +16,14 @@ from actors.search.upkeep import UpkeepConfig
 from graphdb.config import Settings
 from graphdb.errors import LogUnavailable, StorageFull
 from graphdb.search.catalog.catalog_commands import (
+    BeginSnapshotWork,
     CreateIndex,
     DeleteIndices,
     DocumentWrite,
+    EndSnapshotWork,
     PutIndexTemplate,
     PutLifecycle,
+    PutRepository,
     PutSettings,
     RefreshIndices,
 )
@@ -378,6 +381,7 @@ async def test_a_full_disk_takes_deletions_and_refreshes(tmp_path: Path) -> None
 
 async def test_before_its_start_a_node_says_that_it_is_starting(tmp_path: Path) -> None:
     node = SearchNode(Settings.model_validate({"server": {"data_dir": tmp_path}}), MemoryLog())
+    assert node.writing().size == 0  # so that `/_nodes` answers before the indexes are open
     assert (node.status().status, node.status().index_loaded) == ("starting", False)
     with pytest.raises(LogUnavailable):
         _ = node.catalog
@@ -430,3 +434,18 @@ async def test_an_index_that_is_being_filled_stays(tmp_path: Path, monkeypatch: 
             while node.catalog.find("left") is not None:  # noqa: ASYNC110 nobody tells of a deletion
                 await asyncio.sleep(0.01)
         assert node.catalog.find("half") is not None
+
+
+async def test_work_on_a_snapshot_ends_with_the_start_after_it(tmp_path: Path) -> None:
+    work = {"node": 1, "kind": "snapshot", "repository": "r", "snapshot": "s", "indices": [], "started_ms": 0}
+    async with open_node(tmp_path) as node:
+        await node.perform(PutRepository("r", {"type": "fs", "uuid": "u", "settings": {"location": "r"}}))
+        node.filling.add("mine")
+        await node.perform(BeginSnapshotWork("mine", work))
+        with pytest.raises(SearchError, match="already running"):
+            await node.perform(BeginSnapshotWork("other", work))
+    async with open_node(tmp_path) as node, asyncio.timeout(HANG_S):
+        assert list(node.catalog.state.repositories) == ["r"]
+        while node.catalog.state.snapshot_work:  # noqa: ASYNC110 nobody tells of its end
+            await asyncio.sleep(0.01)
+        await node.perform(EndSnapshotWork("mine"))  # once more changes nothing
