@@ -202,7 +202,7 @@ class CommandWriter:
         self._commit = GroupCommit[SharedEntry](self, config.log_wait_s)
         self._clock_ms, self._fresh_request_id = clock_ms, fresh_request_id
         self._queue: deque[SearchJob] = deque()
-        self._queued_bytes = self._waiting_bytes = 0
+        self._queued_bytes = self._waiting_bytes = self._taken_bytes = 0
         self._logging: dict[bytes, SharedEntry] = {}  # whose outcome is awaited, by request_id
         self._in_flight: set[asyncio.Task[None]] = set()
         self._closing: GraphDBError | None = None
@@ -225,6 +225,7 @@ class CommandWriter:
             )
         job = SearchJob(command, size_bytes)
         self._waiting_bytes += size_bytes
+        self._taken_bytes += size_bytes
         job.outcome.add_done_callback(lambda _: self._release(size_bytes))
         self._queue.append(job)
         self._queued_bytes += size_bytes
@@ -233,7 +234,13 @@ class CommandWriter:
 
     def use(self) -> PoolUse:
         """Entries under way count as active, commands that no entry has yet as waiting."""
-        return self._counter.use(self._config.in_flight_max, -1, len(self._in_flight), len(self._queue))
+        use = self._counter.use(self._config.in_flight_max, -1, len(self._in_flight), len(self._queue))
+        return replace(
+            use,
+            waiting_bytes=self._waiting_bytes,
+            taken_bytes=self._taken_bytes,
+            bytes_max=self._config.waiting_bytes_max,
+        )
 
     def take(self, applied: Iterable[Applied]) -> None:
         """These entries have taken effect: answer those that are ours."""

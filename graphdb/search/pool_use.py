@@ -9,6 +9,9 @@ __all__ = ["PoolCounter", "PoolUse"]
 class PoolUse:
     """size: how many work at once; queue_size: how many may wait, -1: no number bounds them. rejected,
     completed: since the process began; largest: most that were at work at once.
+
+    waiting_bytes: of what is under way or waits, at most bytes_max (0: nothing bounds it).
+    taken_bytes: of all so far.
     """
 
     size: int
@@ -18,6 +21,9 @@ class PoolUse:
     rejected: int = 0
     completed: int = 0
     largest: int = 0
+    waiting_bytes: int = 0
+    taken_bytes: int = 0
+    bytes_max: int = 0
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.state import Index
 from graphdb.search.mapping.wildcards import wildcard_match
+from graphdb.search.pool_use import PoolUse
 from serve.search.administration.index_stats import (
     INDEX_METRICS,
     chosen_sections,
@@ -212,6 +213,7 @@ class _Nodes:
         sections: dict[str, Any] = {
             "indices": _of_indexes(exchange),
             "thread_pool": pool_stats(exchange.pools()),
+            "indexing_pressure": _pressure(exchange.node.writing()),
             "os": {
                 "timestamp": now_ms,
                 "cpu": {"percent": load.cpu_percent, "load_average": averages},
@@ -262,6 +264,24 @@ class _Nodes:
             "attributes": {},
             **chosen_sections(sections, metrics_asked(exchange, _STATS_METRICS)),
         }
+
+
+def _pressure(writing: PoolUse) -> dict[str, Any]:
+    """What of writes stands in memory: here they wait where they came in, for a log that others follow."""
+
+    def by_stage(size_bytes: int) -> dict[str, int]:
+        return {
+            "combined_coordinating_and_primary_in_bytes": size_bytes,
+            "coordinating_in_bytes": size_bytes,
+            "primary_in_bytes": 0,
+            "replica_in_bytes": 0,
+            "all_in_bytes": size_bytes,
+        }
+
+    rejections = {"coordinating": writing.rejected, "primary": 0, "replica": 0}
+    total = by_stage(writing.taken_bytes) | {f"{name}_rejections": n for name, n in rejections.items()}
+    current = by_stage(writing.waiting_bytes)
+    return {"memory": {"current": current, "total": total, "limit_in_bytes": writing.bytes_max}}
 
 
 def _of_indexes(exchange: Exchange) -> dict[str, Any]:

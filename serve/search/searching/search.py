@@ -251,6 +251,9 @@ async def multi_answers(
     if limit is not None and limit < 1:
         raise illegal_argument("maxConcurrentSearchRequests must be positive")
     at_once = asyncio.Semaphore(min(limit or 8, 64))
+    if exchange.parameters.boolean("rest_total_hits_as_int", False):
+        for _, body in searches:  # one that cannot be so makes the request one that cannot
+            _counted(body)
 
     async def one(header: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
         async with at_once:

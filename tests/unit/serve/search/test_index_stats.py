@@ -95,6 +95,10 @@ def test_the_pools_of_threads(http: httpx.Client) -> None:
     (node,) = http.get("/_nodes/stats/thread_pool").json()["nodes"].values()
     completed = int(by_name["search"]["completed"])
     assert node["thread_pool"]["search"].items() >= {"rejected": 0, "completed": completed}.items()
+    (node,) = http.get("/_nodes/stats/indexing_pressure").json()["nodes"].values()
+    memory = node["indexing_pressure"]["memory"]
+    assert memory["current"]["all_in_bytes"] == 0
+    assert (memory["total"]["coordinating_rejections"], memory["limit_in_bytes"] >= 0) == (0, True)
     (node,) = http.get("/_nodes/thread_pool").json()["nodes"].values()
     assert node["thread_pool"]["search"]["queue_size"] == 1000
 

@@ -192,6 +192,15 @@ def test_what_does_not_go_together_is_refused(
     assert said in answer.text
 
 
+def test_totals_of_several_searches_as_numbers_are_exact(http: httpx.Client) -> None:
+    made(http, {}, {"n": 1})
+    headers = {"content-type": "application/x-ndjson"}
+    for tracked, status in ((True, 200), (10, 400)):
+        lines = f'{{}}\n{{"track_total_hits":{str(tracked).lower()}}}\n{{}}\n{{}}\n'
+        answer = http.post("/_msearch?rest_total_hits_as_int=true", content=lines, headers=headers)
+        assert answer.status_code == status
+
+
 def test_missing_names_in_indices_boost_may_be_ignored(http: httpx.Client, ask: Any) -> None:
     made(http, {}, {"n": 1})
     assert ids(ask({"indices_boost": [{"zz": 2.0}, {"i*": 3.0}]}, ignore_unavailable="true")) == ["1"]
