@@ -22,7 +22,7 @@ from serve.search.administration.cat_table import (
     render_help,
 )
 from serve.search.administration.indices import chosen_indexes
-from serve.search.administration.snapshots import listed_snapshots
+from serve.search.administration.shown_snapshots import listed_snapshots
 from serve.search.administration.tasks import LISTING, tasks_here
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer

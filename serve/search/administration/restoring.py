@@ -44,13 +44,8 @@ from graphdb.search.snapshots.document_frames import SnapshotDocument, read_fram
 from graphdb.search.snapshots.repository import Manifest
 from serve.search.administration.indices import new_uuid
 from serve.search.administration.repositories import OpenRepository, open_repository
-from serve.search.administration.snapshots import (
-    Pace,
-    chosen_rows,
-    flag_of,
-    names_of,
-    read_snapshot,
-)
+from serve.search.administration.shown_snapshots import chosen_rows, read_snapshot
+from serve.search.administration.snapshots import Pace, flag_of, names_of
 from serve.search.backend import SearchBackend
 from serve.search.documents.ingesting import write_documents
 from serve.search.frame.answer import error_json, search_error
