@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from actors.cluster import index_shard_places, namespaces_of_nodes, start_at
 from actors.columns.shard_calls import ShardProcess
 from actors.ray_calls import RayProcess
-from actors.search.shard_cluster import HostNode
+from actors.search.host_follower import HostNode
 from actors.search.shard_host_process import ShardHostProcess
 
 __all__ = ["RayHosts", "divided"]

@@ -55,8 +55,9 @@ from graphdb.search.pool_use import PoolUse
 from graphdb.search.segments.operations import Action, OperationResult
 
 if TYPE_CHECKING:  # most nodes search their shards themselves
+    from actors.search.host_follower import HostProcesses
     from actors.search.search_processes import SearchProcesses
-    from actors.search.shard_cluster import HostProcesses, ShardCluster
+    from actors.search.shard_cluster import ShardCluster
 
 __all__ = ["SearchNode"]
 

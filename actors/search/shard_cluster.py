@@ -10,7 +10,6 @@ nothing but a copy.
 """
 
 import logging
-import pickle
 import secrets
 import time
 from collections import Counter
@@ -19,63 +18,40 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from threading import Condition, Lock, Thread
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from weakref import WeakSet
 
-from actors.columns.shard_calls import Result, ShardLost, ShardProcess
-from actors.search.shard_host import LeafState, ShardState, StepCall
+from actors.columns.shard_calls import ShardLost
+from actors.search.host_follower import (
+    CopySteps,
+    HeldState,
+    HostFollower,
+    HostNode,
+    HostProcesses,
+    IndexState,
+    ShardCopy,
+    called,
+)
 from graphdb.errors import GraphDBError, UnavailableError
 from graphdb.public_text import fault_text
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.cluster_settings import balance_threshold, rebalanced_kinds
 from graphdb.search.catalog.state import Index
 from graphdb.search.deadline import checkpoint
-from graphdb.search.segments.index_shards import ShardLeaves
-from graphdb.search.segments.segment_file import segment_pieces
-from graphdb.search.segments.shard_view import array_segment
-from graphdb.search.sharded import Advise, Call, Lost, SearchTask, SeveralTask, ShardFailures, search_shards
+from graphdb.search.sharded import Advise, SearchTask, SeveralTask, ShardFailures, search_shards
 from graphdb.search.sharded.allocation import Kinds, ShardKey, allocate, next_move
 from graphdb.search.sharded.rerouting import CopyAt, NotAllowed, Reroute, Rerouted, rerouted
 
-__all__ = ["HostNode", "HostProcesses", "PlacedCopy", "ShardCluster"]
+__all__ = ["PlacedCopy", "ShardCluster"]
 
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.05  # between two looks whether an index has changed
 _PLACES_S = 2.0  # between two looks which places there are
-_LOOK_S = 1.0  # between two looks at a process
 _STEP_S = 0.2  # between two looks whether a wait is over
-_SILENT_S = 10.0  # without an answer, until a process counts as lost
-_TELL_S = 30.0  # without a place, until it is said
 _FRESH_S = 2.0  # for which a search waits until the copies have what was refreshed
 _GATHER_S = 5.0  # from the first process that is there, until shards are placed without the others
 _SHAPES_BYTES_MAX = 64 << 20  # of mappings and settings that a search of several indexes sends
-_AGAIN_S, _AGAIN_S_MAX = 0.2, 10.0  # between two attempts
-
-
-@dataclass(frozen=True, slots=True)
-class HostNode:
-    """A Ray node, on which are one or more places for processes."""
-
-    id: str
-    host: str
-
-    @property
-    def name(self) -> str:
-        """For people."""
-        return f"ray-{self.host}-{self.id[:8]}"
-
-
-class HostProcesses(Protocol):
-    """Starts the processes of `ShardHost`s."""
-
-    def places(self) -> Mapping[str, HostNode]:
-        """Those that there are now, by name: one for each process that there may be."""
-        ...
-
-    def start(self, place: str) -> ShardProcess:
-        """That of one place; its first call waits until it is there."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,85 +65,6 @@ class PlacedCopy:
     reason: str | None = None  # why it has no node
 
 
-@dataclass(frozen=True, slots=True)
-class _IndexState:
-    """An index as of one moment."""
-
-    number: int
-    epoch: int  # of the catalogue; another one may give the same names to other segments
-    index: Index
-    view: ShardLeaves
-    mapping: Any
-    settings: Any
-    aliases: Any
-
-    def is_now(self, index: Index, epoch: int) -> bool:
-        return (
-            self.epoch == epoch
-            and self.index is index
-            and self.view is index.shards.view()
-            and self.mapping is index.mapping
-            and self.settings is index.settings
-            and self.aliases is index.aliases
-        )
-
-    @property
-    def shape(self) -> bytes:
-        """See `IndexPart.shape`; `ShardHost` reads it."""
-        return pickle.dumps((self.index.name, self.settings, self.mapping.as_json(), dict(self.aliases)))
-
-    def of_shard(self, number: int) -> ShardState:
-        leaves = tuple(map(LeafState.of, self.view.parts[number]))
-        mapping = self.mapping.as_json()
-        return ShardState(self.number, self.index.name, self.settings, mapping, dict(self.aliases), leaves)
-
-
-@dataclass(eq=False, slots=True)
-class _Copy:
-    shard: ShardKey
-    place: str
-    states: tuple[int, ...] = ()  # of the epoch, as they have come
-    epoch: int = 0
-
-    def name(self, epoch: int) -> str:
-        """To its process."""
-        return f"{self.shard[0]}.{self.shard[1]}.{epoch}"
-
-
-class HeldState:
-    """An index as of one moment, for searches that may come later: copies have it as long as this lives."""
-
-    def __init__(self, state: _IndexState) -> None:
-        self.state = state
-
-    def is_of(self, index: Index) -> bool:
-        """Whether it is the same index still."""
-        return self.state.index is index
-
-
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """A copy, as `search_shards` names it in calls."""
-
-    process: ShardProcess
-    follower: "HostFollower"
-    node: str
-    copy: str
-    state: int
-
-    def begin(self, search: str, task: int, number: int, work: bytes) -> Any:
-        """See `Steps`."""
-        return _called([Call(self, "begin", (search, task, number, work))])[0]
-
-    def go_on(self, search: str, task: int, known: bytes) -> Any:
-        """See `Steps`."""
-        return _called([Call(self, "go_on", (search, task, known))])[0]
-
-    def end(self, search: str) -> None:
-        """See `Steps`. Nobody waits for it."""
-        _called([Call(self, "end", (search,))])
-
-
 class ShardCluster:
     """For any threads. start() it, close() it at last."""
 
@@ -179,10 +76,10 @@ class ShardCluster:
         self._known_catalog: Catalog | None = None
         self._epoch = 0
         self._numbers, self._turns = count(1), count()
-        self._states: dict[str, _IndexState] = {}
+        self._states: dict[str, IndexState] = {}
         self._held: dict[str, WeakSet[HeldState]] = {}  # by the uuid of the index
-        self._copies: dict[ShardKey, list[_Copy]] = {}  # the primary first
-        self._moving: dict[_Copy, _Copy] = {}  # a copy that is being made, the one whose place it takes
+        self._copies: dict[ShardKey, list[ShardCopy]] = {}  # the primary first
+        self._moving: dict[ShardCopy, ShardCopy] = {}  # one that is being made, whose place it takes
         self._filled: set[ShardKey] = set()  # that have had a copy
         self._by_hand: set[tuple[ShardKey, str]] = set()  # copies, by their places, that somebody has moved
         self._balancing: tuple[str, float] = ("", 0.0)  # what the cluster's settings say of spreading copies
@@ -311,7 +208,7 @@ class ShardCluster:
         if change.target is None:
             self._copies[key] = [copy for copy in these if copy is not source]
             return
-        made = _Copy(key, change.target)
+        made = ShardCopy(key, change.target)
         these.append(made)
         self._by_hand.add((key, change.target))
         if source is not None:
@@ -340,7 +237,7 @@ class ShardCluster:
         Raises SearchError, NoShard; UnavailableError where the shards cannot be asked yet.
         """
         _, (copies,) = self._when_ready([index], [held])
-        return search_shards(secrets.token_hex(8), copies, task, _called, partial, advise)
+        return search_shards(secrets.token_hex(8), copies, task, called, partial, advise)
 
     def search_several(
         self,
@@ -365,11 +262,11 @@ class ShardCluster:
             )
         of_all = [copies for of_index in ready for _, copies in sorted(of_index.items())]
         task = replace(task, parts=tuple(parts))
-        return search_shards(secrets.token_hex(8), dict(enumerate(of_all)), task, _called, partial, advise)
+        return search_shards(secrets.token_hex(8), dict(enumerate(of_all)), task, called, partial, advise)
 
     def _when_ready(
         self, indexes: Sequence[Index], held: Sequence[HeldState | None]
-    ) -> tuple[list[_IndexState], list[dict[int, list[_Steps]]]]:
+    ) -> tuple[list[IndexState], list[dict[int, list[CopySteps]]]]:
         """(state, copies that have it by shard) of each, when all have theirs. Raises UnavailableError."""
         until = time.monotonic() + _FRESH_S
         with self.changed:
@@ -387,9 +284,9 @@ class ShardCluster:
                     raise UnavailableError("the processes of its shards do not have the index of now yet")
                 self.changed.wait(min(left_s, _STEP_S))
 
-    def _ready(self, state: _IndexState) -> dict[int, list[_Steps]] | None:
+    def _ready(self, state: IndexState) -> dict[int, list[CopySteps]] | None:
         """The copies that have a state, by shard; None where there will be one if one waits."""
-        found: dict[int, list[_Steps]] = {}
+        found: dict[int, list[CopySteps]] = {}
         for number in range(len(state.view.parts)):
             key = (state.index.uuid, number)
             copies = self._copies.get(key, [])
@@ -401,12 +298,12 @@ class ShardCluster:
                 return None
         return found
 
-    def _steps(self, copy: _Copy, state: _IndexState) -> _Steps | None:
+    def _steps(self, copy: ShardCopy, state: IndexState) -> CopySteps | None:
         follower = self._followers.get(copy.place)
         if follower is None or follower.process is None:
             return None
         node = self._places[copy.place].id
-        return _Steps(follower.process, follower, node, copy.name(state.epoch), state.number)
+        return CopySteps(follower.process, follower, node, copy.name(state.epoch), state.number)
 
     # for followers, who hold `changed`
 
@@ -414,7 +311,7 @@ class ShardCluster:
         """Whether its place is still there."""
         return not self.is_closed and self._followers.get(follower.place) is follower
 
-    def copies_at(self, place: str) -> list[tuple[_Copy, list[_IndexState]]]:
+    def copies_at(self, place: str) -> list[tuple[ShardCopy, list[IndexState]]]:
         """What it is to have, and the states of each, the one of now last."""
         return [
             (copy, self._wanted_states(state))
@@ -423,7 +320,7 @@ class ShardCluster:
             if copy.place == place and (state := self._states.get(key[0])) is not None
         ]
 
-    def _wanted_states(self, now: _IndexState) -> list[_IndexState]:
+    def _wanted_states(self, now: IndexState) -> list[IndexState]:
         held = {
             one.state.number: one.state
             for one in self._held.get(now.index.uuid, ())
@@ -437,7 +334,7 @@ class ShardCluster:
             self._first_ready_at = time.monotonic()
         self._note_change()
 
-    def note_filled(self, copy: _Copy, state: _IndexState) -> None:
+    def note_filled(self, copy: ShardCopy, state: IndexState) -> None:
         """A copy has a state."""
         copy.states = (*self.kept_states(copy, state), state.number)
         copy.epoch = state.epoch
@@ -448,7 +345,7 @@ class ShardCluster:
             copies[copies.index(source)] = copy
         self._note_change()
 
-    def kept_states(self, copy: _Copy, other: _IndexState) -> tuple[int, ...]:
+    def kept_states(self, copy: ShardCopy, other: IndexState) -> tuple[int, ...]:
         """Those that a copy keeps beside one: that are held, and the newest, which searches begin with."""
         return self._kept(copy, other, 1) if copy.epoch == other.epoch else ()
 
@@ -461,7 +358,7 @@ class ShardCluster:
             found[copy.name(copy.epoch)] = frozenset(copy.states)
         return found
 
-    def _kept(self, copy: _Copy, other: _IndexState, newest: int) -> tuple[int, ...]:
+    def _kept(self, copy: ShardCopy, other: IndexState, newest: int) -> tuple[int, ...]:
         held = {state.number for state in self._wanted_states(other)[:-1]}
         wanted = held | set(sorted(copy.states)[-newest:])
         return tuple(number for number in copy.states if number in wanted)
@@ -527,7 +424,7 @@ class ShardCluster:
             self._balancing = balancing
             self._note_change()
 
-    def _state_of(self, index: Index) -> _IndexState:
+    def _state_of(self, index: Index) -> IndexState:
         """As of now; a new one wakes those who follow."""
         catalog = self._catalog()
         if catalog is not self._known_catalog:
@@ -536,7 +433,7 @@ class ShardCluster:
         if known is not None and known.is_now(index, self._epoch):
             return known
         view, mapping = index.shards.view(), index.mapping
-        state = self._states[index.uuid] = _IndexState(
+        state = self._states[index.uuid] = IndexState(
             next(self._numbers), self._epoch, index, view, mapping, index.settings, index.aliases
         )
         self._note_change()
@@ -569,7 +466,7 @@ class ShardCluster:
         for key, target in allocate(wanted, placed, nodes).items():
             known = {copy.place: copy for copy in whole.get(key, ())}
             moving = [copy for copy in self._copies.get(key, ()) if copy in self._moving]
-            self._copies[key] = [known.get(place) or _Copy(key, place) for place in target] + moving
+            self._copies[key] = [known.get(place) or ShardCopy(key, place) for place in target] + moving
         self._move_one(nodes)
 
     def _ready_places(self) -> dict[str, str]:
@@ -595,173 +492,10 @@ class ShardCluster:
         if move is not None:
             copies = next(these for key, these in self._copies.items() if key == move.shard)
             source = next(copy for copy in copies if copy.place == move.source)
-            target = _Copy(source.shard, move.target)
+            target = ShardCopy(source.shard, move.target)
             self._moving[target] = source
             copies.append(target)
 
     def _keep_copies_at(self, places: Set[str]) -> None:
         for key, copies in self._copies.items():
             self._copies[key] = [copy for copy in copies if copy.place in places]
-
-
-class HostFollower:
-    """The process of one place: starts it, sends what copies lack, and starts it again when it is lost."""
-
-    def __init__(self, cluster: ShardCluster, processes: HostProcesses, place: str) -> None:
-        self.place = place
-        self.process: ShardProcess | None = None  # once it answers
-        self._cluster, self._processes = cluster, processes
-        self._starting: ShardProcess | None = None
-        self._thread = Thread(target=self._run, name=f"index-shards-{place}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def kill(self) -> None:
-        """End its process, whatever it does."""
-        process = self._starting
-        if process is not None:
-            with suppress(Exception):
-                process.kill()
-
-    def note_lost(self, process: ShardProcess) -> None:
-        """Who asked it has been told that it is gone."""
-        with self._cluster.changed:
-            if self.process is process:
-                self.process = None
-                self._cluster.note_lost(self)
-
-    def _run(self) -> None:
-        pause_s = _AGAIN_S
-        while self._is_wanted():
-            began = time.monotonic()
-            try:
-                self._follow(self._started())
-            except Exception as error:  # noqa: BLE001 - it is made again, whatever it was
-                if not self._is_wanted():
-                    break
-                logger.warning("the index shards at %s are made again: %s", self.place, fault_text(error))
-            self.kill()
-            with self._cluster.changed:
-                self.process = self._starting = None
-                self._cluster.note_lost(self)
-            pause_s = _AGAIN_S if time.monotonic() - began > _AGAIN_S_MAX else min(pause_s * 2, _AGAIN_S_MAX)
-            time.sleep(pause_s)
-        self.kill()
-
-    def _is_wanted(self) -> bool:
-        with self._cluster.changed:
-            return self._cluster.is_wanted(self)
-
-    def _started(self) -> ShardProcess:
-        process = self._starting = self._processes.start(self.place)
-        result, began, is_told = process.call("look", {})[0], time.monotonic(), False
-        while True:
-            with suppress(TimeoutError):
-                result.value(_STEP_S)
-                break
-            if not self._is_wanted():
-                raise ShardLost("the place is gone")
-            if not is_told and time.monotonic() - began > _TELL_S:
-                logger.warning("the process for index shards at %s does not start yet", self.place)
-                is_told = True
-        with self._cluster.changed:
-            self.process = process
-            self._cluster.note_ready()
-        return process
-
-    def _follow(self, process: ShardProcess) -> None:
-        """Until it is lost."""
-        looked_at = 0.0
-        while True:
-            with self._cluster.changed:
-                if not self._cluster.is_wanted(self):
-                    return
-                if self.process is not process:
-                    raise ShardLost("it is gone")
-                copies = self._cluster.copies_at(self.place)
-                behind = [
-                    (copy, state)
-                    for copy, states in copies
-                    for state in states
-                    if copy.epoch != state.epoch or state.number not in copy.states
-                ]
-                if not behind:
-                    self._cluster.changed.wait(_LOOK_S)
-            for copy, state in behind:
-                self._send(process, copy, state)
-            if time.monotonic() - looked_at >= _LOOK_S:
-                looked_at = time.monotonic()
-                with self._cluster.changed:
-                    kept = self._cluster.kept_at(self.place)
-                self._value(process.call("look", kept))
-
-    def _send(self, process: ShardProcess, copy: _Copy, state: _IndexState) -> None:
-        name, number = copy.name(state.epoch), copy.shard[1]
-        if number >= len(state.view.parts):
-            return
-        segments = {one.name: one for one in map(array_segment, state.view.parts[number])}
-        missing = self._value(process.call("missing", name, tuple(segments)))
-        sent: list[Result] | None = None
-        for segment in missing:
-            for offset, piece in segment_pieces(segments[segment]):
-                if sent is not None:
-                    self._value(sent)  # the next piece was made meanwhile
-                sent = process.call("take", name, segment, offset, piece)
-        if sent is not None:
-            self._value(sent)
-        with self._cluster.changed:
-            kept = frozenset(self._cluster.kept_states(copy, state))
-        self._value(process.call("adopt", name, state.of_shard(number), kept))
-        with self._cluster.changed:
-            self._cluster.note_filled(copy, state)
-
-    def _value(self, results: Sequence[Result]) -> Any:
-        began = time.monotonic()
-        while True:
-            with suppress(TimeoutError):
-                return results[0].value(_STEP_S)
-            if time.monotonic() - began > _SILENT_S or not self._is_wanted():
-                raise ShardLost(f"it has not answered for {_SILENT_S:.0f} s")
-
-
-def _called(calls: Sequence[Call]) -> list[Any]:
-    """See `Calls`: all at once, those of one process in one call."""
-    by_process: dict[int, list[int]] = {}
-    copies = []
-    for place, call in enumerate(calls):
-        assert isinstance(call.copy, _Steps)
-        copies.append(call.copy)
-        by_process.setdefault(id(call.copy.process), []).append(place)
-    made = []
-    for places in by_process.values():
-        process = copies[places[0]].process
-        if calls[places[0]].method == "end":  # nobody waits for it
-            (search,) = calls[places[0]].arguments
-            process.call("end", search, [(copies[place].copy, copies[place].state) for place in places])
-            continue
-        steps = [
-            StepCall(calls[place].method, copies[place].copy, copies[place].state, calls[place].arguments)
-            for place in places
-        ]
-        made.append((places, process.call("steps", steps)[0]))
-    found: list[Any] = [None] * len(calls)
-    for places, result in made:
-        came = _finished(copies[places[0]], result)
-        for place, step in zip(places, [came] * len(places) if isinstance(came, Lost) else came, strict=True):
-            found[place] = step
-    return found
-
-
-def _finished(steps: _Steps, result: Result) -> Any:
-    """What came of a call; `Lost` without its process. Raises what the time limit of the search raises."""
-    while True:
-        try:
-            return result.value(_STEP_S)
-        except TimeoutError:
-            checkpoint()
-            if steps.follower.process is not steps.process:
-                return Lost("its process is lost", steps.node)
-        except ShardLost as lost:
-            steps.follower.note_lost(steps.process)
-            return Lost(str(lost), steps.node)

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from actors.columns.shard_calls import Result, ShardLost, ShardProcess
-from actors.search.shard_cluster import HostNode
+from actors.search.host_follower import HostNode
 from actors.search.shard_host import ShardHost
 
 __all__ = ["LocalHost", "LocalHosts"]
