@@ -159,14 +159,12 @@ class _Cutter(Mover):
             case LeftJoin(condition=condition) if _has_exists(condition):
                 placed = self._raw(node)
             case LeftJoin(left=left, right=right, condition=condition):
-                first, later = _pushed(conditions, left)
-                mine = yield from self._place(left, first)
+                mine, later = yield from self._place_with(left, *_pushed(conditions, left))
                 theirs = yield from self._place(right)
                 met = yield from self._meet(mine, theirs, lambda a, b: LeftJoin(a, b, condition), node)
                 return (yield from self._filtered(met, later))
             case Minus(left=left, right=right):
-                first, later = _pushed(conditions, left)
-                mine = yield from self._place(left, first)
+                mine, later = yield from self._place_with(left, *_pushed(conditions, left))
                 if names_in(left).isdisjoint(names_in(right)):
                     return (yield from self._filtered(mine, later))
                 theirs = yield from self._place(right)
@@ -176,7 +174,7 @@ class _Cutter(Mover):
                 return (yield from self._filtered(met, later))
             case Extend(pattern=pattern, variable=variable, expression=expression):
                 first, later = _pushed(conditions, pattern, variable.name)
-                placed = yield from self._place(pattern, first)
+                placed, later = yield from self._place_with(pattern, first, later)
                 placed = yield from self._extended(placed, variable, expression, node)
                 return (yield from self._filtered(placed, later))
             case Union(branches=branches):
@@ -193,6 +191,19 @@ class _Cutter(Mover):
                 raise NotExact("SERVICE")
         return (yield from self._filtered(placed, conditions))
 
+    def _place_with(
+        self, node: Any, first: Sequence[Any], later: Sequence[Any]
+    ) -> Generator[Move, int, tuple[Placed, Sequence[Any]]]:
+        """A pattern with the conditions that come first, and those that are left to what it is joined with: all
+        of them where the first do not compile, as fewer kinds of values may come to them there.
+        """
+        if first:
+            try:
+                return (yield from self._place(node, first)), later
+            except NotExact:
+                later = [*first, *later]
+        return (yield from self._place(node)), later
+
     def _raw(self, node: Any) -> Placed:
         """A pattern as it stands, over quads that are gathered."""
         if self._graph is not None:
@@ -202,7 +213,8 @@ class _Cutter(Mover):
     def _conjunction(self, node: Any, conditions: Sequence[Any]) -> Placing:
         operands = list(_joined(node))
         together: list[Any] = [each for each in operands if isinstance(each, Bgp | Path)]
-        stars, left = stars_of(together), list(conditions)
+        stars = stars_of(together)
+        left: Sequence[Any] = conditions
         parts: list[Placed] = []
         if stars is None:  # a path starts at what the triple patterns beside it bind
             parts.append(self._raw(reduce(Join, together)))
@@ -210,11 +222,15 @@ class _Cutter(Mover):
             mine, left = _pushed(left, star)
             pattern = star if self._graph is None else Graph(self._graph, star)
             placed = self._at(Home.EACH, pattern, star, key_of(star), self._host_of(star))
-            parts.append((yield from self._filtered(placed, mine)))
+            try:
+                placed = yield from self._filtered(placed, mine)
+            except NotExact:  # with what it is joined with, fewer kinds of values may be left
+                left = [*left, *mine]
+            parts.append(placed)
         for operand in operands:
             if not isinstance(operand, Bgp | Path):
-                mine, left = _pushed(left, operand)
-                parts.append((yield from self._place(operand, mine)))
+                part, left = yield from self._place_with(operand, *_pushed(left, operand))
+                parts.append(part)
         if not parts:
             parts.append(self._at(Home.ALL, EMPTY, EMPTY, None))
         placed = yield from self._met_all(parts)
