@@ -194,8 +194,8 @@ class _Cutter(Mover):
     def _place_with(
         self, node: Any, first: Sequence[Any], later: Sequence[Any]
     ) -> Generator[Move, int, tuple[Placed, Sequence[Any]]]:
-        """A pattern with the conditions that come first, and those that are left to what it is joined with: all
-        of them where the first do not compile, as fewer kinds of values may come to them there.
+        """A pattern with the conditions that come first, and those left to what it is joined with: all where
+        the first do not compile, as fewer kinds of values may come to them there.
         """
         if first:
             try:
