@@ -5,7 +5,7 @@ graph.
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from actors.search.command_writer import (
@@ -22,6 +22,7 @@ from graphdb.search.catalog.catalog_commands import (
     Command,
     CursorMove,
     DocumentWrite,
+    ShownSources,
     WriteDocuments,
     WriteResult,
 )
@@ -75,7 +76,7 @@ class DocumentWriter:
     async def _write(self, writes: Writes, refresh: bool) -> list[WriteResult]:
         if any(index.has_patterns for index in self._catalog.indexes()):
             writes = await asyncio.to_thread(self._catalog.prepare, writes)
-        if any(write.operation.action is Action.UPDATE for write in writes):
+        if _has_updates(writes):
             return await self._update(writes, refresh)
         results: list[WriteResult] = []
         for part, logged in await self._log_parts(writes, refresh):
@@ -90,7 +91,7 @@ class DocumentWriter:
         it says, so they begin with one and become more as long as their documents are small.
         """
         results: list[WriteResult] = []
-        most, shown_bytes, failure = 1, 0, None
+        most, shown, failure = 1, ShownSources(_MADE_BYTES), None
         while len(results) < len(writes):
             part, size_bytes = next(split_writes(writes[len(results) :], most))
             if failure is not None:
@@ -107,8 +108,7 @@ class DocumentWriter:
                 continue
             made_bytes = sum(one.result.made_bytes for one in done)
             most = max(1, min(_MORE * most, _MADE_BYTES * len(part) // max(made_bytes, 1)))
-            shown_bytes += sum(len(one.result.source or b"") for one in done)
-            results += done if shown_bytes < _MADE_BYTES else map(_without_source, done)
+            results += map(shown.bounded, done)
         return results
 
     async def _log_parts(self, writes: Writes, refresh: bool) -> list[tuple[Writes, SearchJob | SearchError]]:
@@ -147,12 +147,11 @@ def split_writes(writes: Writes, most: int = ENTRY_WRITES_MAX) -> Iterator[tuple
 
 def fits_one_entry(writes: Writes) -> bool:
     """Unless they are long: several with an update among them are entries of their own."""
-    has_updates = any(write.operation.action is Action.UPDATE for write in writes)
-    return len(writes) <= (1 if has_updates else ENTRY_WRITES_MAX)
+    return len(writes) <= (1 if _has_updates(writes) else ENTRY_WRITES_MAX)
 
 
-def _without_source(one: WriteResult) -> WriteResult:
-    return replace(one, result=one.result._replace(source=None))
+def _has_updates(writes: Writes) -> bool:
+    return any(write.operation.action is Action.UPDATE for write in writes)
 
 
 def _failed(writes: Writes, error: SearchError) -> list[WriteResult]:

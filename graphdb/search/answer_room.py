@@ -14,7 +14,15 @@ import orjson
 
 from graphdb.search.errors import SearchError
 
-__all__ = ["ANSWER_BYTES_MAX", "AnswerRoom", "one_answer", "room_of_answer", "take_room", "take_room_of_part"]
+__all__ = [
+    "ANSWER_BYTES_MAX",
+    "AnswerRoom",
+    "one_answer",
+    "room_of_answer",
+    "take_room",
+    "take_room_of_part",
+    "whole_document",
+]
 
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 _SHORT_BYTES = 16 * 1024
@@ -49,18 +57,27 @@ _ROOM: ContextVar[AnswerRoom | None] = ContextVar("search_answer_room", default=
 
 
 def room_of_answer() -> AnswerRoom | None:
-    """Of the answer that is being made here; for threads that make parts of it."""
+    """Of the answer that is being made here; for a thread that makes a part of it."""
     return _ROOM.get()
 
 
 @contextmanager
 def one_answer(room: AnswerRoom | None = None) -> Iterator[None]:
-    """What runs inside makes one answer, or a part of the one whose room this is."""
-    token = _ROOM.set(room or AnswerRoom())
+    """What runs inside makes one answer, or a part of the one that is being made.
+
+    room: that of the answer, where another thread makes it.
+    """
+    token = _ROOM.set(room or _ROOM.get() or AnswerRoom())
     try:
         yield
     finally:
         _ROOM.reset(token)
+
+
+def whole_document(source: bytes) -> orjson.Fragment:
+    """A whole document as an answer shows it, which is the stored text. Raises as `AnswerRoom.take`."""
+    take_room(len(source))
+    return orjson.Fragment(source)
 
 
 def take_room_of_part(shown: Any, source: bytes) -> None:

@@ -2,21 +2,12 @@
 
 import contextlib
 import http.client
-import time
 from collections.abc import Callable
 from urllib.parse import urlencode, urlsplit
 
-from tests.support.timing import HANG_S
+from tests.support.timing import HANG_S, wait_until
 
-__all__ = ["leave", "wait_until"]
-
-
-def wait_until(true: Callable[[], object]) -> None:
-    """Wait until true() is; raises AssertionError where that takes longer than anything may."""
-    deadline = time.monotonic() + HANG_S
-    while not true():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.005)
+__all__ = ["leave"]
 
 
 def leave(url: str, once: Callable[[], object], *, json: bytes | None = None, **parameters: str) -> None:

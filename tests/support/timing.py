@@ -5,13 +5,21 @@ product does wrong is slow each time, what the machine does is not.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 
-__all__ = ["HANG_S", "Stopwatch", "quick_enough"]
+__all__ = ["HANG_S", "Stopwatch", "quick_enough", "wait_until"]
 
 HANG_S = 120.0
 _TRIES = 5
+
+
+def wait_until(true: Callable[[], object]) -> None:
+    """Wait until true() is; raises AssertionError where that takes longer than anything may."""
+    deadline = time.monotonic() + HANG_S
+    while not true():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.005)
 
 
 class Stopwatch:

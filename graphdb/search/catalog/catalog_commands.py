@@ -6,7 +6,7 @@ order has the same indexes and the same documents, with the same versions and se
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from graphdb.search.errors import SearchError
@@ -47,6 +47,7 @@ __all__ = [
     "PutSettings",
     "RefreshIndices",
     "RollOver",
+    "ShownSources",
     "UpdateAliases",
     "WriteDocuments",
     "WriteResult",
@@ -413,6 +414,21 @@ Command: TypeAlias = (
     | IntroduceNode
     | WriteDocuments
 )
+
+
+class ShownSources:
+    """The documents that results of one request have, until they are much: the further ones go."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._left_bytes = bytes_max
+
+    def bounded(self, result: WriteResult) -> WriteResult:
+        """The same, without its document where there was no room for it."""
+        source = result.result.source
+        if source is None:
+            return result
+        self._left_bytes -= len(source)
+        return result if self._left_bytes > 0 else replace(result, result=result.result._replace(source=None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from graphdb.search.aggregations.aggregation import Scope, columns_of
-from graphdb.search.answer_room import take_room, take_room_of_part
+from graphdb.search.answer_room import take_room_of_part, whole_document
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
@@ -110,18 +110,16 @@ class Fetcher:
             return None
         if any(leaf.segment.parents is not None or leaf.segment.has_metadata for leaf in leaves):
             return None
-        name, locate, fragment = self.scope.context.index_name, self.scope.columns.locate, orjson.Fragment
+        name, locate = self.scope.context.index_name, self.scope.columns.locate
         shown: list[dict[str, Any]] = []
         for hit in hits:
             leaf, doc = locate(hit.doc)
             segment, score = leaf.segment, hit.score
-            source = segment.source(doc)
-            take_room(len(source))
             one: dict[str, Any] = {
                 "_index": name,
                 "_id": segment.doc_id(doc),
                 "_score": None if score is None else short_float(score),
-                "_source": fragment(source),
+                "_source": whole_document(segment.source(doc)),
             }
             if hit.sort:
                 one["sort"] = list(hit.sort)
@@ -151,9 +149,7 @@ class Fetcher:
             out["_routing"] = routing
         if ignored := segment.ignored(doc):
             out["_ignored"] = list(ignored)
-        source = segment.source(doc)
-        take_room(len(source))
-        out["_source"] = orjson.Fragment(source)
+        out["_source"] = whole_document(segment.source(doc))
         if hit.sort:
             out["sort"] = list(hit.sort)
         return out
@@ -193,9 +189,7 @@ class Fetcher:
         if not (shows_source or wants_more):
             return
         if self.raw_source and nested is None and shows_source and fetching.is_whole:
-            text = leaf.segment.source(doc)
-            take_room(len(text))
-            out["_source"] = orjson.Fragment(text)
+            out["_source"] = whole_document(leaf.segment.source(doc))
             return
         text = leaf.segment.source(doc)
         source = orjson.loads(text)

@@ -7,7 +7,7 @@ Source: Elasticsearch 8's documentation of snapshot repositories.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -37,6 +37,7 @@ __all__ = [
     "check_visibility",
     "finish_work",
     "named_repositories",
+    "names_meant",
     "open_repository",
     "routes",
 ]
@@ -121,22 +122,31 @@ def open_repository(exchange: Exchange, name: str) -> OpenRepository:
     return OpenRepository(name, body["uuid"], body["settings"], SnapshotRepository(directory))
 
 
+def names_meant(known: Iterable[str], names: str) -> tuple[list[str], list[str]]:
+    """Those of the known that a list with wildcards and `_all` means, and what of the list is not known."""
+    there = dict.fromkeys(known)
+    found: dict[str, None] = {}
+    missing = []
+    for part in [part for part in names.split(",") if part]:
+        if part in ("_all", "*"):
+            found |= there
+        elif "*" in part:
+            found |= dict.fromkeys(name for name in there if wildcard_match(part, name))
+        elif part in there:
+            found[part] = None
+        else:
+            missing.append(part)
+    return list(found), missing
+
+
 def named_repositories(exchange: Exchange, names: str | None) -> list[str]:
     """Of a list with wildcards; all without one. Errors: repository_missing_exception."""
     check_visibility(exchange)
     known = sorted(exchange.node.catalog.state.repositories)
-    parts = [part for part in (names or "_all").split(",") if part]
-    found: dict[str, None] = {}
-    for part in parts:
-        if part in ("_all", "*"):
-            found |= dict.fromkeys(known)
-        elif "*" in part:
-            found |= dict.fromkeys(name for name in known if wildcard_match(part, name))
-        elif part in known:
-            found[part] = None
-        else:
-            raise repository_missing(part)
-    return list(found)
+    found, missing = names_meant(known, names or "_all")
+    if missing:
+        raise repository_missing(missing[0])
+    return found
 
 
 def _directory(settings: Settings, name: str, location: str) -> str:

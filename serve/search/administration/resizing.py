@@ -21,7 +21,6 @@ from graphdb.search.catalog.catalog_commands import (
     AliasAction,
     CreateIndex,
     DeleteIndices,
-    DocumentWrite,
     PutSettings,
     UpdateAliases,
 )
@@ -32,10 +31,9 @@ from graphdb.search.catalog.index_settings import flag_setting, number_setting, 
 from graphdb.search.catalog.rollover import bytes_of_text
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_closed, index_not_found, parsing
-from graphdb.search.segments.operations import Action, Operation
 from serve.search.administration.indices import new_uuid
 from serve.search.backend import SearchBackend
-from serve.search.documents.rewriting import Rewriting, Stored, found_documents
+from serve.search.documents.rewriting import Rewriting, copied, found_documents
 from serve.search.frame.answer import error_json, search_error
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity
@@ -239,20 +237,9 @@ async def _copy(exchange: Exchange, task: Task, plan: _Plan) -> None:
     """Raises SearchError for a document that the new index refuses."""
     found = await found_documents(exchange, [Resolved(plan.source)], {})
 
-    def copied(document: Stored) -> DocumentWrite:
-        operation = Operation(
-            Action.INDEX,
-            document.doc_id,
-            document.source,
-            document.routing,
-            version=document.version,
-            version_type="external",
-        )
-        return DocumentWrite(plan.handle, operation, require_alias=True)
-
     rewriting = Rewriting(exchange, task, proceed=False)
     task.status = rewriting.counts
-    answer = await rewriting.run(found, None, copied)
+    answer = await rewriting.run(found, None, lambda document: copied(document, plan.handle))
     if plan.uuid not in exchange.node.catalog.state.by_uuid:
         raise index_not_found(plan.target)
     failures = answer.value["failures"]

@@ -23,7 +23,6 @@ from graphdb.search.catalog.catalog_commands import (
     Command,
     CreateIndex,
     DeleteIndices,
-    DocumentWrite,
     PutClusterSettings,
     PutComponentTemplate,
     PutIndexTemplate,
@@ -39,7 +38,6 @@ from graphdb.search.catalog.index_settings import PRIVATE, read_settings
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
-from graphdb.search.segments.operations import Action, Operation
 from graphdb.search.snapshots.document_frames import SnapshotDocument, read_frames
 from graphdb.search.snapshots.repository import Manifest
 from serve.search.administration.indices import new_uuid
@@ -48,6 +46,7 @@ from serve.search.administration.shown_snapshots import chosen_rows, read_snapsh
 from serve.search.administration.snapshots import Pace, flag_of, names_of
 from serve.search.backend import SearchBackend
 from serve.search.documents.ingesting import write_documents
+from serve.search.documents.rewriting import copied
 from serve.search.frame.answer import error_json, search_error
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity
@@ -316,18 +315,7 @@ async def _write(
     target: _Target,
     documents: list[SnapshotDocument],
 ) -> None:
-    def write_of(one: SnapshotDocument) -> DocumentWrite:
-        operation = Operation(
-            Action.INDEX,
-            one.doc_id,
-            one.source,
-            one.routing,
-            version=one.version,
-            version_type="external",
-        )
-        return DocumentWrite(target.handle, operation, require_alias=True)
-
-    writes = [write_of(one) for one in documents]
+    writes = [copied(one, target.handle) for one in documents]
     results = await write_documents(exchange.node, exchange.work, writes, [None] * len(writes), "false")
     for result in results:
         error = result.result.error

@@ -17,6 +17,7 @@ from serve.search.administration.repositories import (
     OpenRepository,
     check_visibility,
     named_repositories,
+    names_meant,
     open_repository,
 )
 from serve.search.backend import SearchBackend
@@ -82,17 +83,11 @@ def running_snapshots(
 async def chosen_snapshots(repository: OpenRepository, names: str, ignore_missing: bool) -> list[str]:
     """Those in the repository that a list with wildcards means. Errors: snapshot_missing_exception."""
     known = await repository.run(repository.files.names)
-    found: dict[str, None] = {}
-    for part in [part for part in names.split(",") if part]:
-        if part in ("_all", "*"):
-            found |= dict.fromkeys(known)
-        elif "*" in part:
-            found |= dict.fromkeys(name for name in known if wildcard_match(part, name))
-        elif part in known:
-            found[part] = None
-        elif not ignore_missing and part != "_current":
-            raise _missing(repository.name, part)
-    return list(found)
+    found, missing = names_meant(known, names)
+    for name in missing:
+        if not ignore_missing and name != "_current":
+            raise _missing(repository.name, name)
+    return found
 
 
 async def listed_snapshots(

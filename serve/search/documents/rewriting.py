@@ -19,8 +19,9 @@ from graphdb.search.mapping.readers import parse_number
 from graphdb.search.multi import AllFailed, Searchers, prepare
 from graphdb.search.query import Searcher
 from graphdb.search.scripts.stored import with_stored
-from graphdb.search.segments.operations import Outcome
+from graphdb.search.segments.operations import Action, Operation, Outcome
 from graphdb.search.segments.visible_segment import VisibleSegment
+from graphdb.search.snapshots.document_frames import SnapshotDocument
 from serve.search.documents.ingesting import write_documents
 from serve.search.frame.answer import Answer, error_json, query_failed, search_error
 from serve.search.frame.exchange import Exchange
@@ -36,6 +37,7 @@ __all__ = [
     "Rewriting",
     "Rewritten",
     "Stored",
+    "copied",
     "found_documents",
     "most_of",
     "performed",
@@ -96,6 +98,19 @@ def _stored(index: str, searcher: Searcher, doc: int) -> Stored:
         segment.whole_source(local) if isinstance(segment, VisibleSegment) else segment.source(local),
         segment.routing(local),
     )
+
+
+def copied(document: Stored | SnapshotDocument, target: str) -> DocumentWrite:
+    """The write of a document, with its version, into another index by an alias that this has."""
+    operation = Operation(
+        Action.INDEX,
+        document.doc_id,
+        document.source,
+        document.routing,
+        version=document.version,
+        version_type="external",
+    )
+    return DocumentWrite(target, operation, require_alias=True)
 
 
 async def found_documents(exchange: Exchange, indexes: Sequence[Resolved], body: Mapping[str, Any]) -> Found:

@@ -12,7 +12,7 @@ import orjson
 
 from graphdb.errors import QueryTimeout
 from graphdb.search.catalog.aliases import document_routing
-from graphdb.search.catalog.catalog_commands import DocumentWrite, WriteResult
+from graphdb.search.catalog.catalog_commands import DocumentWrite, ShownSources, WriteResult
 from graphdb.search.catalog.index_names import write_target
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.errors import SearchError, routing_missing, version_conflict
@@ -82,7 +82,7 @@ class _Run:
         self._node, self._work, self._refresh, self._results = node, work, refresh, results
         self._waiting: list[tuple[int, DocumentWrite | _Update]] = []
         self._touched: set[tuple[str, str]] = set()
-        self._scripts = self._shown_bytes = 0
+        self._scripts, self._shown = 0, ShownSources(_MADE_BYTES)
 
     async def take(self, place: int, write: DocumentWrite, retries: int | None) -> None:
         tries = _TRIES if retries is None else max(_TRIES, min(retries + 1, _TRIES_MAX))
@@ -135,7 +135,7 @@ class _Run:
         for place, one in waiting:
             outcome = one.outcome if isinstance(one, _Update) else one
             if isinstance(outcome, WriteResult):
-                self._results[place] = self._shown(outcome)
+                self._results[place] = self._shown.bounded(outcome)
             elif outcome is not None:
                 sent.append((place, outcome, one if isinstance(one, _Update) else None))
         results = await self._node.write([write for _, write, _ in sent], self._refresh) if sent else []
@@ -148,16 +148,8 @@ class _Run:
             if _is_conflict(result) and not update.is_conditional and update.tries > 0:
                 again.append((place, update))
             else:
-                self._results[place] = self._shown(_of_update(update, result))
+                self._results[place] = self._shown.bounded(_of_update(update, result))
         return again
-
-    def _shown(self, result: WriteResult) -> WriteResult:
-        """Without its document where those that are shown have become long."""
-        source = result.result.source
-        self._shown_bytes += len(source or b"")
-        if source is None or self._shown_bytes < _MADE_BYTES:
-            return result
-        return replace(result, result=result.result._replace(source=None))
 
 
 def _outcome(state: CatalogState, update: _Update, now_ms: int) -> DocumentWrite | WriteResult:

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from graphdb.search.answer_room import take_room, take_room_of_part
+from graphdb.search.answer_room import take_room_of_part, whole_document
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import routing_missing, version_conflict
 from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
@@ -52,8 +52,7 @@ def asked_source(parameters: Parameters, default: SourceFilter | None = EVERYTHI
 def shown_source(source: bytes, chosen: SourceFilter) -> Any:
     """The document, or the selected parts of it. A whole document is the stored text."""
     if not chosen.includes and not chosen.excludes:
-        take_room(len(source))
-        return orjson.Fragment(source)
+        return whole_document(source)
     shown = chosen.applied(orjson.loads(source))
     take_room_of_part(shown, source)
     return shown

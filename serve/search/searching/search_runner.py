@@ -16,7 +16,7 @@ import orjson
 from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
 from graphdb.search.aggregations.aggregation import MAX_BUCKETS
-from graphdb.search.answer_room import one_answer, room_of_answer, take_room
+from graphdb.search.answer_room import one_answer, take_room
 from graphdb.search.catalog.cluster_settings import allows_expensive, max_buckets, max_keep_alive_ms
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.catalog.state import Index
@@ -271,7 +271,7 @@ class SearchRunner:
             prepared, name = self._known.prepare(asked.body, targets[0], self.searchers, options)
             if not is_short(prepared):
                 return None
-            with one_answer(room_of_answer()):
+            with one_answer():
                 answer = with_name(prepared.run(), name)
             if key is not None:
                 self._cache.put(key, [targets[0].searcher], answer)
@@ -537,7 +537,7 @@ class SearchRunner:
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared) and timeout_ms(asked.body) != 0:
             self.work.note_short()
-            with one_answer(room_of_answer()):
+            with one_answer():
                 return prepared, self._shown(prepared)
         return prepared, await self._within(asked, partial(self._shown, prepared))
 

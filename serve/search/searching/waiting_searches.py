@@ -6,6 +6,7 @@ one on costs a tenth of a millisecond: no task is made, and the processes get th
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import Protocol
 
@@ -20,18 +21,18 @@ _LOOKED_AT_S, _KEPT_S = 0.25, 2.0
 _AT_A_TIME, _IN_TURN = 1, 2  # searches that a process has; more where others wait here too
 
 
-class WaitingSearch(LaterAnswer):
+class WaitingSearch(LaterAnswer, ABC):
     """The answer to a search that waits for its turn."""
 
     __slots__ = ()
 
+    @abstractmethod
     def hand_on(self, most: int) -> bool:
         """Have another process answer, if one has fewer searches than most."""
-        raise NotImplementedError
 
+    @abstractmethod
     def search(self) -> None:
         """Answer it, here."""
-        raise NotImplementedError
 
 
 class Clock(Protocol):

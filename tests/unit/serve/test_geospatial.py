@@ -12,8 +12,9 @@ from graphdb.errors import QueryTimeout
 from serve.backend import FunctionCall
 from serve.graph_app import build_app
 from tests.support.http_server import serving
-from tests.support.leaving_client import leave, wait_until
+from tests.support.leaving_client import leave
 from tests.support.memory_backend import MemoryBackend
+from tests.support.timing import wait_until
 from tests.unit.serve.conftest import error_of
 
 METRE = "http://www.opengis.net/def/uom/OGC/1.0/metre"

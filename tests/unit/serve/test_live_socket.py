@@ -3,8 +3,7 @@
 import asyncio
 import json
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -19,7 +18,7 @@ from serve.graph_app import build_app
 from tests.support.http_server import serving
 from tests.support.live_socket import LiveClient, live_client
 from tests.support.memory_backend import MemoryBackend
-from tests.support.timing import HANG_S
+from tests.support.timing import HANG_S, wait_until
 from tests.unit.serve.conftest import update
 
 X = "PREFIX x: <http://x/> "
@@ -285,13 +284,6 @@ def test_health_tells_who_listens(client: httpx.Client, socket_: LiveClient, bac
 def metric(client: httpx.Client, name: str) -> float:
     lines = client.get("/metrics").text.splitlines()
     return next(float(line.split()[1]) for line in lines if line.startswith(f"service_service_live_{name} "))
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + HANG_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_reader_that_takes_nothing_is_cut_off_and_slows_nobody() -> None:

@@ -17,9 +17,9 @@ from graphdb.errors import EvaluationFailed
 from serve.graph.query_accounts import SlowQueryLog
 from serve.graph_app import build_app
 from tests.support.http_server import serving
-from tests.support.leaving_client import leave, wait_until
+from tests.support.leaving_client import leave
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream
-from tests.support.timing import HANG_S
+from tests.support.timing import HANG_S, wait_until
 from tests.unit.serve.conftest import update
 
 CHEAP = "SELECT ?o { <http://x/s> <http://x/p> ?o }"

@@ -25,9 +25,9 @@ from serve.backend import AnswerStream, QueryRequest
 from serve.graph import asked_query
 from serve.graph_app import build_app
 from tests.support.http_server import serving
-from tests.support.leaving_client import leave, wait_until
+from tests.support.leaving_client import leave
 from tests.support.scripted_backend import HANG, ScriptedBackend, ScriptedStream
-from tests.support.timing import quick_enough
+from tests.support.timing import quick_enough, wait_until
 from tests.unit.serve.conftest import error_of, update
 
 TIME_LIMIT_S = 1.0

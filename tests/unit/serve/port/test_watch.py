@@ -6,7 +6,7 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from serve.search_app import build_search_app
 from tests.support.certificate import certificate_and_key, needs_openssl
 from tests.support.memory_search import MemorySearch
 from tests.support.service import free_port
-from tests.support.timing import HANG_S
+from tests.support.timing import HANG_S, wait_until
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
@@ -132,13 +132,6 @@ def rest(connection: socket.socket) -> bytes:
 
 def statuses(received: bytes) -> list[int]:
     return [int(found) for found in re.findall(rb"HTTP/1\.1 (\d{3}) ", received)]
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + HANG_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def drip(connection: socket.socket, byte: bytes) -> bytes:
