@@ -38,6 +38,7 @@ from serve.search.administration import (
 from serve.search.backend import SearchBackend
 from serve.search.documents import bulk, by_query, documents, reading, term_vectors
 from serve.search.frame.exchange import SearchWork
+from serve.search.frame.log_index import AtLogIndex, Reach
 from serve.search.frame.router import SearchRouter
 from serve.search.searching import searching
 from serve.search.searching.quick_searches import QuickSearches
@@ -78,9 +79,13 @@ MODULES = (
 
 
 def build_search_app(
-    node: SearchBackend, settings: Settings, access: AccessBackend | None = None
+    node: SearchBackend,
+    settings: Settings,
+    access: AccessBackend | None = None,
+    reach: Reach | None = None,
 ) -> PortApplication:
-    """All operations that the modules of `serve/search/` have. access: see `build_app`.
+    """All operations that the modules of `serve/search/` have. access: see `build_app`. reach: see
+    `AtLogIndex`.
 
     Elasticsearch's rules choose the operation, so FastAPI has no routes here. There is no /docs and no
     /openapi.json: on this port these are names of indexes.
@@ -101,7 +106,8 @@ def build_search_app(
             )
         if access is not None and access.audit is not None:
             app = Audited(app, settings, "search", access.audit)
-        return OwnPages(app, server.port if server.workbench else None, server.cors)
+        app = OwnPages(app, server.port if server.workbench else None, server.cors)
+        return app if reach is None else AtLogIndex(app, reach)
 
     quick = QuickSearches(runner) if is_plain else None
     return PortApplication("graphdb search", (), otherwise=router, around=around, quick=quick)

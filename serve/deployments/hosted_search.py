@@ -7,8 +7,6 @@ import logging
 import os
 import threading
 
-from starlette.types import ASGIApp
-
 from actors import cluster
 from actors.log.client import LogClient
 from actors.raft.raft_log_client import RaftLogClient
@@ -18,7 +16,7 @@ from graphdb.config import Settings
 from serve.deployments.port_access import access_backend
 from serve.deployments.port_actor import end_process, graph_socket, start_patiently
 from serve.deployments.search_note import SearchNote
-from serve.search.frame.log_index import AtLogIndex
+from serve.port.application import PortApplication
 from serve.search.frame.peer_requests import PeerRequests
 from serve.search.graph.local_graph import LocalGraph
 from serve.search_app import build_search_app
@@ -45,9 +43,10 @@ class HostedSearch:
         self.graph = LocalGraph(graph_socket(settings), settings.server.query_timeout_seconds)
         self.search = SearchNode(settings, log, self.graph)
         self._settings, self._namespace = settings, namespace
-        app = build_search_app(self.search, settings, access_backend(settings))
-        self.app: ASGIApp = AtLogIndex(app, self.search.reach)
-        self.search.serve_others(PeerRequests(app).perform)
+        self.app: PortApplication = build_search_app(
+            self.search, settings, access_backend(settings), self.search.reach
+        )
+        self.search.serve_others(PeerRequests(self.app).perform)
         self._warming: asyncio.Task[None] | None = None
         self._restarting = asyncio.create_task(self._restart_where_memory_ran_out())
         self._note = SearchNote(directory, lambda: self.search.is_opening, self._is_well)

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from graphdb.errors import GraphDBError
 from serve.access.request_scope import is_internal
 
-__all__ = ["LOG_INDEX_HEADER", "AtLogIndex"]
+__all__ = ["LOG_INDEX_HEADER", "AtLogIndex", "Reach"]
 
 LOG_INDEX_HEADER = "x-log-index"
 _HEADER = LOG_INDEX_HEADER.encode()
@@ -21,7 +21,9 @@ class AtLogIndex:
     """ASGI middleware. An internal request with the header waits until its index has that log entry."""
 
     def __init__(self, app: ASGIApp, reach: Reach) -> None:
-        """reach: see `SearchNode.reach`. Where it fails, the application says why."""
+        """reach: waits until an index has a log entry, see `SearchNode.reach`. Where it fails, the
+        application says why.
+        """
         self._app, self._reach = app, reach
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
