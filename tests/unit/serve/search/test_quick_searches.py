@@ -94,9 +94,13 @@ def _shown(answer: httpx.Response) -> tuple[int, bytes, Mapping[str, str]]:
     return answer.status_code, re.sub(rb"\[[0-9a-f]{16}\]", b"", text), headers
 
 
+async def _reach(name: str, log_index: int) -> None:
+    """Every index has every log entry."""
+
+
 @pytest.fixture
 def both(node: MemorySearch, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Both]:
-    quick, slow = (build_search_app(node, Settings()) for _ in range(2))
+    quick, slow = (build_search_app(node, Settings(), reach=_reach) for _ in range(2))
     slow.quick = None
     with (
         serving(quick) as one,
