@@ -1,4 +1,4 @@
-"""The analyzers of languages: `french`, `german`, `turkish` ...
+"""The analyzers of languages: `french`, `german`, `turkish` ..., and `snowball`, which has a parameter for them.
 
 Each is the standard tokenizer and a chain of filters. In the chains `stop` stands for the language's stop
 words, and `stem` for its stemmer, from which `stem_exclusion` protects words. Source: Elasticsearch's
@@ -14,7 +14,7 @@ from graphdb.search.analysis.char_filters import mapping_filter
 from graphdb.search.analysis.elision import ARTICLES, before_apostrophe, elision
 from graphdb.search.analysis.normalization import NORMALIZATIONS
 from graphdb.search.analysis.parameters import Parameters
-from graphdb.search.analysis.stemmers import possessive, stemmer
+from graphdb.search.analysis.stemmers import possessive, snowball, stemmer
 from graphdb.search.analysis.stop_words import language_words, stop_words
 from graphdb.search.analysis.token import KeywordMarker, TermFilter, TokenFilter
 from graphdb.search.analysis.tokenizers import StandardTokenizer
@@ -112,6 +112,26 @@ _FILTERS: dict[str, Callable[[str], TermFilter]] = {
     "possessive": lambda _: TermFilter(possessive),
 }
 
+_WITH_STOP_WORDS = frozenset({"English", "Dutch", "German", "German2", "French"})  # of `snowball`, without settings
+_WITH_POSSESSIVES = frozenset({"English", "Porter"})
+
+
+def _snowball(parameters: Parameters) -> Analyzer:
+    """Any language of Snowball's, in one chain. Source: Elasticsearch's documentation of 7.x; it is still used."""
+    language = parameters.text("language", parameters.text("name", "English"))
+    given = parameters.words("stopwords")
+    if given is None:
+        own = language in _WITH_STOP_WORDS
+        words = language_words(language.lower().rstrip("2")) if own else frozenset[str]()
+    else:
+        words = stop_words(given)
+    steps: list[TokenFilter] = [_FILTERS["possessive"]("")] if language in _WITH_POSSESSIVES else []
+    steps.append(_FILTERS["lower"]("turkish" if language == "Turkish" else ""))
+    steps += [_without(words)] if words else []
+    return Analyzer(StandardTokenizer(), [*steps, TermFilter(snowball(language), stems=True)])
+
+
 LANGUAGE_ANALYZERS: dict[str, Callable[[Parameters], Analyzer]] = {
-    language: partial(_analyzer, language) for language in _CHAINS
+    **{language: partial(_analyzer, language) for language in _CHAINS},
+    "snowball": _snowball,
 }

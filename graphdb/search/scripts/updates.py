@@ -19,6 +19,8 @@ from graphdb.search.scripts.values import check_extent
 
 __all__ = ["Changed", "ScriptedUpdate", "document_missing", "run_on"]
 
+# Clients send their defaults too: `doc_as_upsert` is false beside a script.
+_MEMBERS = {"script", "upsert", "scripted_upsert", "doc_as_upsert", "_source", "detect_noop", "doc"}
 _LARGEST = 200_000_000  # characters and entries of a document, which may have been large before
 
 
@@ -70,12 +72,17 @@ class ScriptedUpdate:
         """None for one without a script. Its stored script has been put in its place. Raises SearchError."""
         if request.get("script") is None:
             return None
-        for name in request.keys() - {"script", "upsert", "scripted_upsert", "_source", "detect_noop", "doc"}:
+        for name in request.keys() - _MEMBERS:
             raise SearchError("x_content_parse_exception", f"[UpdateRequest] unknown field [{name[:100]}]")
         if request.get("doc") is not None:
             raise SearchError(
                 "action_request_validation_exception",
                 "Validation Failed: 1: can't provide both script and doc;",
+            )
+        if request.get("doc_as_upsert", False) not in (False, "false"):
+            raise SearchError(
+                "action_request_validation_exception",
+                "Validation Failed: 1: doc must be specified if doc_as_upsert is enabled;",
             )
         upsert, scripted = request.get("upsert"), request.get("scripted_upsert", False)
         if upsert is not None and not isinstance(upsert, dict):

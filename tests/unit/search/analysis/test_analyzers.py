@@ -19,6 +19,7 @@ SENTENCE = "The 2 QUICK Brown-Foxes jumped over the lazy dog's bone."
         ("stop", "quick brown foxes jumped over lazy dog s bone"),
         ("pattern", "the 2 quick brown foxes jumped over the lazy dog s bone"),
         ("english", "2 quick brown fox jump over lazi dog bone"),
+        ("snowball", "2 quick brown fox jump over lazi dog bone"),
     ],
 )
 def test_built_in(name: str, expected: str) -> None:
@@ -41,6 +42,28 @@ def test_stop_words_leave_holes() -> None:
     assert analyzer.tokens("the foxes and the dog") == (["fox", "dog"], [1, 4])
     token = analyzer.detailed("the foxes")[0]
     assert (token.term, token.start_offset, token.end_offset, token.position) == ("fox", 4, 9, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "expected"),
+    [
+        ({"language": "French"}, "Les chevaux sont partis", "cheval part"),
+        ({"language": "German2"}, "die Häuser und schöne Gärten", "haus schon gart"),
+        ({"language": "Turkish"}, "IŞIK kitaplar", "ışık kitap"),
+        ({"language": "Swedish"}, "och husen", "och hus"),  # without a list of its own
+        ({"language": "Swedish", "stopwords": "_swedish_"}, "och husen", "hus"),
+        ({"stopwords": []}, "the dog's foxes", "the dog fox"),
+        ({"name": "Porter"}, "the dog's generously", "the dog gener"),
+    ],
+)
+def test_snowball_has_the_language_as_a_parameter(settings: Any, text: str, expected: str) -> None:
+    analyzers = Analyzers.of({"analyzer": {"mine": {"type": "snowball", **settings}}})
+    assert analyzers.analyzer("mine").tokens(text)[0] == expected.split()
+
+
+def test_snowball_of_no_language() -> None:
+    with pytest.raises(SearchError, match="Invalid stemmer class specified: Klingon"):
+        Analyzers.of({"analyzer": {"mine": {"type": "snowball", "language": "Klingon"}}}).analyzer("mine")
 
 
 TEXTS = ["", "the", SENTENCE, "Ünïcode 日本 'tis the dog's 3.5", "x" * 300, "a _ b __ c", "ΣΑΣ İstanbul"]

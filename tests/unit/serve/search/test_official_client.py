@@ -338,3 +338,14 @@ def test_documents_as_classes(client: Elasticsearch, node: MemorySearch) -> None
     assert Article.get("1", using=client).title == "Dogs awake"
     kept.delete(using=client)
     assert Article.exists("1", using=client) is False
+
+
+def test_what_is_not_offered_says_what_helps(client: Elasticsearch) -> None:
+    with pytest.raises(BadRequestError, match=r"ES\|QL is not supported: search with the Query DSL"):
+        client.esql.query(query="FROM books")
+    with pytest.raises(BadRequestError, match="SQL is not supported: search with the Query DSL"):
+        client.sql.query(query="SELECT 1", format="json")
+    with pytest.raises(NotFoundError, match=r"No known trained model with model_id \[mine\]: models do not run"):
+        client.ml.infer_trained_model(model_id="mine", docs=[{"text_field": "a"}], timeout="10s")
+    with pytest.raises(NotFoundError, match="resource_not_found_exception"):
+        client.ml.get_trained_models(model_id="mine")

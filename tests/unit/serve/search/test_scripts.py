@@ -65,6 +65,9 @@ def test_upserts(http: httpx.Client) -> None:
     none = update(http, "none", {**scripted, "script": "ctx.op = 'none'"})
     assert none.json()["result"] == "noop"
     assert source(http, "none") is None
+    defaults = {"script": "ctx._source.n = 5", "doc_as_upsert": False, "detect_noop": True}
+    assert update(http, "new", defaults).json()["result"] == "updated"
+    assert source(http, "new") == {"n": 5}
     assert reason_of(update(http, "missing", {"script": COUNT}))[:2] == (404, "document_missing_exception")
     elsewhere = http.post("/fresh/_update/1", json=body)
     assert elsewhere.status_code == 201
@@ -79,6 +82,11 @@ def test_upserts(http: httpx.Client) -> None:
         ({"script": "ctx._source = 1"}, "illegal_argument_exception", "failed to execute script"),
         ({"script": "ctx._source.a = ctx._source"}, "illegal_argument_exception", "failed to execute script"),
         ({"script": COUNT, "doc": {}}, "action_request_validation_exception", "Validation Failed: 1: can't"),
+        (
+            {"script": COUNT, "doc_as_upsert": True},
+            "action_request_validation_exception",
+            "Validation Failed: 1: doc must be specified if doc_as_upsert is enabled",
+        ),
         ({"script": COUNT, "x": 1}, "x_content_parse_exception", "[UpdateRequest] unknown field [x]"),
         ({"script": {"id": "none"}}, "resource_not_found_exception", "unable to find script [none]"),
         ({"script": {"source": "1", "lang": "groovy"}}, "illegal_argument_exception", "script_lang not supp"),
