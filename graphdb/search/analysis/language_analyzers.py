@@ -1,4 +1,4 @@
-"""The analyzers of languages: `french`, `german`, `turkish` ..., and `snowball`, which has a parameter for them.
+"""The analyzers of languages: `french`, `german`, `turkish` ..., and `snowball`, whose language is a parameter.
 
 Each is the standard tokenizer and a chain of filters. In the chains `stop` stands for the language's stop
 words, and `stem` for its stemmer, from which `stem_exclusion` protects words. Source: Elasticsearch's
@@ -112,12 +112,14 @@ _FILTERS: dict[str, Callable[[str], TermFilter]] = {
     "possessive": lambda _: TermFilter(possessive),
 }
 
-_WITH_STOP_WORDS = frozenset({"English", "Dutch", "German", "German2", "French"})  # of `snowball`, without settings
+_WITH_STOP_WORDS = frozenset(
+    {"English", "Dutch", "German", "German2", "French"}
+)  # of `snowball`, without settings
 _WITH_POSSESSIVES = frozenset({"English", "Porter"})
 
 
 def _snowball(parameters: Parameters) -> Analyzer:
-    """Any language of Snowball's, in one chain. Source: Elasticsearch's documentation of 7.x; it is still used."""
+    """Any language of Snowball's, in one chain. Source: Elasticsearch's documentation."""
     language = parameters.text("language", parameters.text("name", "English"))
     given = parameters.words("stopwords")
     if given is None:

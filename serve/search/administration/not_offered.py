@@ -1,4 +1,4 @@
-"""Features of Elasticsearch that clients call and the node does not have, where the plain refusal would mislead.
+"""What clients call and the node does not have, where the plain refusal would mislead.
 
 Without a route `POST /_query` would be a wrong method of an index called `_query`, and a model that is not
 found a wrong path, which clients take for one that is there.
@@ -37,7 +37,7 @@ async def _no_model(exchange: Exchange) -> None:
     model = exchange.values["id"][:200]
     raise SearchError(
         "resource_not_found_exception",
-        f"No known trained model with model_id [{model}]: models do not run here, make vectors before documents "
-        "and queries are sent",
+        f"No known trained model with model_id [{model}]: models do not run here, make vectors before "
+        "documents and queries are sent",
         404,
     )

@@ -345,7 +345,9 @@ def test_what_is_not_offered_says_what_helps(client: Elasticsearch) -> None:
         client.esql.query(query="FROM books")
     with pytest.raises(BadRequestError, match="SQL is not supported: search with the Query DSL"):
         client.sql.query(query="SELECT 1", format="json")
-    with pytest.raises(NotFoundError, match=r"No known trained model with model_id \[mine\]: models do not run"):
+    with pytest.raises(
+        NotFoundError, match=r"No known trained model with model_id \[mine\]: models do not run"
+    ):
         client.ml.infer_trained_model(model_id="mine", docs=[{"text_field": "a"}], timeout="10s")
     with pytest.raises(NotFoundError, match="resource_not_found_exception"):
         client.ml.get_trained_models(model_id="mine")
