@@ -149,9 +149,9 @@ SEARCH_PERMISSIONS = _table(
     (ADMIN, "POST", "/{index}/_ilm/remove"),
     (ADMIN, "PUT DELETE", "/_data_stream/{name}"),
     # What is not offered: the answer says so.
-    (READ, "GET POST", "/_sql /_sql/translate /_sql/close"),
-    (READ, "POST", "/_query /_query/async /_ml/trained_models/{id}/_infer"),
-    (READ, "GET", "/_ml/trained_models/{id} /_ml/trained_models/{id}/_stats"),
+    (READ, "GET POST", "/_sql /_sql/translate"),
+    (READ, "POST", "/_sql/close /_query /_query/async"),
+    (READ, "POST", "/_ml/trained_models/{id}/_infer /_ml/trained_models/{id}/deployment/_infer"),
     (READ, "GET", "/_ingest/processor/grok"),
     (WRITE, "GET POST", "/_ingest/pipeline/_simulate /_ingest/pipeline/{id}/_simulate"),
     (ADMIN, "PUT DELETE", "/_ingest/pipeline/{id}"),

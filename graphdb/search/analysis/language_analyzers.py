@@ -1,4 +1,4 @@
-"""The analyzers of languages: `french`, `german`, `turkish` ..., and `snowball`, whose language is a parameter.
+"""The analyzers of languages: `french`, `german` ..., and `snowball`, whose language is a parameter.
 
 Each is the standard tokenizer and a chain of filters. In the chains `stop` stands for the language's stop
 words, and `stem` for its stemmer, from which `stem_exclusion` protects words. Source: Elasticsearch's

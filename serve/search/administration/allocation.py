@@ -20,7 +20,7 @@ from graphdb.search.sharded.rerouting import NotAllowed, Reroute
 from serve.search.administration.machine import disk_use
 from serve.search.backend import SearchBackend, ShardPlace, ShardSearch
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
-from serve.search.frame.identity import Identity, NodeName
+from serve.search.frame.identity import COMPATIBLE_VERSION, INDEX_VERSION, Identity, NodeName
 
 __all__ = [
     "REROUTE_PARAMETERS",
@@ -28,6 +28,7 @@ __all__ = [
     "ShardCopy",
     "allocation_id",
     "copies_of",
+    "node_json",
     "notice_losses",
     "reroute",
     "routes",
@@ -224,6 +225,8 @@ def _explained(copy: ShardCopy, members: Sequence[NodeName | ShardPlace]) -> dic
             "name": copy.node.name,
             "transport_address": transport_address(copy.node),
             "attributes": {},
+            "roles": _roles(copy.node),
+            "weight_ranking": 1,
         }
         return {
             **shown,
@@ -277,6 +280,25 @@ def transport_address(node: NodeName | ShardPlace) -> str:
     return node.transport_address if isinstance(node, NodeName) else node.host
 
 
+def node_json(node: NodeName | ShardPlace) -> dict[str, Any]:
+    """A node that has copies of shards, without its id, as Elasticsearch shows all that it knows of one."""
+    return {
+        "name": node.name,
+        "ephemeral_id": node.id,
+        "transport_address": transport_address(node),
+        "external_id": node.name,
+        "attributes": {},
+        "roles": _roles(node),
+        "version": COMPATIBLE_VERSION,
+        "min_index_version": INDEX_VERSION,
+        "max_index_version": INDEX_VERSION,
+    }
+
+
+def _roles(node: NodeName | ShardPlace) -> list[str]:
+    return node.roles if isinstance(node, NodeName) else ["data"]
+
+
 def _refusal(copy: ShardCopy, node: NodeName | ShardPlace) -> dict[str, Any]:
     if not isinstance(node, NodeName):
         decider, explanation = "shard_processes", copy.reason or "its processes are being started"
@@ -293,6 +315,7 @@ def _refusal(copy: ShardCopy, node: NodeName | ShardPlace) -> dict[str, Any]:
         "node_name": node.name,
         "transport_address": transport_address(node),
         "node_attributes": {},
+        "roles": _roles(node),
         "node_decision": "no",
         "deciders": [{"decider": decider, "decision": "NO", "explanation": explanation}],
     }

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import platform
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,8 @@ from serve.search.administration.index_stats import (
 )
 from serve.search.administration.indices import chosen_indexes
 from serve.search.administration.machine import disk_use, host_load, process_load
+from serve.search.administration.nodes import pressure_json
+from serve.search.administration.not_counted import OF_A_CLUSTER
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
@@ -340,8 +343,12 @@ class _Cluster:
         load, process, disk = host_load(), process_load(), disk_use(self._data_dir)
         nodes = health["number_of_nodes"]
         shards = {"total": health["active_shards"], "primaries": health["active_primary_shards"]}
-        fields = Counter(spec.type for index in indexes for spec in index.mapping.match("*"))
-        types = [{"name": name, "count": count} for name, count in sorted(fields.items())]
+        fields = [(spec.type, index.name) for index in indexes for spec in index.mapping.match("*")]
+        counts, of_indexes = Counter(kind for kind, _ in fields), Counter(kind for kind, _ in set(fields))
+        types = [
+            {"name": name, "count": count, "index_count": of_indexes[name]}
+            for name, count in sorted(counts.items())
+        ]
         return {
             "_nodes": {"total": nodes, "successful": nodes, "failed": 0},
             "cluster_name": self._identity.cluster_name,
@@ -352,7 +359,11 @@ class _Cluster:
                 "count": len(indexes),
                 "shards": shards,
                 **stats_json(indexes),
-                "mappings": {"field_types": types},
+                "mappings": {"field_types": types, "runtime_field_types": [], "source_modes": {}},
+                # Searches are not counted by what is in them, vectors not at all.
+                "search": {"total": 0, "queries": {}, "rescorers": {}, "sections": {}, "retrievers": {}},
+                "dense_vector": {"value_count": 0},
+                "sparse_vector": {"value_count": 0},
             },
             "nodes": {
                 "count": {
@@ -365,6 +376,11 @@ class _Cluster:
                 "versions": [COMPATIBLE_VERSION],
                 "os": {
                     "available_processors": os.cpu_count() or 1,
+                    "allocated_processors": os.cpu_count() or 1,
+                    "names": [{"name": platform.system(), "count": nodes}],
+                    "pretty_names": [
+                        {"pretty_name": f"{platform.system()} {platform.release()}", "count": nodes}
+                    ],
                     "mem": {
                         "total_in_bytes": load.memory_bytes,
                         "free_in_bytes": load.memory_bytes - load.memory_used,
@@ -375,9 +391,11 @@ class _Cluster:
                 },
                 "process": {
                     "cpu": {"percent": load.cpu_percent},
-                    "open_file_descriptors": {"avg": process.open_files},
+                    "open_file_descriptors": dict.fromkeys(("min", "max", "avg"), process.open_files),
                 },
                 "jvm": {
+                    "max_uptime_in_millis": int(status.uptime_seconds * 1000),
+                    "versions": [],
                     "mem": {
                         "heap_used_in_bytes": load.process_bytes,
                         "heap_max_in_bytes": load.memory_bytes,
@@ -385,12 +403,19 @@ class _Cluster:
                     "threads": process.threads,
                 },
                 "plugins": [],
+                "indexing_pressure": pressure_json(exchange.node.writing()),
+                "ingest": {
+                    "number_of_pipelines": len(exchange.node.catalog.pipelines),
+                    "processor_stats": {},
+                },
+                "network_types": {"transport_types": {"grpc": nodes}, "http_types": {"h11": nodes}},
                 "discovery_types": {"multi-node" if self._is_clustered else "single-node": nodes},
                 "packaging_types": [
                     {"flavor": VERSION["build_flavor"], "type": VERSION["build_type"], "count": nodes}
                 ],
                 "fs": {"total_in_bytes": disk.total, "free_in_bytes": disk.free},
             },
+            **OF_A_CLUSTER,
         }
 
 

@@ -86,6 +86,8 @@ def _shown(exchange: Exchange, name: str) -> dict[str, Any]:
         "allow_custom_routing": bool(template.get("data_stream", {}).get("allow_custom_routing", False)),
         "replicated": False,
         "rollover_on_write": False,
+        "settings": {},
+        "mappings": {},
     }
 
 

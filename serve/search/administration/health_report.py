@@ -57,11 +57,12 @@ def _leader(exchange: Exchange, identity: Identity) -> dict[str, Any]:
     if leader is not None:
         named = {"node_id": leader.id, "name": leader.name}
         symptom = "The cluster has a stable master node"
-        return {"status": "green", "symptom": symptom, "details": {"current_master": named}}
+        details = {"current_master": named, "recent_masters": [named]}
+        return {"status": "green", "symptom": symptom, "details": details}
     return {
         "status": "red",
         "symptom": "No master node is known: less than half of the nodes may reach one another",
-        "details": {"current_master": None},
+        "details": {"current_master": None, "recent_masters": []},
         "impacts": [_impact("master_is_stable", 1, "Documents cannot be written.", "ingest")],
         "diagnosis": [
             {
@@ -89,6 +90,17 @@ def _shards(exchange: Exchange, size: int) -> dict[str, Any]:
             "started_replicas": counts.replicas,
             "unassigned_replicas": replicas - counts.initializing,
             "initializing_replicas": counts.initializing,
+            # A shard that is being made is here initializing, and none is restarted on its own.
+            **dict.fromkeys(
+                (
+                    "creating_primaries",
+                    "creating_replicas",
+                    "initializing_primaries",
+                    "restarting_primaries",
+                    "restarting_replicas",
+                ),
+                0,
+            ),
         },
     }
     if shown["status"] == "green":

@@ -22,6 +22,7 @@ from graphdb.search.segments.index_shard import IndexShard, ShardStats
 from graphdb.search.segments.shard_view import array_segment
 from serve.search.administration.allocation import copies_of
 from serve.search.administration.indices import CHOICE, chosen_indexes
+from serve.search.administration.not_counted import with_not_counted
 from serve.search.backend import SearchBackend, ShardSearch
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import LUCENE_VERSION, Identity, NodeName
@@ -247,7 +248,7 @@ def stats_json(indexes: Sequence[Index], copies: int = 1) -> dict[str, Any]:
     contents = _stats_json([shard.stats() for index in indexes for shard in index.shards], copies)
     counted = _counted([index.shards.counters for index in indexes])
     fields = {name: {**one, size: sum(by_field(indexes).values())} for name, one, size, by_field in _BY_FIELD}
-    return contents | counted | fields
+    return with_not_counted(contents | counted | fields)
 
 
 # What some kinds of fields take on this node.
@@ -425,7 +426,9 @@ def _by_shard(
     index: Index, nodes: Sequence[NodeName], placement: Placement, metrics: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
     """Of each shard the copies that have a node."""
-    stats = [chosen_sections(_stats_json([shard.stats()]), metrics) for shard in index.shards]
+    stats = [
+        chosen_sections(with_not_counted(_stats_json([shard.stats()])), metrics) for shard in index.shards
+    ]
     shown: dict[str, list[dict[str, Any]]] = {}
     for copy in copies_of(index, nodes, placement.elsewhere):
         if copy.node is not None:
@@ -468,7 +471,8 @@ def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         return other
     return {
         section: {
-            name: value if isinstance(value, bool) else one[section][name] + value
+            # what is no count is the same everywhere
+            name: value if isinstance(value, bool | dict) or value < 0 else one[section][name] + value
             for name, value in values.items()
         }
         for section, values in other.items()
@@ -497,6 +501,7 @@ def _copy(found: Sequence[SegmentInfo], here: NodeName) -> dict[str, Any]:
             "search": True,
             "version": one.version,
             "compound": True,
+            "attributes": {},
         }
         for one in found
     }

@@ -10,6 +10,13 @@ from serve.search.frame.identity import VERSION, Identity
 __all__ = ["routes"]
 
 _LICENCE_ID = "graphdb"
+_MISSING = (
+    "aggregate_metric", "analytics", "archive", "ccr", "data_tiers", "enrich", "enterprise_search", "eql",
+    "esql", "frozen_indices", "graph", "logsdb", "logstash", "ml", "monitoring", "rollup",
+    "searchable_snapshots", "security", "slm", "spatial", "sql", "transform", "universal_profiling",
+    "voting_only", "watcher",
+)  # fmt: skip
+_NEVER = 2**63 - 1  # milliseconds, as Elasticsearch shows licences that do not expire
 
 
 def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
@@ -57,10 +64,17 @@ async def _xpack(_exchange: Exchange) -> dict[str, Any]:
     """None of the features that Elasticsearch calls so."""
     return {
         "build": {"hash": VERSION["build_hash"], "date": VERSION["build_date"]},
-        "license": {"uid": _LICENCE_ID, "type": "basic", "mode": "basic", "status": "active"},
+        "license": {
+            "uid": _LICENCE_ID,
+            "type": "basic",
+            "mode": "basic",
+            "status": "active",
+            "expiry_date_in_millis": _NEVER,
+        },
         "features": {
             "ilm": {"available": True, "enabled": True},
-            **{name: {"available": False, "enabled": False} for name in ("ml", "security", "transform")},
+            "data_streams": {"available": True, "enabled": True},
+            **{name: {"available": False, "enabled": False} for name in _MISSING},
         },
         "tagline": "You know, for X",
     }

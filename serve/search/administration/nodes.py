@@ -1,10 +1,13 @@
 """The nodes of the cluster: `_nodes`, `_nodes/stats`, `_nodes/http`, which clients ask to find them all."""
 
 import asyncio
+import os
+import platform
 from collections.abc import Sequence
 from typing import Any
 
 from graphdb.config import Settings
+from graphdb.search.catalog.index_settings import nested
 from graphdb.search.catalog.state import Index
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.pool_use import PoolUse
@@ -19,9 +22,16 @@ from serve.search.administration.machine import disk_use, host_load, process_loa
 from serve.search.administration.thread_pools import pool_infos, pool_stats
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
-from serve.search.frame.identity import COMPATIBLE_VERSION, VERSION, Identity, NodeName
+from serve.search.frame.identity import (
+    COMPATIBLE_VERSION,
+    INDEX_VERSION,
+    TRANSPORT_VERSION,
+    VERSION,
+    Identity,
+    NodeName,
+)
 
-__all__ = ["routes"]
+__all__ = ["pressure_json", "routes"]
 
 _METRICS = frozenset(
     {
@@ -48,7 +58,6 @@ _STATS_METRICS = _METRICS - {"settings", "plugins"} | {
     "script",
     "script_cache",
 }
-_ROLES = ["data", "ingest", "master"]
 _NO_BUFFERS = {"count": 0, "used_in_bytes": 0, "total_capacity_in_bytes": 0}
 _STATS = """completion_fields fielddata_fields fields groups level types timeout include_segment_file_sizes
     include_unloaded_segments include_remotes"""
@@ -81,16 +90,17 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
     ]
 
 
-def _roles(node: NodeName) -> list[str]:
-    """Clients that look for nodes pass over those that are nothing but `master`."""
-    return _ROLES if node.http_address is not None else ["master"]
-
-
 def _of_this_machine() -> dict[str, Any]:
     load = host_load()
-    memory = {"total_in_bytes": load.memory_bytes}
+    system = {"name": platform.system(), "version": platform.release(), "arch": platform.machine()}
     return {
-        "os": {"refresh_interval_in_millis": 1000, "name": "Linux", "mem": memory},
+        "os": {
+            "refresh_interval_in_millis": 1000,
+            **system,
+            "pretty_name": f"{system['name']} {system['version']}",
+            "available_processors": os.cpu_count() or 1,
+            "allocated_processors": os.cpu_count() or 1,
+        },
         "process": {"refresh_interval_in_millis": 1000, "id": load.process_id, "mlockall": False},
     }
 
@@ -142,7 +152,7 @@ class _Nodes:
         }
 
     def _is_meant(self, node: NodeName, names: str | None) -> bool:
-        known = {"_all", node.id, node.name, node.host, *_roles(node)}
+        known = {"_all", node.id, node.name, node.host, *node.roles}
         known |= {"_master"} if node.leads else set()
         known |= {"_local"} if node.id == self._identity.node_id else set()
         wanted = [name.removesuffix(":true") for name in (names or "_all").split(",")]
@@ -165,10 +175,17 @@ class _Nodes:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def _info(self, exchange: Exchange, node: NodeName, metrics: str | None) -> dict[str, Any]:
-        flat = {"cluster.name": self._identity.cluster_name, "node.name": node.name, "client.type": "node"}
-        settings: dict[str, Any] = dict(flat)
+        settings: dict[str, Any] = {
+            "cluster.name": self._identity.cluster_name,
+            "cluster.election.strategy": "raft",
+            "node.name": node.name,
+            "node.attr": {},
+            "client.type": "node",
+            "http.type": "h11",
+            "transport.type": "grpc",
+        }
         if not exchange.parameters.boolean("flat_settings", False):
-            settings = {group: {part: flat[name]} for name in flat for group, part in [name.split(".")]}
+            settings = nested(settings)
         between = {"bound_address": [node.transport_address], "publish_address": node.transport_address}
         sections: dict[str, Any] = {
             "settings": settings,
@@ -190,10 +207,13 @@ class _Nodes:
         return {
             **self._about(node),
             "version": COMPATIBLE_VERSION,
+            "transport_version": TRANSPORT_VERSION,
+            "index_version": INDEX_VERSION,
+            "component_versions": {},
             "build_flavor": VERSION["build_flavor"],
             "build_type": VERSION["build_type"],
             "build_hash": VERSION["build_hash"],
-            "roles": _roles(node),
+            "roles": node.roles,
             "attributes": {},
             **{name: value for name, value in sections.items() if chosen is None or name in chosen},
         }
@@ -213,7 +233,7 @@ class _Nodes:
         sections: dict[str, Any] = {
             "indices": _of_indexes(exchange),
             "thread_pool": pool_stats(exchange.pools()),
-            "indexing_pressure": _pressure(exchange.node.writing()),
+            "indexing_pressure": pressure_json(exchange.node.writing()),
             "os": {
                 "timestamp": now_ms,
                 "cpu": {"percent": load.cpu_percent, "load_average": averages},
@@ -260,13 +280,13 @@ class _Nodes:
         return {
             "timestamp": now_ms,
             **self._about(here),
-            "roles": _roles(here),
+            "roles": here.roles,
             "attributes": {},
             **chosen_sections(sections, metrics_asked(exchange, _STATS_METRICS)),
         }
 
 
-def _pressure(writing: PoolUse) -> dict[str, Any]:
+def pressure_json(writing: PoolUse) -> dict[str, Any]:
     """What of writes stands in memory: here they wait where they came in, for a log that others follow."""
 
     def by_stage(size_bytes: int) -> dict[str, int]:

@@ -19,9 +19,9 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
     model = "/_ml/trained_models/{id}"
     return [
         *endpoint("POST", ["/_query", "/_query/async"], _esql, formats, Body.JSON),
-        *endpoint("GET POST", ["/_sql", "/_sql/translate", "/_sql/close"], _sql, formats, Body.JSON),
-        *endpoint("GET", [model, f"{model}/_stats"], _no_model, "allow_no_match from size"),
-        *endpoint("POST", f"{model}/_infer", _no_model, "timeout", Body.JSON),
+        *endpoint("GET POST", ["/_sql", "/_sql/translate"], _sql, formats, Body.JSON),
+        *endpoint("POST", "/_sql/close", _sql, body=Body.JSON),
+        *endpoint("POST", [f"{model}/_infer", f"{model}/deployment/_infer"], _no_model, "timeout", Body.JSON),
     ]
 
 

@@ -11,7 +11,13 @@ from typing import Any
 from graphdb.config import Settings
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import illegal_argument
-from serve.search.administration.allocation import ShardCopy, allocation_id, copies_of, transport_address
+from serve.search.administration.allocation import (
+    ShardCopy,
+    allocation_id,
+    copies_of,
+    node_json,
+    transport_address,
+)
 from serve.search.administration.index_stats import STATUSES, Placement, count_each
 from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
@@ -128,11 +134,7 @@ def _stores(exchange: Exchange, indexes: Sequence[Index], nodes: Sequence[NodeNa
             shards = found.setdefault(index.name, {"shards": {}})["shards"]
             shards.setdefault(str(copy.number), {"stores": []})["stores"].append(
                 {
-                    copy.node.id: {
-                        "name": copy.node.name,
-                        "transport_address": transport_address(copy.node),
-                        "attributes": {},
-                    },
+                    copy.node.id: node_json(copy.node),
                     "allocation_id": allocation_id(index, copy.number, copy.node),
                     "allocation": "primary" if copy.is_primary else "replica",
                 }

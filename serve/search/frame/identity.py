@@ -11,9 +11,19 @@ from graphdb.node import ClusterMember, NodeStatus
 from graphdb.search.catalog.state import CatalogState, KnownNode
 from serve.search.backend import SearchBackend
 
-__all__ = ["COMPATIBLE_VERSION", "LUCENE_VERSION", "VERSION", "Identity", "NodeName"]
+__all__ = [
+    "COMPATIBLE_VERSION",
+    "INDEX_VERSION",
+    "LUCENE_VERSION",
+    "TRANSPORT_VERSION",
+    "VERSION",
+    "Identity",
+    "NodeName",
+]
 
 COMPATIBLE_VERSION = "8.19.0"  # of Elasticsearch: whose API this is
+# Its numbers for the formats of its indexes and between its nodes, which its clients want to see.
+INDEX_VERSION, TRANSPORT_VERSION = 8_536_000, 8_841_000
 LUCENE_VERSION = "9.12.2"
 VERSION = {
     "number": COMPATIBLE_VERSION,
@@ -49,6 +59,11 @@ class NodeName:
     transport_address: str
     leads: bool
     reachable: bool
+
+    @property
+    def roles(self) -> list[str]:
+        """Clients that look for nodes pass over those that are nothing but `master`."""
+        return ["data", "ingest", "master"] if self.http_address is not None else ["master"]
 
 
 class Identity:

@@ -11,7 +11,7 @@ from graphdb.access.principal import Principal
 from graphdb.search.answer_room import one_answer
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument, parsing
-from serve.search.administration.allocation import copies_of, transport_address
+from serve.search.administration.allocation import copies_of, node_json
 from serve.search.frame.answer import envelope, search_error
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint, parse_json
 from serve.search.frame.parameters import Parameters
@@ -187,15 +187,7 @@ def _shards_endpoints(shared: SearchRunner) -> list[Endpoint]:
             for one in found
             for number in sorted(choice.of_index(one))
         ]
-        nodes = {
-            node.id: {
-                "name": node.name,
-                "ephemeral_id": node.id,
-                "transport_address": transport_address(node),
-                "attributes": {},
-            }
-            for node in ([here] if elsewhere is None else elsewhere.nodes())
-        }
+        nodes = {node.id: node_json(node) for node in ([here] if elsewhere is None else elsewhere.nodes())}
         return {"nodes": nodes, "indices": indices, "shards": shards}
 
     return endpoint(

@@ -196,7 +196,7 @@ def profiled(prepared: Prepared, took_ns: int, node_id: str) -> dict[str, Any]:
         "type": type(prepared.request.query).__name__,
         "description": str(prepared.request.query),
         "time_in_nanos": each,
-        "breakdown": {"score": each, "score_count": 1},
+        "breakdown": {**_NOT_MEASURED, "score": each, "score_count": 1},
     }
     collector = {"name": "SimpleTopScoreDocCollector", "reason": "search_top_hits", "time_in_nanos": 0}
     search = {"query": [query], "rewrite_time": 0, "collector": [collector]}
@@ -218,6 +218,14 @@ def profiled(prepared: Prepared, took_ns: int, node_id: str) -> dict[str, Any]:
     }
 
 
+_NOT_MEASURED = {
+    name: 0
+    for step in (
+        "advance", "build_scorer", "compute_max_score", "count_weight", "create_weight", "match", "next_doc",
+        "score", "set_min_competitive_score", "shallow_advance",
+    )
+    for name in (step, f"{step}_count")
+}  # fmt: skip
 _STEPS = ("build_aggregation", "build_leaf_collector", "initialize", "post_collection")
 
 

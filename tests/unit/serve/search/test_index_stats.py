@@ -15,6 +15,11 @@ def counted(http: httpx.Client, index: str = "a", parameters: str = "") -> dict[
     return primaries
 
 
+def not_zero(section: dict[str, Any]) -> dict[str, Any]:
+    """Clients want the other members too."""
+    return {name: value for name, value in section.items() if value}
+
+
 def test_documents_and_searches_are_counted(http: httpx.Client) -> None:
     http.put("/a/_doc/1", json={"f": 1})
     http.put("/a/_doc/2", json={"f": "no number"})  # refused
@@ -29,17 +34,17 @@ def test_documents_and_searches_are_counted(http: httpx.Client) -> None:
     http.post("/a/_search", json={"stats": ["mine"], "size": 0, "query": {"term": {"f": 3}}})
     http.post("/a/_search?scroll=1m", json={})
     found = counted(http, parameters="?groups=m*")
-    assert found["indexing"] == {
+    assert not_zero(found["indexing"]) == {
         "index_total": 3,
         "index_failed": 1,
         "delete_total": 1,
         "noop_update_total": 1,
-        "is_throttled": False,
     }
-    assert found["get"] == {"total": 2, "exists_total": 1, "missing_total": 1}
+    assert found["indexing"]["is_throttled"] is False
+    assert not_zero(found["get"]) == {"total": 2, "exists_total": 1, "missing_total": 1}
     assert (found["search"]["query_total"], found["search"]["scroll_total"]) == (3, 1)
     assert found["search"]["groups"] == {"mine": {"query_total": 3}}
-    assert found["request_cache"] == {"hit_count": 1, "miss_count": 1}
+    assert not_zero(found["request_cache"]) == {"hit_count": 1, "miss_count": 1}
     assert found["translog"]["uncommitted_operations"] == 6
     assert "groups" not in counted(http)["search"]
     both = http.get("/_stats/indexing,search").json()["_all"]["total"]
@@ -52,15 +57,15 @@ def test_terms_that_are_looked_up_are_read(http: httpx.Client) -> None:
     for doc_id in ("1", "none"):
         looked_up = {"index": "a", "id": doc_id, "path": "f"}
         http.post("/b/_search", json={"query": {"terms": {"f": looked_up}}}).raise_for_status()
-    assert counted(http)["get"] == {"total": 2, "exists_total": 1, "missing_total": 1}
+    assert not_zero(counted(http)["get"]) == {"total": 2, "exists_total": 1, "missing_total": 1}
 
 
 def test_flushes_are_counted_by_shard(http: httpx.Client) -> None:
     http.put("/a", json={"settings": {"number_of_shards": 2}})
-    assert counted(http)["flush"] == {"total": 0, "periodic": 0}
+    assert not_zero(counted(http)["flush"]) == {}
     http.post("/a/_flush").raise_for_status()
     http.post("/_flush?wait_if_ongoing=false").raise_for_status()
-    assert counted(http)["flush"] == {"total": 4, "periodic": 0}
+    assert not_zero(counted(http)["flush"]) == {"total": 4}
 
 
 def test_a_closed_index_is_counted_where_the_request_allows_it(http: httpx.Client) -> None:
@@ -119,7 +124,8 @@ def test_fields_in_memory(http: httpx.Client) -> None:
     http.put("/a", json={"mappings": {"properties": {"f": text, "g": text}}})
     http.put("/a/_doc/1?refresh=true", json={"f": "x y", "g": "x"})
     before = counted(http, parameters="?fields=*")
-    assert before["fielddata"] == {"memory_size_in_bytes": 0, "evictions": 0, "fields": {}}
+    assert before["fielddata"]["memory_size_in_bytes"] == before["fielddata"]["evictions"] == 0
+    assert before["fielddata"]["fields"] == {}
     assert list(before["completion"]["fields"]) == ["f.suggested", "g.suggested"]
     http.post("/a/_search", json={"sort": "f"})
     found = counted(http, parameters="?fielddata_fields=f,g&completion_fields=g*")
@@ -144,7 +150,7 @@ def test_a_segment_counts_as_a_file(http: httpx.Client) -> None:
     for kind in kinds:
         assert kind["segment"]["count"] == 1
         assert kind["segment"]["size_in_bytes"] == kind["segment"]["max_size_in_bytes"] > 0
-    assert "file_sizes" not in counted(http)["segments"]
+    assert counted(http)["segments"]["file_sizes"] == {}
 
 
 def test_what_a_node_measures_of_itself(http: httpx.Client) -> None:
