@@ -38,6 +38,7 @@ class SearchConfig:
     room_bytes: int = 64 << 20
     publish_identity_s: float | None = 5.0  # how often to look whether all know who this node is; None: never
     lifecycles_s: float = 30.0  # how often to look what the lifecycles of indexes ask for
+    away_s: float = 600.0  # until what a node had begun to fill is given up, where it is not reached
     commit: CommitConfig = field(default_factory=CommitConfig)
     upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
 

@@ -24,6 +24,7 @@ from actors.search.lifecycle_keeper import LifecycleKeeper
 from actors.search.node_identity import known_node, publish_identity
 from actors.search.open_search import OpenSearch, SearchConfig, now_ms
 from actors.search.recovery import PeerRecovery, SearchDirectory, SearchRecovery
+from actors.search.unfinished_work import UnfinishedWork
 from graphdb.access.principal import INDEXER
 from graphdb.config import Settings
 from graphdb.errors import CorruptionError, LogCompacted, LogUnavailable, UnavailableError
@@ -46,7 +47,6 @@ from graphdb.search.catalog.catalog_commands import (
     RefreshIndices,
     WriteResult,
 )
-from graphdb.search.catalog.filling import left_unfilled, left_working
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.contexts import RANDOM_BYTES, SearchContexts, make_context_id
 from graphdb.search.errors import SearchError
@@ -129,6 +129,9 @@ class SearchNode:
             QueueWorker(log, RequestQueue.SEARCH, self._answer_other)
             if isinstance(log, RaftLogClient)
             else None
+        )
+        self._unfinished = UnfinishedWork(
+            node_id, self.filling, self.perform, self._reached, self._config.away_s
         )
         self._recovery = SearchRecovery(
             self._directory, log, self._config, self._room, self._cluster, peer_recovery
@@ -280,26 +283,17 @@ class SearchNode:
         indexes that were not filled to their end.
         """
         while True:
-            await self._delete_unfilled()
+            if self._open is not None:
+                await self._unfinished.end(self._open.view.catalog.state)
             await asyncio.sleep(_SWEEP_S)
             self.contexts.sweep()
 
-    async def _delete_unfilled(self) -> None:
-        if self._open is None:
-            return
-        state, node_id = self._open.view.catalog.state, self._settings.cluster.node_id
-        for index in left_unfilled(state, node_id, self.filling):
-            logger.warning("index [%s] was not filled to its end: deleting it", index.name)
-            try:
-                await self.perform(DeleteIndices((index.uuid,)))
-            except (SearchError, UnavailableError) as error:
-                logger.warning("index [%s] cannot be deleted yet: %s", index.name, error)
-        for uuid in left_working(state, node_id, self.filling):
-            logger.warning("the node stopped while it worked on a snapshot, which is not kept")
-            try:
-                await self.perform(EndSnapshotWork(uuid))
-            except (SearchError, UnavailableError) as error:
-                logger.warning("the end of the work on a snapshot cannot be logged yet: %s", error)
+    def _reached(self) -> set[int] | None:
+        """The numbers of the members that this node reaches; None where another node leads."""
+        if not self._leads():
+            return None
+        view = None if self._cluster is None else self._cluster.view
+        return set() if view is None else {one.node_id for one in view.members if one.reachable}
 
     async def _publish_identity(self, look_s: float) -> None:
         def state() -> CatalogState | None:

@@ -31,6 +31,7 @@ __all__ = [
     "DeleteScript",
     "DocumentWrite",
     "EndSnapshotWork",
+    "FinishFilling",
     "ForgetDeletions",
     "IntroduceNode",
     "OpenIndices",
@@ -60,7 +61,8 @@ class CreateIndex:
 
     in_one_shard: it was logged when `number_of_shards` was only shown, and the index is as it was made then.
     from_templates: False for one that is all that the body says. filled_by: the number of the node that is to
-    fill it, until PutSettings says that it is filled.
+    fill it, until PutSettings or FinishFilling says that it is filled. replaces: the uuid of a closed index
+    of the name, which FinishFilling deletes; until then the name means that one.
     """
 
     name: str
@@ -69,6 +71,7 @@ class CreateIndex:
     in_one_shard: bool = False
     from_templates: bool = True
     filled_by: int | None = None
+    replaces: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +91,13 @@ class DeleteDataStreams:
 
 @dataclass(frozen=True, slots=True)
 class DeleteIndices:
-    """By uuid, as all that follow, so that an index made meanwhile under the name is not meant."""
+    """By uuid, as all that follow, so that an index made meanwhile under the name is not meant.
+
+    unfilled: only those that are there and are being filled.
+    """
 
     uuids: tuple[str, ...]
+    unfilled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +132,17 @@ class PutSettings:
     settings: Mapping[str, Any]
     preserve: bool = False
     filled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FinishFilling:
+    """Indexes have all their documents; each takes the place of the one that it replaces. All, or none.
+
+    indexes: by uuid, each with `settings` as of PutSettings, `aliases` as of CreateIndex, both added, and
+    `handle`, an alias that goes.
+    """
+
+    indexes: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +425,7 @@ Command: TypeAlias = (
     | DeleteRepositories
     | BeginSnapshotWork
     | EndSnapshotWork
+    | FinishFilling
     | UpdateAliases
     | RollOver
     | RefreshIndices

@@ -35,6 +35,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteScript,
     DocumentWrite,
     EndSnapshotWork,
+    FinishFilling,
     ForgetDeletions,
     IntroduceNode,
     OpenIndices,
@@ -87,12 +88,13 @@ _PLAIN: dict[str, type[Any]] = {
     "delete_repositories": DeleteRepositories,
     "begin_snapshot_work": BeginSnapshotWork,
     "end_snapshot_work": EndSnapshotWork,
+    "finish_filling": FinishFilling,
     "refresh_indices": RefreshIndices,
     "forget_deletions": ForgetDeletions,
     "roll_over": RollOver,
     "introduce_node": IntroduceNode,
 }
-_USUAL = {"from_templates": True, "filled_by": None, "filled": False}
+_USUAL = {"from_templates": True, "filled_by": None, "filled": False, "replaces": None, "unfilled": False}
 _NAMES = {kind: name for name, kind in _PLAIN.items()}
 _TUPLES = {"uuids", "names"}
 _ACTIONS = {action: action.value for action in Action}  # quicker than the property of an Enum

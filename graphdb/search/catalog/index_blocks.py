@@ -12,13 +12,15 @@ from typing import Any
 from graphdb.search.catalog.catalog_commands import (
     CloseIndices,
     Command,
+    CreateIndex,
     DeleteIndices,
+    FinishFilling,
     OpenIndices,
     PutMapping,
     PutSettings,
     UpdateAliases,
 )
-from graphdb.search.catalog.index_settings import flag_setting, read_settings
+from graphdb.search.catalog.index_settings import REPLACES, flag_setting, read_settings
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.errors import SearchError, index_closed
 
@@ -76,6 +78,11 @@ def check_changes(state: CatalogState, command: Command) -> None:
     """Before a command is logged. Errors: cluster_block_exception where an index may not be changed so."""
     if isinstance(command, DeleteIndices):
         _check_all(state, command.uuids, _DELETION)
+    elif isinstance(command, CreateIndex):
+        _check_all(state, [command.replaces] if command.replaces else [], _DELETION)
+    elif isinstance(command, FinishFilling):
+        filled = [state.by_uuid[uuid] for uuid in command.indexes if uuid in state.by_uuid]
+        _check_all(state, [index.settings.get(REPLACES, "") for index in filled], _DELETION)
     elif isinstance(command, UpdateAliases):
         removed = {action.uuid for action in command.actions if action.kind == "remove_index"}
         _check_all(state, removed, _DELETION)

@@ -17,6 +17,7 @@ __all__ = [
     "KNOWN",
     "PREFIXES",
     "PRIVATE",
+    "REPLACES",
     "TREES",
     "VERSION_CREATED_TEXT",
     "Setting",
@@ -135,7 +136,9 @@ PREFIXES = (
 
 FILLED_BY = "resize.filled_by"
 """The number of the node that copies the documents of another index to this one."""
-PRIVATE = frozenset({"creation_date", "provided_name", "uuid", "version.created", FILLED_BY})
+REPLACES = "resize.replaces"
+"""The uuid of a closed index of the same name, whose place this one takes once it is filled."""
+PRIVATE = frozenset({"creation_date", "provided_name", "uuid", "version.created", FILLED_BY, REPLACES})
 TREES = frozenset({"analysis", "graph", "similarity"})
 """Kept as they were given, as trees: their rooms read them."""
 CLOSED_SETTINGS = frozenset({"analysis", "codec", "query_string.lenient", "similarity"})

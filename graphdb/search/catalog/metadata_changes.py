@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from graphdb.search.analysis import Analyzers
 from graphdb.search.catalog.aliases import check_aliases, read_aliases, with_alias_actions, with_rollover
 from graphdb.search.catalog.catalog_commands import (
+    AliasAction,
     BeginSnapshotWork,
     CloseIndices,
     Command,
@@ -23,6 +24,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteRepositories,
     DeleteScript,
     EndSnapshotWork,
+    FinishFilling,
     ForgetDeletions,
     IntroduceNode,
     OpenIndices,
@@ -57,6 +59,7 @@ from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_settings import (
     CLOSED_SETTINGS,
     FILLED_BY,
+    REPLACES,
     TREES,
     analyzers_of,
     in_one_shard,
@@ -112,7 +115,7 @@ _SHARDS_MAX = 1000  # cluster.max_shards_per_node; every node has all, so copies
 @dataclass(frozen=True, slots=True)
 class NewIndex:
     """automatic: made because a document is to go into it. in_one_shard, from_templates: see `CreateIndex`.
-    stream: the data stream that it is made for. filled_by: see `CreateIndex`.
+    stream: the data stream that it is made for. filled_by, replaces: see `CreateIndex`.
     """
 
     name: str
@@ -124,13 +127,17 @@ class NewIndex:
     from_templates: bool = True
     stream: str | None = None
     filled_by: int | None = None
+    replaces: str | None = None
 
 
 def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) -> CatalogState:
     """The state with the index in it. Errors: resource_already_exists_exception and whatever name, settings,
     mappings and aliases may have.
     """
-    _check_name(state, new.name)
+    if new.replaces is None:
+        _check_name(state, new.name)
+    else:
+        _check_replaced(state, new.name, new.replaces)
     for key in new.body:
         if key not in ("settings", "mappings", "aliases"):
             raise SearchError("parse_exception", f"unknown key [{key}] for create index")
@@ -153,6 +160,8 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
         )
     if new.filled_by is not None:
         settings[FILLED_BY] = str(new.filled_by)
+    if new.replaces is not None:
+        settings[REPLACES] = new.replaces
     shards = [IndexShard(new.name, mapping, {}, number=number) for number in range(routing.shards)]
     index = Index(new.name, new.uuid, new.created_ms, settings, analyzers, IndexShards(shards, routing))
     index.aliases = read_aliases(made.aliases, index)
@@ -184,6 +193,16 @@ def _check_name(state: CatalogState, name: str) -> None:
         metadata = {"index_uuid": "_na_", "index": name}
         reason = f"Invalid index name [{name}], already exists as alias"
         raise SearchError("invalid_index_name_exception", reason, 400, metadata)
+
+
+def _check_replaced(state: CatalogState, name: str, uuid: str) -> None:
+    """Errors: illegal_state_exception unless a closed index has the name, and no other takes its place."""
+    there = state.by_name.get(name)
+    if there is None or there.uuid != uuid or not there.is_closed:
+        reason = f"index [{name}] that was to be replaced is not closed or not there any more"
+        raise SearchError("illegal_state_exception", reason, 409)
+    if any(index.settings.get(REPLACES) == uuid for index in state.by_uuid.values()):
+        raise SearchError("illegal_state_exception", f"index [{name}] is being replaced already", 409)
 
 
 def _check_room(state: CatalogState, added: int) -> None:
@@ -254,6 +273,7 @@ def planned(state: CatalogState, command: Command, check_graph: GraphCheck, time
             in_one_shard=command.in_one_shard,
             from_templates=command.from_templates,
             filled_by=command.filled_by,
+            replaces=command.replaces,
         )
         return Change(with_new_index(state, new, check_graph), value=command.name)
     if isinstance(command, PutLifecycle):
@@ -292,9 +312,13 @@ def _planned(command: object, state: CatalogState) -> Change:
 
 @_planned.register
 def _(command: DeleteIndices, state: CatalogState) -> Change:
-    state.indexes(command.uuids)
-    check_deletion(state, command.uuids)
-    return Change(state.without(command.uuids))
+    uuids = command.uuids
+    if command.unfilled:
+        there = (state.by_uuid.get(uuid) for uuid in uuids)
+        uuids = tuple(one.uuid for one in there if one is not None and FILLED_BY in one.settings)
+    state.indexes(uuids)
+    check_deletion(state, uuids)
+    return Change(state.without(uuids))
 
 
 @_planned.register
@@ -349,6 +373,36 @@ def _(command: PutSettings, state: CatalogState) -> Change:
             put_mapping(index, mapping)
 
     return Change(state, act)
+
+
+@_planned.register
+def _(command: FinishFilling, state: CatalogState) -> Change:
+    indexes = state.indexes(command.indexes)
+    replaced, actions, made = list[str](), list[AliasAction](), list[tuple[Any, Analyzers, FieldMapping]]()
+    for index, finish in zip(indexes, command.indexes.values(), strict=True):
+        old = state.by_uuid.get(index.settings.get(REPLACES, ""))
+        if old is not None:
+            if not old.is_closed:
+                reason = f"index [{old.name}] was opened while it was being replaced"
+                raise SearchError("illegal_state_exception", reason, 409)
+            replaced.append(old.uuid)
+        actions.append(AliasAction("remove", index.uuid, finish["handle"]))
+        actions += [AliasAction("add", index.uuid, *alias) for alias in finish["aliases"].items()]
+        update = read_settings(finish["settings"])
+        settings, analyzers, mapping = _with_settings(index, update, preserve=False)
+        _check_static(update, [index], preserve=False)
+        kept = {name: value for name, value in settings.items() if name not in (FILLED_BY, REPLACES)}
+        made.append((kept, analyzers, mapping))
+    check_deletion(state, replaced)
+    aliased = _with_aliases(with_alias_actions(state.without(replaced), actions))
+
+    def act() -> None:
+        for index, (settings, analyzers, mapping) in zip(indexes, made, strict=True):
+            index.put_settings(settings, analyzers)
+            put_mapping(index, mapping)
+        aliased.act()
+
+    return Change(aliased.state, act)
 
 
 @_planned.register

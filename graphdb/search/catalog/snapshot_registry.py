@@ -1,13 +1,17 @@
 """Snapshot repositories, and who writes to one of them, as the log has them.
 
-Work on snapshots is of one node at a time in the whole cluster: it begins and ends by log entries, so that
-every node shows it, and any node may ask that it ends. It says: node (its number), kind (snapshot, delete,
-clone, cleanup), repository, snapshot (a name, or several with commas), indices, started_ms; aborted once it
-is to end.
+Work on snapshots begins and ends by log entries, so that every node shows it, and any node may ask that it
+ends. It says: node (its number), kind (snapshot, delete, clone, cleanup, restore), repository, snapshot (a
+name, or several with commas), indices, started_ms; of a delete: snapshots, the names; aborted once it is to
+end.
+
+What writes to a repository is of one node at a time in the whole cluster. Of restores there may be several,
+beside it; but a snapshot is not deleted while it is being restored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from graphdb.search.catalog.catalog_commands import BeginSnapshotWork, EndSnapshotWork, PutRepository
 from graphdb.search.catalog.state import CatalogState
@@ -60,10 +64,23 @@ def with_snapshot_work(state: CatalogState, command: BeginSnapshotWork) -> Catal
     if name not in state.repositories:
         raise repository_missing(name)
     for work in state.snapshot_work.values():
-        there = f"[{work['repository']}:{work['snapshot']}]"
-        reason = f"[{name}:{command.body['snapshot']}] a {work['kind']} of {there} is already running"
-        raise SearchError("concurrent_snapshot_execution_exception", reason, 503)
-    return replace(state, snapshot_work={command.uuid: command.body})
+        if _excludes(work, command.body):
+            there = f"[{work['repository']}:{work['snapshot']}]"
+            reason = f"[{name}:{command.body['snapshot']}] a {work['kind']} of {there} is already running"
+            raise SearchError("concurrent_snapshot_execution_exception", reason, 503)
+    return replace(state, snapshot_work={**state.snapshot_work, command.uuid: command.body})
+
+
+def _excludes(work: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether one must have ended before the other may begin."""
+    restores = [one for one in (work, other) if one["kind"] == "restore"]
+    if not restores:
+        return True
+    rest = [one for one in (work, other) if one["kind"] == "delete"]
+    if not rest or work["repository"] != other["repository"]:
+        return False
+    names = rest[0].get("snapshots")  # one that began before they were kept may mean any
+    return names is None or restores[0]["snapshot"] in names
 
 
 def without_snapshot_work(state: CatalogState, command: EndSnapshotWork) -> CatalogState:

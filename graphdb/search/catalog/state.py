@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from graphdb.search.analysis import Analyzers
 from graphdb.search.catalog.index_settings import (
+    REPLACES,
     VERSION_CREATED_TEXT,
     flag_setting,
     number_setting,
@@ -221,7 +222,12 @@ class CatalogState:
         for uuid, aliases in self.aliases.items():
             for alias, options in aliases.items():
                 by_alias.setdefault(alias, {})[uuid] = options
-        object.__setattr__(self, "by_name", {index.name: index for index in self.by_uuid.values()})
+        by_name = {
+            index.name: index
+            for index in self.by_uuid.values()
+            if index.settings.get(REPLACES) not in self.by_uuid  # till then the name is the other one's
+        }
+        object.__setattr__(self, "by_name", by_name)
         object.__setattr__(self, "by_alias", by_alias)
 
     def aliases_of(self, uuid: str) -> Mapping[str, AliasOptions]:

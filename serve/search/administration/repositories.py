@@ -36,6 +36,7 @@ __all__ = [
     "begin_work",
     "check_visibility",
     "finish_work",
+    "give_up_work",
     "named_repositories",
     "names_meant",
     "open_repository",
@@ -254,7 +255,7 @@ async def _verify(exchange: Exchange) -> dict[str, Any]:
 async def begin_work(
     exchange: Exchange, repository: OpenRepository, kind: str, snapshot: str, **members: Any
 ) -> str:
-    """The uuid of work that has begun, to be given to `finish_work`: nobody else writes to a repository now.
+    """The uuid of work that has begun, to be given to `finish_work`: nobody else does now what it excludes.
 
     Errors: concurrent_snapshot_execution_exception.
     """
@@ -286,6 +287,12 @@ async def finish_work(node: SearchBackend, uuid: str, work: Callable[[str], Awai
             await node.perform(EndSnapshotWork(uuid))
     finally:
         node.filling.discard(uuid)  # where its end could not be logged, the node tries that again
+
+
+async def give_up_work(node: SearchBackend, uuid: str) -> None:
+    """For work that did not come to be done."""
+    node.filling.discard(uuid)
+    await node.perform(EndSnapshotWork(uuid))
 
 
 async def _cleanup(exchange: Exchange) -> dict[str, Any]:

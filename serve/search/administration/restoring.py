@@ -3,7 +3,8 @@
 The checksums of all files are compared before anything changes. Then the documents go through the log, with
 their versions, into new indexes, which say which node fills them until all are there
 (`graphdb.search.catalog.filling`). Where it does not come to that, the node deletes them: at once, or when it
-is there again.
+is there again. A closed index of the name stays what it is until the new ones, all of them, take their places
+by one log entry. Meanwhile the restore is work of the repository, so that its snapshot is not deleted.
 
 Source: Elasticsearch 8's documentation of the API, `RestoreService` for its checks.
 """
@@ -19,10 +20,10 @@ import orjson
 from graphdb.config import Settings
 from graphdb.search.analysis.parameters import JavaPattern, java_replacement
 from graphdb.search.catalog.catalog_commands import (
-    AliasAction,
     Command,
     CreateIndex,
     DeleteIndices,
+    FinishFilling,
     PutClusterSettings,
     PutComponentTemplate,
     PutIndexTemplate,
@@ -30,8 +31,6 @@ from graphdb.search.catalog.catalog_commands import (
     PutLifecycle,
     PutPipeline,
     PutScript,
-    PutSettings,
-    UpdateAliases,
 )
 from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_settings import PRIVATE, read_settings
@@ -41,7 +40,13 @@ from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.snapshots.document_frames import SnapshotDocument, read_frames
 from graphdb.search.snapshots.repository import Manifest
 from serve.search.administration.indices import new_uuid
-from serve.search.administration.repositories import OpenRepository, open_repository
+from serve.search.administration.repositories import (
+    OpenRepository,
+    begin_work,
+    finish_work,
+    give_up_work,
+    open_repository,
+)
 from serve.search.administration.shown_snapshots import chosen_rows, read_snapshot
 from serve.search.administration.snapshots import Pace, flag_of, names_of
 from serve.search.backend import SearchBackend
@@ -111,12 +116,11 @@ async def _restore(exchange: Exchange) -> dict[str, Any]:
     state = manifest["global_state"]
     if flag_of(body, "include_global_state", False) and state is None:
         raise _error(repository, manifest, "cannot restore global state: the snapshot does not have it")
-    await repository.run(lambda: repository.files.check(manifest, [row["name"] for row in rows]))
     task = exchange.begin_task("cluster:admin/snapshot/restore", f"restore [{repository.name}:{name}]")
     progress = {"total": sum(row["documents"] for row in rows), "done": 0}
     task.status = lambda: dict(progress)
 
-    async def restored() -> dict[str, Any]:
+    async def work(_uuid: str) -> dict[str, Any]:
         if flag_of(body, "include_global_state", False):
             for command in _state_commands(state):
                 await exchange.node.perform(command)
@@ -125,18 +129,35 @@ async def _restore(exchange: Exchange) -> dict[str, Any]:
         counted = {"total": shards, "failed": 0, "successful": shards}
         return {"snapshot": {"snapshot": name, "indices": [one.name for one in targets], "shards": counted}}
 
+    uuid = await begin_work(exchange, repository, "restore", name)
+    try:
+        await _check_there(repository, manifest, rows)
+    except BaseException:
+        await give_up_work(exchange.node, uuid)
+        raise
     if exchange.parameters.boolean("wait_for_completion", False):
         with exchange.tasks.shown(task):
-            return await restored()
+            return await finish_work(exchange.node, uuid, work)
 
     async def in_background() -> tuple[str, bytes]:
         try:
-            return "response", orjson.dumps(await restored())
+            return "response", orjson.dumps(await finish_work(exchange.node, uuid, work))
         except Exception as error:  # noqa: BLE001 - the client reads it as the task's result
             return "error", orjson.dumps(error_json(search_error(error)))
 
-    exchange.tasks.start(task, Identity(exchange.node, exchange.settings).node_id, in_background)
+    try:
+        exchange.tasks.start(task, Identity(exchange.node, exchange.settings).node_id, in_background)
+    except SearchError:
+        await give_up_work(exchange.node, uuid)
+        raise
     return {"accepted": True}
+
+
+async def _check_there(repository: OpenRepository, manifest: Manifest, rows: list[Mapping[str, Any]]) -> None:
+    """That the snapshot has not been deleted meanwhile, and that its files are whole. Raises SearchError."""
+    if (await read_snapshot(repository, manifest["snapshot"]))["uuid"] != manifest["uuid"]:
+        raise _error(repository, manifest, "the snapshot has just been replaced by another: try again")
+    await repository.run(lambda: repository.files.check(manifest, [row["name"] for row in rows]))
 
 
 def _error(repository: OpenRepository, manifest: Manifest, reason: str) -> SearchError:
@@ -245,25 +266,22 @@ async def _restored(
     targets: list[_Target],
     progress: dict[str, int],
 ) -> None:
-    """All, or none of those that had no index of their name before."""
+    """All, or none; then the indexes are as before."""
     node, pace = exchange.node, Pace(repository.rate("max_restore_bytes_per_sec"))
-    made: list[_Target] = []
     try:
         for target in targets:
-            if target.replaced is not None:
-                await node.perform(DeleteIndices((target.replaced,)))
             node.filling.add(target.uuid)
             await node.perform(_creation(target, exchange.settings.cluster.node_id))
-            made.append(target)
         for target in targets:
             if "file" in target.row:
                 await _filled(exchange, repository, manifest, task, target, pace, progress)
-        for target in targets:
-            await _finish(node, target)
+        await node.refresh([node.catalog.state.index(target.uuid) for target in targets])
+        await node.perform(FinishFilling({target.uuid: _finish(target) for target in targets}))
     except BaseException:
-        for target in made:
-            with suppress(Exception):  # what stays is deleted by the node's own sweep
-                await node.perform(DeleteIndices((target.uuid,)))
+        # Only unfilled ones: their end may have been logged although nobody could say so.
+        uuids = tuple(target.uuid for target in targets)
+        with suppress(Exception):  # what stays is deleted by the node's own sweep
+            await node.perform(DeleteIndices(uuids, unfilled=True))
         raise
     finally:
         for target in targets:
@@ -272,9 +290,22 @@ async def _restored(
 
 def _creation(target: _Target, node_id: int) -> CreateIndex:
     """Without templates, and without what would keep the documents out or change them."""
-    aliases = {**target.aliases, target.handle: {"is_hidden": True}}
+    aliases = {**_aliases_at_once(target), target.handle: {"is_hidden": True}}
     body = {"settings": target.settings, "mappings": target.row["mappings"], "aliases": aliases}
-    return CreateIndex(target.name, target.uuid, body, from_templates=False, filled_by=node_id)
+    return CreateIndex(
+        target.name, target.uuid, body, from_templates=False, filled_by=node_id, replaces=target.replaced
+    )
+
+
+def _aliases_at_once(target: _Target) -> Mapping[str, Any]:
+    """None beside an index that has them still: only one of the two may be written by them."""
+    return target.aliases if target.replaced is None else {}
+
+
+def _finish(target: _Target) -> Mapping[str, Any]:
+    """What makes it whole: it has its aliases and blocks, and is without what only its filling needs."""
+    aliases = {} if target.replaced is None else target.aliases
+    return {"settings": target.late, "aliases": aliases, "handle": target.handle}
 
 
 async def _filled(
@@ -322,10 +353,3 @@ async def _write(
         if error is not None:
             shown = result.result.doc_id[:100]
             raise _error(repository, manifest, f"document [{shown}] was refused: {error.reason[:1000]}")
-
-
-async def _finish(node: SearchBackend, target: _Target) -> None:
-    """Whole: the index is found, has its blocks, and is without what only its filling needs."""
-    await node.refresh([node.catalog.state.index(target.uuid)])
-    await node.perform(UpdateAliases((AliasAction("remove", target.uuid, target.handle),)))
-    await node.perform(PutSettings((target.uuid,), target.late, filled=True))

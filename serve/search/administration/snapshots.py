@@ -29,6 +29,7 @@ from serve.search.administration.repositories import (
     OpenRepository,
     begin_work,
     finish_work,
+    give_up_work,
     open_repository,
 )
 from serve.search.administration.shown_snapshots import (
@@ -174,8 +175,7 @@ async def _create(exchange: Exchange) -> Any:
     try:
         exchange.tasks.start(task, Identity(exchange.node, exchange.settings).node_id, in_background)
     except SearchError:
-        exchange.node.filling.discard(uuid)
-        await exchange.node.perform(EndSnapshotWork(uuid))
+        await give_up_work(exchange.node, uuid)
         raise
     return {"accepted": True}
 
@@ -298,7 +298,7 @@ async def _delete(exchange: Exchange) -> dict[str, Any]:
                 await repository.run(partial(repository.files.delete, name))
 
     if found:
-        uuid = await begin_work(exchange, repository, "delete", ",".join(found))
+        uuid = await begin_work(exchange, repository, "delete", ",".join(found), snapshots=found)
         await finish_work(exchange.node, uuid, work)
     return {"acknowledged": True}
 

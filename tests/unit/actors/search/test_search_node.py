@@ -17,6 +17,7 @@ from graphdb.config import Settings
 from graphdb.errors import LogUnavailable, StorageFull
 from graphdb.search.catalog.catalog_commands import (
     BeginSnapshotWork,
+    CloseIndices,
     CreateIndex,
     DeleteIndices,
     DocumentWrite,
@@ -29,6 +30,7 @@ from graphdb.search.catalog.catalog_commands import (
 )
 from graphdb.search.catalog.data_streams import backing_indexes
 from graphdb.search.catalog.files import CatalogFiles
+from graphdb.search.catalog.filling import AwayNodes
 from graphdb.search.errors import SearchError
 from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.index_shard import IndexShard
@@ -449,3 +451,34 @@ async def test_work_on_a_snapshot_ends_with_the_start_after_it(tmp_path: Path) -
         while node.catalog.state.snapshot_work:  # noqa: ASYNC110 nobody tells of its end
             await asyncio.sleep(0.01)
         await node.perform(EndSnapshotWork("mine"))  # once more changes nothing
+
+
+async def test_what_a_node_had_begun_that_does_not_come_back_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_node, "_SWEEP_S", 0.01)
+    work = {"node": 2, "kind": "restore", "repository": "r", "snapshot": "s", "indices": [], "started_ms": 0}
+    async with open_node(tmp_path, SearchConfig(away_s=0.05)) as node:
+        await node.perform(PutRepository("r", {"type": "fs", "uuid": "u", "settings": {"location": "r"}}))
+        node.filling.add("own")
+        await node.perform(CreateIndex("own", "own", filled_by=1))
+        await node.perform(CreateIndex("old", "old"))
+        await node.perform(CloseIndices(("old",)))
+        await node.perform(CreateIndex("old", "new", filled_by=2, replaces="old"))
+        await node.perform(BeginSnapshotWork("theirs", work))
+        async with asyncio.timeout(HANG_S):
+            while node.catalog.state.snapshot_work or len(node.catalog.indexes()) > 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert {index.uuid for index in node.catalog.indexes()} == {"old", "own"}
+        assert node.catalog.find("old") is node.catalog.state.index("old")
+
+
+def test_a_node_is_away_from_the_first_look_that_misses_it() -> None:
+    away = AwayNodes(10)
+    assert away.look([1, 2], {1, 2}, 0) == []
+    assert away.look([1, 2], {1}, 100) == []
+    assert away.look([1, 2], {1}, 109) == []
+    assert away.look([1, 2], {1}, 110) == [2]
+    assert away.look([1, 2], {1, 2}, 111) == []
+    assert away.look([1, 2], set(), 125) == []
+    assert away.look([1], set(), 135) == [1]

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from graphdb.config import Settings
-from graphdb.search.catalog.catalog_commands import BeginSnapshotWork, EndSnapshotWork
+from graphdb.errors import UnavailableError
+from graphdb.search.catalog.catalog_commands import BeginSnapshotWork, EndSnapshotWork, FinishFilling
 from graphdb.search.catalog.filling import left_unfilled, left_working
 from graphdb.search.snapshots import repository as repository_files
 from graphdb.search.snapshots.document_frames import FRAME_BYTES
@@ -384,6 +385,121 @@ def test_a_restore_that_fails_leaves_no_index(backups: httpx.Client, node: Memor
     node.write = write  # type: ignore[method-assign]
     assert list(backups.get("/_all").json()) == ["books"]
     assert node.filling == set()
+
+
+def closed_books(backups: httpx.Client) -> dict[str, Any]:
+    """A snapshot, then an index of the name that differs, is closed and stands for what must not be lost."""
+    backups.put("/books/_alias/written", json={"is_write_index": True})
+    backups.put(SNAPSHOT + WAIT)
+    backups.put("/books/_settings", json={"index.blocks.write": None})
+    backups.put("/books/_doc/later", json={"n": "later"})
+    backups.post("/books/_close")
+    found: dict[str, Any] = backups.get("/books").json()
+    return found
+
+
+@pytest.mark.parametrize("fails", ["write", "finish"])
+def test_a_restore_that_fails_leaves_the_index_that_it_was_to_replace(
+    backups: httpx.Client, node: MemorySearch, fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = closed_books(backups)
+
+    async def failing(*_: Any) -> Any:
+        raise RuntimeError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node, "write" if fails == "write" else "refresh", failing)
+        assert backups.post(f"{SNAPSHOT}/_restore{WAIT}").status_code == 500
+    assert backups.get("/books").json() == before
+    backups.post("/books/_open")
+    assert count(backups, "books") == 32
+    assert [index.name for index in node.catalog.indexes()] == ["books"]
+    assert (node.filling, node.catalog.state.snapshot_work) == (set(), {})
+    backups.post("/books/_close")
+    assert backups.post(f"{SNAPSHOT}/_restore{WAIT}").status_code == 200
+    assert count(backups, "books") == 31
+
+
+def test_an_end_that_nobody_heard_of_keeps_the_restored_index(
+    backups: httpx.Client, node: MemorySearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log has taken the end of the restore, and the answer was lost: the old index is gone by then."""
+    closed_books(backups)
+    perform = node.perform
+
+    async def unheard(command: Any) -> Any:
+        outcome = await perform(command)
+        if isinstance(command, FinishFilling):
+            raise UnavailableError("whether it was logged is unknown")
+        return outcome
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node, "perform", unheard)
+        assert backups.post(f"{SNAPSHOT}/_restore{WAIT}").status_code == 503
+    assert count(backups, "books") == 31
+
+
+def test_while_an_index_is_replaced_its_name_means_the_old_one(
+    backups: httpx.Client, node: MemorySearch
+) -> None:
+    uuid = closed_books(backups)["books"]["settings"]["index"]["uuid"]
+    write, seen = node.write, list[Any]()
+
+    async def watched(*given: Any) -> Any:
+        shown = await asyncio.to_thread(backups.get, "/books")
+        seen.append(shown.json()["books"]["settings"]["index"]["uuid"])
+        again = await asyncio.to_thread(backups.post, f"{SNAPSHOT}/_restore{WAIT}")
+        seen.append("being replaced already" in reason_of(again)[2])
+        deleted = await asyncio.to_thread(backups.delete, SNAPSHOT)
+        seen.append(reason_of(deleted)[:2])
+        return await write(*given)
+
+    node.write = watched  # type: ignore[assignment, method-assign]
+    assert backups.post(f"{SNAPSHOT}/_restore{WAIT}").status_code == 200
+    assert seen == [uuid, True, (503, "concurrent_snapshot_execution_exception")]
+    shown = backups.get("/books").json()["books"]
+    assert shown["settings"]["index"]["uuid"] != uuid
+    assert shown["aliases"]["written"] == {"is_write_index": True}
+    assert not {"resize"} & shown["settings"]["index"].keys()
+    assert backups.delete(SNAPSHOT).json() == {"acknowledged": True}
+
+
+def test_an_index_that_is_opened_while_it_is_replaced_stays(
+    backups: httpx.Client, node: MemorySearch
+) -> None:
+    closed_books(backups)
+    write = node.write
+
+    async def watched(*given: Any) -> Any:
+        await asyncio.to_thread(backups.post, "/books/_open")
+        return await write(*given)
+
+    node.write = watched  # type: ignore[assignment, method-assign]
+    refused = reason_of(backups.post(f"{SNAPSHOT}/_restore{WAIT}"))
+    assert (refused[0], "was opened" in refused[2]) == (409, True)
+    assert count(backups, "books") == 32
+    assert [index.name for index in node.catalog.indexes()] == ["books"]
+
+
+def test_during_a_restore_other_snapshots_are_made_and_deleted(
+    backups: httpx.Client, node: MemorySearch
+) -> None:
+    backups.put(SNAPSHOT + WAIT)
+    backups.put("/_snapshot/backups/other" + WAIT)
+    write, seen = node.write, list[Any]()
+
+    async def watched(*given: Any) -> Any:
+        made = await asyncio.to_thread(
+            backups.put, "/_snapshot/backups/third" + WAIT, json={"indices": "books"}
+        )
+        deleted = await asyncio.to_thread(backups.delete, "/_snapshot/backups/other,third")
+        seen.extend((made.status_code, deleted.status_code))
+        return await write(*given)
+
+    node.write = watched  # type: ignore[assignment, method-assign]
+    body = {"rename_pattern": "books", "rename_replacement": "new"}
+    assert backups.post(f"{SNAPSHOT}/_restore{WAIT}", json=body).status_code == 200
+    assert seen == [200, 200]
 
 
 def test_until_it_is_restored_an_index_says_who_fills_it(backups: httpx.Client, node: MemorySearch) -> None:
