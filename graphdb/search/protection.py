@@ -13,6 +13,7 @@ __all__ = [
     "document_protected",
     "has_protection",
     "listed_sids",
+    "may_have_protection",
     "protection_forbidden",
     "sets_protection",
     "without_protection",
@@ -38,7 +39,7 @@ def listed_sids(value: Any) -> list[str]:
 
 def allowed_sids(source: bytes) -> frozenset[str] | None:
     """The SIDs to which a stored document is visible; None: to all."""
-    if not _may_have_member(source):
+    if not may_have_protection(source):
         return None
     document = orjson.loads(source)
     return frozenset(listed_sids(document[ALLOW_SIDS])) if ALLOW_SIDS in document else None
@@ -46,7 +47,7 @@ def allowed_sids(source: bytes) -> frozenset[str] | None:
 
 def without_protection(source: bytes) -> bytes:
     """The document as those see it who may not know for whom it is."""
-    if not _may_have_member(source):
+    if not may_have_protection(source):
         return source
     document: dict[str, Any] = orjson.loads(source)
     if document.pop(ALLOW_SIDS, None) is None:
@@ -61,7 +62,7 @@ def has_protection(document: Mapping[str, Any]) -> bool:
 
 def sets_protection(body: bytes, is_update: bool) -> bool:
     """Whether a document, or the request of an update, says who is to see a document; no JSON does not."""
-    if not _may_have_member(body):
+    if not may_have_protection(body):
         return False
     try:
         given = orjson.loads(body)
@@ -84,6 +85,6 @@ def document_protected(doc_id: str) -> SearchError:
     return SearchError("security_exception", reason, 403)
 
 
-def _may_have_member(text: bytes) -> bool:
+def may_have_protection(text: bytes) -> bool:
     """Cheap, and never wrong where it says no: JSON may write any letter as an escape."""
     return b"_allow_sids" in text or b"\\u" in text

@@ -1,7 +1,7 @@
 """Date formats and date math of a mapping."""
 
 import re
-from datetime import UTC, tzinfo
+from datetime import UTC, date, tzinfo
 from functools import lru_cache
 from typing import Protocol
 
@@ -107,6 +107,11 @@ class _OptionalTime:
         }
 
     def parse(self, text: str, round_up: bool, zone: tzinfo) -> int | None:
+        if not round_up and zone is UTC and (days := _plain_days(text[:10])) is not None:
+            if len(text) == 10:
+                return days * _DAY_NANOS
+            if (nanos := _plain_time(text)) is not None:
+                return days * _DAY_NANOS + nanos
         match = self._regex.fullmatch(text)
         if match is None:
             return None
@@ -127,6 +132,35 @@ class _OptionalTime:
         digits = 3 + len(beyond)
         text = _utc_text(nanos, digits) if zone is UTC else None
         return self._print[digits].write(nanos, zone) if text is None else text
+
+
+_DAY_NANOS = 86_400 * 10**9
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+
+
+def _plain_days(text: str) -> int | None:
+    """Days since 1970 of a date as nearly all are written, `2015-03-31`; None where the regex is to tell."""
+    if len(text) != 10 or text[4] != "-" or text[7] != "-":
+        return None
+    try:
+        return date.fromisoformat(text).toordinal() - _EPOCH_DAY
+    except ValueError:
+        return None
+
+
+def _plain_time(text: str) -> int | None:
+    """Nanoseconds of the day of `2015-03-31T12:30:00Z` or `2015-03-31T12:30:00.000Z`; None as above."""
+    if text[10:11] != "T" or text[-1] != "Z" or text[13:14] != ":" or text[16:17] != ":":
+        return None
+    if len(text) != 20 and (len(text) != 24 or text[19] != "."):
+        return None
+    hour, minute, second, millis = text[11:13], text[14:16], text[17:19], text[20:23] or "000"
+    if not (text.isascii() and f"{hour}{minute}{second}{millis}".isdigit()):
+        return None
+    h, n, s = int(hour), int(minute), int(second)
+    if h > 23 or n > 59 or s > 59:
+        return None
+    return ((h * 60 + n) * 60 + s) * 1_000_000_000 + int(millis) * MS_NANOS
 
 
 @lru_cache(maxsize=8192)  # the buckets of a histogram are the same ones in the next search

@@ -23,9 +23,9 @@ from graphdb.search.mapping.readers import (
 )
 from graphdb.search.mapping.shapes import shape_of
 
-__all__ = ["reader_of"]
+__all__ = ["TERM_BYTES_MAX", "reader_of"]
 
-_TERM_BYTES_MAX = 32_766
+TERM_BYTES_MAX = 32_766
 
 
 def reader_of(type_name: str, path: str, options: Mapping[str, Any]) -> Read:
@@ -62,10 +62,10 @@ def _keyword_reader(path: str, normalize: Callable[[str], str] | None) -> Read:
     def read(value: Any) -> str:
         text = value if isinstance(value, str) else text_of(value)
         term = text if normalize is None else normalize(text)
-        if len(term) * 4 > _TERM_BYTES_MAX and len(term.encode()) > _TERM_BYTES_MAX:
+        if len(term) * 4 > TERM_BYTES_MAX and len(term.encode()) > TERM_BYTES_MAX:
             raise illegal_argument(
                 f'Document contains at least one immense term in field="{path}" (whose UTF8 encoding is '
-                f"longer than the max length {_TERM_BYTES_MAX}), all of which were skipped. Please correct "
+                f"longer than the max length {TERM_BYTES_MAX}), all of which were skipped. Please correct "
                 "the analyzer to not produce such terms. The prefix of the first immense term is: "
                 f"'{list(term[:30].encode())}...'"
             )

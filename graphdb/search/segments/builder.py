@@ -89,12 +89,14 @@ class SegmentBuilder:
         self._sources.append(source)
         before = self.size
         root = self._add(parsed) if parsed.children else self._add_one(parsed)
-        for _ in range(before, self.size):
+        if self.size - before == 1:
             self._seq_nos.append(seq_no)
             self._versions.append(version)
+        else:
+            self._seq_nos.extend([seq_no] * (self.size - before))
+            self._versions.extend([version] * (self.size - before))
         self.roots.append(root)
-        ignored = _ignored(parsed)
-        if ignored:
+        if (parsed.ignored or parsed.children) and (ignored := _ignored(parsed)):
             self._terms[IGNORED].add(root, ignored)
         if routing is not None:
             self._routings[root] = routing
@@ -143,17 +145,20 @@ class SegmentBuilder:
         self.size += 1
         for path, text in parsed.uncut.items():
             self._texts[path].add_uncut(doc, text)
-        for fields, values in (
-            (self._texts, parsed.texts),
-            (self._terms, parsed.terms),
-            (self._ints, parsed.ints),
-            (self._exact, parsed.exact),
-            (self._floats, parsed.floats),
-            (self._points, parsed.points),
-            (self._vectors, parsed.vectors),
-        ):
-            if values is not NO_VALUES:
-                _give(fields, doc, values)
+        if parsed.texts is not NO_VALUES:
+            _give(self._texts, doc, parsed.texts)
+        if parsed.terms is not NO_VALUES:
+            _give(self._terms, doc, parsed.terms)
+        if parsed.ints is not NO_VALUES:
+            _give(self._ints, doc, parsed.ints)
+        if parsed.exact is not NO_VALUES:
+            _give(self._exact, doc, parsed.exact)
+        if parsed.floats is not NO_VALUES:
+            _give(self._floats, doc, parsed.floats)
+        if parsed.points is not NO_VALUES:
+            _give(self._points, doc, parsed.points)
+        if parsed.vectors is not NO_VALUES:
+            _give(self._vectors, doc, parsed.vectors)
         return doc
 
     def _nested_sections(self) -> dict[Key, NDArray[Any]]:

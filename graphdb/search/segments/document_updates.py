@@ -11,7 +11,7 @@ from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.errors import SearchError, illegal_argument, unexpected
 from graphdb.search.fields import ParsedDocument
 from graphdb.search.near_names import did_you_mean
-from graphdb.search.protection import allowed_sids, has_protection
+from graphdb.search.protection import allowed_sids, has_protection, may_have_protection
 from graphdb.search.segments.buffer import Tombstones
 from graphdb.search.segments.operations import (
     Action,
@@ -230,7 +230,7 @@ class _Batch:
             routing = current.routing
         new = Current(True, version, to.next_seq_no, source, routing)
         self._view.buffer.put(doc_id, new, parsed, current.found, id_hash)
-        to.tombstones.remove(doc_id, is_protected=has_protection(value))
+        to.tombstones.remove(doc_id, is_protected=may_have_protection(source) and has_protection(value))
         to.next_seq_no += 1
         to.mapping = mapping
         outcome = Outcome.UPDATED if current.found else Outcome.CREATED

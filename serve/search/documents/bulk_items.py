@@ -48,6 +48,7 @@ _NAMES = frozenset(
     }
 )
 _ACTION_BYTES_MAX = 1 << 20
+_PLACED, _PLACE = frozenset(_ACTIONS), frozenset({"_id", "_index"})  # what most lines say
 _COMPOUND = frozenset({"_source", "dynamic_templates"})
 
 
@@ -141,6 +142,10 @@ class BulkLines:
         if not found:
             raise self._malformed("FIELD_NAME", "END_OBJECT")
         name, metadata = next(iter(found.items()))
+        if len(found) == 1 and name in _PLACED and type(metadata) is dict and metadata.keys() <= _PLACE:
+            index, doc_id = metadata.get("_index"), metadata.get("_id")
+            if (index is None or type(index) is str) and (doc_id is None or type(doc_id) is str):
+                return Line(_ACTIONS[name], index, doc_id, metadata)
         if name not in _ACTIONS:
             raise self._malformed("field [create], [delete], [index] or [update]", name)
         if not isinstance(metadata, dict):
