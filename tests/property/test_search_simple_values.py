@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError
-from graphdb.search.fields import ParsedDocument
+from graphdb.search.fields import NO_VALUES, ParsedDocument
 from graphdb.search.mapping import Mapping
 from graphdb.search.mapping import compiled as compiling
 
@@ -43,8 +43,18 @@ OTHERS = st.one_of(
         st.sampled_from([True, True, False]),
     ),
 )
+VECTORS = st.builds(
+    lambda kind, similarity: {
+        "type": "dense_vector",
+        "dims": 3,
+        "element_type": kind,
+        "similarity": similarity,
+    },
+    st.sampled_from(["float", "float", "byte"]),
+    st.sampled_from(["cosine", "dot_product", "l2_norm"]),
+)
 COMMON = st.sampled_from([{"type": "keyword"}, {"type": "text"}, {"type": "text", "copy_to": ["a"]}])
-FIELDS = st.one_of(KEYWORDS, TEXTS, OTHERS, COMMON, COMMON)
+FIELDS = st.one_of(KEYWORDS, TEXTS, OTHERS, VECTORS, COMMON, COMMON)
 MULTI_FIELDS = st.builds(
     lambda field, subs: field | ({"fields": subs} if subs else {}),
     FIELDS,
@@ -66,9 +76,16 @@ STRINGS = st.sampled_from(
     ["", "ab c", "Aé", "É b", "2020-01-01", "10.0.0.1", "1.5", "7", "true", "x" * 300, "y" * 40_000, "1,2"]
 )
 SIMPLE = st.one_of(STRINGS, STRINGS, st.integers(-9, 300), st.booleans(), st.floats(-9, 300, width=16))
+ELEMENTS = st.sampled_from(
+    [0, 0.0, -0.0, 1, 0.6, 0.8, 0.80048, 1e-46, 1e-40, 1e-29, 3e38, 3.5e38, 1e300, 127, -129, 2**70, True]
+)
 VALUES = st.one_of(
     SIMPLE,
     SIMPLE,
+    st.lists(ELEMENTS, min_size=3, max_size=3),
+    st.permutations([0.0, 0.6, 0.8]),
+    st.lists(STRINGS, max_size=3),
+    st.lists(st.integers(-9, 300), max_size=3),
     st.none(),
     st.just(2**65),
     st.lists(st.one_of(st.none(), SIMPLE), max_size=3),
@@ -94,6 +111,8 @@ def read(mapping: Mapping, source: dict[str, Any]) -> tuple[ParsedDocument, dict
         parsed, after = mapping.parse(source, "1")
     except SearchError as error:
         return error.kind, f"{error.reason} {error.cause}"
+    if parsed.vectors:
+        parsed.vectors = {path: vector.tolist() for path, vector in parsed.vectors.items()}
     return parsed, after.as_json()
 
 
@@ -101,6 +120,8 @@ def read(mapping: Mapping, source: dict[str, Any]) -> tuple[ParsedDocument, dict
 @given(MAPPINGS, st.lists(DOCUMENTS, min_size=1, max_size=4), st.sampled_from([True, False, False, "strict"]))
 @example({"a": {"type": "text"}, "b": {"type": "text", "copy_to": ["a"]}}, [{"b": "x", "a": "y"}], False)
 @example({"a": {"type": "keyword"}}, [{"a": None}], False)
+@example({"a": {"type": "long"}}, [{"a": []}, {"a": [3, 1]}], False)
+@example({"a": {"type": "dense_vector", "dims": 3}}, [{"a": [10**400, 1, 1]}, {"a": [1, 2, True]}], False)
 def test_each_document_gives_what_the_walk_gives(
     properties: dict[str, Any], documents: list[dict[str, Any]], dynamic: bool | str
 ) -> None:
@@ -124,14 +145,17 @@ def test_most_fields_need_no_walk() -> None:
         "n": {"type": "long"},
         "d": {"type": "date"},
         "m": {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}},
+        "v": {"type": "dense_vector", "dims": 2},
     }
     mapping = Mapping.of({"properties": body}, ANALYZERS)
-    source = {"t": "One two", "k": "abc", "n": 5, "d": "1970-01-01", "m": "a B"}
+    source = {"t": "One two", "k": ["abc", "a"], "n": 5, "d": "1970-01-01", "m": "a B", "v": [1, 0.5]}
     with patch("graphdb.search.mapping.document._Reading", side_effect=AssertionError("a walk")):
         parsed, after = mapping.parse(source)
     assert after is mapping
+    assert parsed.vectors.pop("v").tolist() == [1, 0.5]
+    parsed.vectors = NO_VALUES
     assert parsed == ParsedDocument(
         uncut={"t": "One two", "m": "a B"},
-        terms={"k": ["abc"], "m.keyword": ["a B"]},
+        terms={"k": ["abc", "a"], "m.keyword": ["a B"]},
         ints={"n": [5], "d": [0]},
     )

@@ -5,10 +5,11 @@ from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import DOC_COUNT, ParsedDocument, TextTokens
-from graphdb.search.mapping.compiled import AliasNode, Compiled, FieldNode, Node, ObjectNode
+from graphdb.search.mapping.compiled import Compiled
 from graphdb.search.mapping.completions import completion_terms
 from graphdb.search.mapping.joins import join_of, parent_path
 from graphdb.search.mapping.mapping_definition import MappingLimits
+from graphdb.search.mapping.nodes import AliasNode, FieldNode, Node, ObjectNode
 from graphdb.search.mapping.percolators import terms_path
 from graphdb.search.mapping.readers import points_of, text_of
 from graphdb.search.mapping.shapes import shape_of, shape_term

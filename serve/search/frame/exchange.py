@@ -225,15 +225,15 @@ def parse_json(text: bytes) -> Any:
 
 
 def _is_plain(value: Any, text: bytes) -> bool:
-    """Whether it is certain, without writing the value again, that nothing is to be refused: one object without
-    another in it, whose colons are those of its members, of which none was dropped. What most documents are.
+    """Whether it is certain, without writing the value again, that nothing is to be refused: one object
+    without another in it, whose colons are those of its members, of which none was dropped.
     """
     return (
         type(value) is dict
-        and text.count(b":") == len(value)
         and text.find(b"{", text.find(b"{") + 1) < 0
+        and b"\\" not in text
+        and text.count(b":") == len(value)
         and text.count(b"[") < DEPTH_MAX
-        and b"\\u003" not in text
     )
 
 

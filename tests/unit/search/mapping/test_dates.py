@@ -127,3 +127,24 @@ def test_date_math_that_is_none(text: str, reason: str) -> None:
 def test_zones_that_are_none(name: str) -> None:
     with pytest.raises(SearchError):
         zone_of(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2015-03-31", "2016-02-29", "2015-02-29", "0000-01-01", "9999-12-31", "2015-W10-1", "2015-3-31",
+        "2015-03-31T23:59:59Z", "2015-03-31T24:00:00Z", "2015-03-31T23:60:00Z", "2015-03-31T23:59:60Z",
+        "2015-03-31T12:30:00.123Z", "2015-03-31T12:30:00,123Z", "2015-03-31T12:30:00.12Z",
+        "2015-03-31T12:30:00.1234Z", "2015-03-31t12:30:00Z", "2015-03-31 12:30:00Z", "2015-03-31T1 :30:00Z",
+        "2015-03-31T12:30:00z", "2015-03-31Z", "2015-03-31T-1:30:00Z", "2015-03-31T12:30:00.+12Z",
+        "2015-03-3\N{ARABIC-INDIC DIGIT ONE}", "2015-03-31T1\N{ARABIC-INDIC DIGIT ONE}:30:00Z", "", "Z",
+    ],
+)  # fmt: skip
+def test_plain_dates_are_what_the_slower_way_makes_of_them(text: str) -> None:
+    try:
+        wanted = ISO.parse(text, zone=zone_of("Etc/UTC"))
+    except SearchError:
+        with pytest.raises(SearchError):
+            ISO.parse(text)
+    else:
+        assert ISO.parse(text) == wanted

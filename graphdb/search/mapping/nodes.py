@@ -1,0 +1,55 @@
+"""The tree that documents are read with: objects, their fields, and aliases, which take no values."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from graphdb.search.fields import FieldSpec, ParsedDocument
+from graphdb.search.mapping.readers import Read
+
+__all__ = ["AliasNode", "FieldNode", "Node", "ObjectNode", "Take", "Tokens"]
+
+Tokens: TypeAlias = Callable[[str], tuple[list[str], list[int]]]
+
+Take: TypeAlias = Callable[[Any, ParsedDocument], bool]
+"""Stores a value in a document, or does nothing and answers False (`simple_values.py`)."""
+
+
+@dataclass(slots=True)
+class FieldNode:
+    """column: the member of ParsedDocument that takes the values, None where they are checked only."""
+
+    spec: FieldSpec
+    column: str | None
+    read: Read
+    split: Callable[[int], tuple[int, int]] | None = None  # a value as (ints, exact), see `ParsedDocument`
+    tokens: Tokens | None = None  # of text, and of a completion
+    is_plain: bool = False  # see `Analyzer`
+    gap: int = 0  # positions between two values of text
+    ignore_above: int | None = None
+    fields: tuple["FieldNode", ...] = ()
+    copy_to: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class AliasNode:
+    path: str
+    target: str
+
+
+@dataclass(slots=True)
+class ObjectNode:
+    """dynamic is what holds here, inherited or not."""
+
+    path: str  # empty at the root
+    dynamic: str
+    enabled: bool = True
+    is_nested: bool = False
+    nested: str | None = None  # path of the innermost nested object, this one too
+    in_parent: bool = False
+    in_root: bool = False
+    children: dict[str, "Node"] = field(default_factory=dict)
+    takes: dict[str, Take] = field(default_factory=dict)  # of those children that have one
+
+
+Node: TypeAlias = FieldNode | AliasNode | ObjectNode
