@@ -87,6 +87,11 @@ class LoadProgress:
         self.quads += count
         self._show()
 
+    def begin_again(self) -> None:
+        """What was read and stored so far does not count."""
+        self.bytes_read = self.quads = 0
+        self._show()
+
     def _show(self) -> None:
         if self._bar is None or self._task is None:
             return

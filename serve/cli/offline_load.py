@@ -1,6 +1,8 @@
 """Loading into the data directory of a stopped service."""
 
+import gc
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from graphdb.store.line_documents import add_document, is_line_document
 from graphdb.store.line_rewriting import Unusual
 from serve.cli.console import CommandError, LoadProgress, UsageError
 from serve.cli.node import fill_in_bulk
-from serve.cli.read_ahead import read_ahead
+from serve.cli.shares import LOADERS, shared_out
 from serve.cli.sources import Source
 
 __all__ = ["load_offline"]
@@ -21,7 +23,17 @@ REPORT_QUADS = 10_000
 
 def load_offline(data_dir: Path, sources: list[Source], graph: str | None, shown: LoadProgress) -> None:
     """Add all documents, or nothing where one of them is malformed. Raises CommandError and GraphDBError."""
-    fill_in_bulk(data_dir, partial(_add_all, sources, _graph_name(graph), shown))
+    add = partial(_add_all, sources, _graph_name(graph), shown)
+    with suppress(_Halved):
+        fill_in_bulk(data_dir, partial(add, LOADERS))
+        return
+    gc.collect()  # the traceback knew the store, which stays open for as long
+    shown.begin_again()
+    fill_in_bulk(data_dir, partial(add, 1))
+
+
+class _Halved(Exception):
+    """A document turned out to be unusual when a share of it may have been added already."""
 
 
 def _graph_name(graph: str | None) -> NamedNode | None:
@@ -33,22 +45,28 @@ def _graph_name(graph: str | None) -> NamedNode | None:
         raise UsageError(f"--graph {graph}: {error}") from None
 
 
-def _add_all(sources: list[Source], graph: NamedNode | None, shown: LoadProgress, store: Store) -> None:
+def _add_all(
+    sources: list[Source], graph: NamedNode | None, shown: LoadProgress, loaders: int, store: Store
+) -> None:
     """Documents of lines by themselves in native code, the others together, a quad at a time."""
-    others = [source for source in sources if not _add_lines(source, graph, shown, store)]
+    others = [source for source in sources if not _add_lines(source, graph, shown, loaders, store)]
     if others:
         store.bulk_extend(_counted(_all_quads(others, graph, shown), shown))
 
 
-def _add_lines(source: Source, graph: NamedNode | None, shown: LoadProgress, store: Store) -> bool:
+def _add_lines(
+    source: Source, graph: NamedNode | None, shown: LoadProgress, loaders: int, store: Store
+) -> bool:
     """Whether it is added; standard input can be read only once."""
     if source.path is None or not is_line_document(source.syntax, graph):
         return False
-    read = _Read()
+    read, sharing = _Read(), partial(shared_out, loaders=loaders)
     with source.open(shown.read) as stream:
         try:
-            add_document(store, stream, source.syntax, graph=graph, counted=read.count, ahead=read_ahead)
+            add_document(store, stream, source.syntax, graph=graph, counted=read.count, sharing=sharing)
         except Unusual:
+            if loaders > 1:
+                raise _Halved from None
             return False
     shown.stored(read.quads)
     return True

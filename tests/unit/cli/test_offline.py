@@ -12,6 +12,7 @@ from pyoxigraph import Store
 
 from actors.service_files import ServiceFiles
 from actors.shard.incoming import adopt
+from serve.cli import offline_load, shares
 from tests.unit.cli.conftest import Run
 
 
@@ -70,6 +71,39 @@ def test_malformed_file_changes_nothing(graphdb: Run, loaded: Path, tmp_path: Pa
     assert done.err.startswith(f"graphdb: {bad}: malformed RDF at line 1, column ")
     assert (count(loaded), (loaded / "applied").read_text()) == (150, "2\n")
     assert not (loaded / "incoming.draft").exists()
+
+
+@pytest.mark.parametrize(
+    ("last", "exit_code", "quads"),
+    [
+        ("<urn:a> <urn:p> .\n", 1, 0),
+        ("<urn:a> <urn:p> <<( <urn:a> <urn:p> <urn:o> )>> .\n", 0, 20_001),
+        ("_:a <urn:p> _:a .\n", 0, 20_001),
+    ],
+    ids=["malformed", "a triple term", "a blank node"],
+)
+def test_two_loaders_and_an_unusual_line_at_the_end(
+    graphdb: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    last: str,
+    exit_code: int,
+    quads: int,
+) -> None:
+    """What the loaders have added by then is gone, and the whole is added or nothing."""
+    monkeypatch.setattr(shares, "_FIRST_BYTES", 100_000)
+    monkeypatch.setattr(offline_load, "LOADERS", 2)
+    document = triples(tmp_path / "a.nt", 20_000)
+    with document.open("a") as end:
+        end.write(last)
+    done = graphdb("load", document, "--data-dir", tmp_path / "data")
+    assert done.exit_code == exit_code
+    if exit_code:
+        assert done.err.startswith(f"graphdb: {document}: malformed RDF at line 20001, column ")
+        assert not (tmp_path / "data" / "store").exists()
+    else:
+        assert done.out.startswith("20,001 quads read from 1 file")
+        assert count(tmp_path / "data") == quads
 
 
 def test_running_service_keeps_us_out(graphdb: Run, loaded: Path, tmp_path: Path) -> None:
