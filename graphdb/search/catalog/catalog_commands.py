@@ -274,10 +274,14 @@ class BeginSnapshotWork:
 
 @dataclass(frozen=True, slots=True)
 class EndSnapshotWork:
-    """abort: the work is only to end; the node that does it says so when it has. Nothing, where it has."""
+    """abort: the work is only to end; the node that does it says so when it has. Nothing, where it has.
+
+    wrote: whether it has changed the repository, None: unknown.
+    """
 
     uuid: str
     abort: bool = False
+    wrote: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,14 @@ _PLAIN: dict[str, type[Any]] = {
     "roll_over": RollOver,
     "introduce_node": IntroduceNode,
 }
-_USUAL = {"from_templates": True, "filled_by": None, "filled": False, "replaces": None, "unfilled": False}
+_USUAL = {
+    "from_templates": True,
+    "filled_by": None,
+    "filled": False,
+    "replaces": None,
+    "unfilled": False,
+    "wrote": None,
+}
 _NAMES = {kind: name for name, kind in _PLAIN.items()}
 _TUPLES = {"uuids", "names"}
 _ACTIONS = {action: action.value for action in Action}  # quicker than the property of an Enum

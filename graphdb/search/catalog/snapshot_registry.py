@@ -7,6 +7,11 @@ end.
 
 What writes to a repository is of one node at a time in the whole cluster. Of restores there may be several,
 beside it; but a snapshot is not deleted while it is being restored.
+
+A registration says by `writers` which works may have changed the repository last, as far as this cluster
+knows: what was there when it was registered, or its own (`graphdb.search.snapshots.repository_root`). Without
+`writers` nothing is known, and whatever is there is taken. `strays` are its works that somebody else has
+ended: their nodes may still write.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +23,7 @@ from graphdb.search.catalog.state import CatalogState
 from graphdb.search.errors import SearchError, illegal_argument
 
 __all__ = [
+    "own_works",
     "repository_missing",
     "with_repository",
     "with_snapshot_work",
@@ -26,6 +32,7 @@ __all__ = [
 ]
 
 _REPOSITORIES_MAX = 100
+_WRITERS_MAX = 1_000  # all but one are of nodes that stopped at their work
 
 
 def repository_missing(name: str) -> SearchError:
@@ -68,7 +75,22 @@ def with_snapshot_work(state: CatalogState, command: BeginSnapshotWork) -> Catal
             there = f"[{work['repository']}:{work['snapshot']}]"
             reason = f"[{name}:{command.body['snapshot']}] a {work['kind']} of {there} is already running"
             raise SearchError("concurrent_snapshot_execution_exception", reason, 503)
-    return replace(state, snapshot_work={**state.snapshot_work, command.uuid: command.body})
+    changed = replace(state, snapshot_work={**state.snapshot_work, command.uuid: command.body})
+    if command.body["kind"] == "restore":
+        return changed
+    writers = state.repositories[name].get("writers")
+    return changed if writers is None else _with_writers(changed, name, [*writers, command.uuid])
+
+
+def own_works(repository: Mapping[str, Any]) -> list[str] | None:
+    """Those that may have changed the repository last. None: nothing is known."""
+    writers = repository.get("writers")
+    return None if writers is None else [*writers, *repository.get("strays", ())]
+
+
+def _with_writers(state: CatalogState, name: str, writers: Sequence[str]) -> CatalogState:
+    body = {**state.repositories[name], "writers": list(writers)[-_WRITERS_MAX:]}
+    return replace(state, repositories={**state.repositories, name: body})
 
 
 def _excludes(work: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -91,4 +113,15 @@ def without_snapshot_work(state: CatalogState, command: EndSnapshotWork) -> Cata
     left = {uuid: one for uuid, one in state.snapshot_work.items() if uuid != command.uuid}
     if command.abort:
         left[command.uuid] = {**work, "aborted": True}
-    return replace(state, snapshot_work=left)
+    changed = replace(state, snapshot_work=left)
+    name = work["repository"]
+    if command.wrote:
+        return _with_writers(changed, name, [command.uuid])
+    body = state.repositories[name]
+    writers = body.get("writers")
+    if command.abort or writers is None or work["kind"] == "restore":
+        return changed
+    if command.wrote is None:
+        strays = [*body.get("strays", ()), command.uuid][-_WRITERS_MAX:]
+        return replace(changed, repositories={**state.repositories, name: {**body, "strays": strays}})
+    return _with_writers(changed, name, [uuid for uuid in writers if uuid != command.uuid])

@@ -2,10 +2,11 @@
 
     snapshot-NAME            what there is of it: JSON with a checksum; written last
     data-NODE-UUID/N.docs    the documents of an index (`document_frames.py`)
+    root-N                   who changed something last (`repository_root.py`)
 
-The documents are written and synced first, then the manifest under a temporary name, which is renamed. So a
-crash leaves a snapshot or none. Data without a manifest is removed by whoever may say that nobody writes it
-any more: the node whose number it has.
+The documents are written and synced first, then the manifest under a temporary name, which gets a link under
+its own: one that is there is never replaced. So a crash leaves a snapshot or none. Data without a manifest is
+removed by whoever may say that nobody writes it any more: the node whose number it has.
 
 All snapshots are whole, so that one is deleted without a look at others. A clone has links to the same files.
 """
@@ -28,6 +29,7 @@ from graphdb.search.snapshots.document_frames import (
     encode_frame,
     read_file,
 )
+from graphdb.search.snapshots.repository_root import RepositoryRoot
 
 __all__ = [
     "DocumentsWriter",
@@ -133,6 +135,7 @@ class SnapshotRepository:
     ) -> None:
         self._directory, self._free_bytes = directory, free_bytes
         self._system = file_system or RealFileSystem()
+        self.root = RepositoryRoot(directory, self._system)
 
     def prepare(self) -> None:
         """Make the directory."""
@@ -221,9 +224,11 @@ class SnapshotRepository:
             file.sync()
         finally:
             file.close()
-        if name in self.names():
-            raise invalid_name("", name, "snapshot with the same name already exists")
-        self._system.rename(temporary, self._path(_PREFIX + name))
+        try:
+            self._system.link(temporary, self._path(_PREFIX + name))
+        except FileExistsError:
+            raise invalid_name("", name, "snapshot with the same name already exists") from None
+        self._system.unlink(temporary)
         self._system.sync_directory(self._directory)
 
     def link_files(self, source: Manifest, data: str, names: Iterable[str]) -> None:
@@ -274,6 +279,8 @@ class SnapshotRepository:
         except FileNotFoundError:
             return 0, 0
         for name in listed:
+            if name.startswith(_TEMPORARY + _DATA) and name.removeprefix(_TEMPORARY) in used:
+                self._system.unlink(self._path(name))  # of a crash right after its link
             node, _, uuid = name.removeprefix(_DATA).partition("-")
             unused = name.startswith(_DATA) and name not in used and node.isdigit()
             if unused and is_abandoned(int(node), uuid):

@@ -7,7 +7,7 @@ Source: Elasticsearch 8's documentation of snapshot repositories.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -22,7 +22,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutRepository,
 )
 from graphdb.search.catalog.rollover import bytes_of_text
-from graphdb.search.catalog.snapshot_registry import repository_missing
+from graphdb.search.catalog.snapshot_registry import own_works, repository_missing
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.snapshots.repository import SnapshotRepository, allowed_directory, check_snapshot_name
@@ -33,10 +33,10 @@ from serve.search.frame.identity import Identity
 
 __all__ = [
     "OpenRepository",
+    "RepositoryWork",
     "begin_work",
     "check_visibility",
     "finish_work",
-    "give_up_work",
     "named_repositories",
     "names_meant",
     "open_repository",
@@ -210,10 +210,13 @@ async def _put(exchange: Exchange) -> dict[str, Any]:
     there = exchange.node.catalog.state.repositories.get(name)
     keeps = there is not None and there["settings"]["location"] == settings["location"]
     uuid = there["uuid"] if keeps and there is not None else new_uuid()
+    registered: dict[str, Any] = {"type": "fs", "uuid": uuid, "settings": settings}
     opened = OpenRepository(name, uuid, settings, SnapshotRepository(directory))
     if exchange.parameters.boolean("verify", True):
         await _verified(opened)
-    await exchange.node.perform(PutRepository(name, {"type": "fs", "uuid": uuid, "settings": settings}))
+        _, last = await opened.run(opened.files.root.newest)
+        registered["writers"] = [last]  # who registers it goes on with what is there
+    await exchange.node.perform(PutRepository(name, registered))
     return {"acknowledged": True}
 
 
@@ -236,7 +239,9 @@ async def _verified(repository: OpenRepository) -> None:
 
 async def _get(exchange: Exchange) -> dict[str, Any]:
     repositories = exchange.node.catalog.state.repositories
-    return {name: repositories[name] for name in named_repositories(exchange, exchange.get("repository"))}
+    names = named_repositories(exchange, exchange.get("repository"))
+    shown = ("type", "uuid", "settings")
+    return {name: {key: repositories[name][key] for key in shown} for name in names}
 
 
 async def _delete(exchange: Exchange) -> dict[str, Any]:
@@ -252,12 +257,44 @@ async def _verify(exchange: Exchange) -> dict[str, Any]:
     return {"nodes": {identity.node_id: {"name": exchange.node.own.name}}}
 
 
+class RepositoryWork:
+    """Work on a repository that has begun, for the node that does it."""
+
+    def __init__(self, node: SearchBackend, repository: OpenRepository, uuid: str) -> None:
+        self.uuid = uuid
+        self._node, self._repository = node, repository
+        self._wrote: bool | None = False
+
+    async def claim(self) -> None:
+        """Before the first change of what others read. Errors: repository_exception, where another cluster
+        has written since.
+        """
+        own, self._wrote = self._own(), None
+        await self._repository.run(lambda: self._repository.files.root.claim(self.uuid, own))
+        self._wrote = True
+
+    async def check(self) -> None:
+        """Errors: as of `claim`."""
+        own = self._own()
+        await self._repository.run(lambda: self._repository.files.root.check(own))
+
+    def _own(self) -> Sequence[str] | None:
+        return own_works(self._node.catalog.state.repositories.get(self._repository.name, {}))
+
+    async def end(self) -> None:
+        """Say that it has ended, whatever came of it."""
+        try:
+            await self._node.perform(EndSnapshotWork(self.uuid, wrote=self._wrote))
+        finally:
+            self._node.filling.discard(self.uuid)  # where it could not be logged, the node tries that again
+
+
 async def begin_work(
     exchange: Exchange, repository: OpenRepository, kind: str, snapshot: str, **members: Any
-) -> str:
-    """The uuid of work that has begun, to be given to `finish_work`: nobody else does now what it excludes.
+) -> RepositoryWork:
+    """Work that has begun, to be given to `finish_work`: nobody else does now what it excludes.
 
-    Errors: concurrent_snapshot_execution_exception.
+    Errors: concurrent_snapshot_execution_exception, repository_exception.
     """
     node, uuid = exchange.node, new_uuid()
     body = {
@@ -275,24 +312,22 @@ async def begin_work(
     except BaseException:
         node.filling.discard(uuid)  # and if it should begin still, it is ended
         raise
-    return uuid
-
-
-async def finish_work(node: SearchBackend, uuid: str, work: Callable[[str], Awaitable[T]]) -> T:
-    """What work comes to, which is given the uuid; then it has ended."""
-    try:
+    begun = RepositoryWork(node, repository, uuid)
+    if kind != "restore":
         try:
-            return await work(uuid)
-        finally:
-            await node.perform(EndSnapshotWork(uuid))
+            await begun.check()
+        except BaseException:
+            await begun.end()
+            raise
+    return begun
+
+
+async def finish_work(begun: RepositoryWork, work: Callable[[RepositoryWork], Awaitable[T]]) -> T:
+    """What work comes to, which is given what has begun; then it has ended."""
+    try:
+        return await work(begun)
     finally:
-        node.filling.discard(uuid)  # where its end could not be logged, the node tries that again
-
-
-async def give_up_work(node: SearchBackend, uuid: str) -> None:
-    """For work that did not come to be done."""
-    node.filling.discard(uuid)
-    await node.perform(EndSnapshotWork(uuid))
+        await begun.end()
 
 
 async def _cleanup(exchange: Exchange) -> dict[str, Any]:
@@ -303,11 +338,12 @@ async def _cleanup(exchange: Exchange) -> dict[str, Any]:
     identity = Identity(exchange.node, exchange.settings)
     members = {one.number for one in identity.members(exchange.node.status())}
 
-    async def work(_uuid: str) -> tuple[int, int]:
+    async def work(begun: RepositoryWork) -> tuple[int, int]:
+        await begun.claim()
         return await repository.run(
             lambda: repository.files.cleanup(lambda node, _: node == own or node not in members)
         )
 
-    uuid = await begin_work(exchange, repository, "cleanup", "_cleanup")
-    size, count = await finish_work(exchange.node, uuid, work)
+    begun = await begin_work(exchange, repository, "cleanup", "_cleanup")
+    size, count = await finish_work(begun, work)
     return {"results": {"deleted_bytes": size, "deleted_blobs": count}}

@@ -42,9 +42,9 @@ from graphdb.search.snapshots.repository import Manifest
 from serve.search.administration.indices import new_uuid
 from serve.search.administration.repositories import (
     OpenRepository,
+    RepositoryWork,
     begin_work,
     finish_work,
-    give_up_work,
     open_repository,
 )
 from serve.search.administration.shown_snapshots import chosen_rows, read_snapshot
@@ -120,7 +120,7 @@ async def _restore(exchange: Exchange) -> dict[str, Any]:
     progress = {"total": sum(row["documents"] for row in rows), "done": 0}
     task.status = lambda: dict(progress)
 
-    async def work(_uuid: str) -> dict[str, Any]:
+    async def work(_begun: RepositoryWork) -> dict[str, Any]:
         if flag_of(body, "include_global_state", False):
             for command in _state_commands(state):
                 await exchange.node.perform(command)
@@ -129,26 +129,26 @@ async def _restore(exchange: Exchange) -> dict[str, Any]:
         counted = {"total": shards, "failed": 0, "successful": shards}
         return {"snapshot": {"snapshot": name, "indices": [one.name for one in targets], "shards": counted}}
 
-    uuid = await begin_work(exchange, repository, "restore", name)
+    begun = await begin_work(exchange, repository, "restore", name)
     try:
         await _check_there(repository, manifest, rows)
     except BaseException:
-        await give_up_work(exchange.node, uuid)
+        await begun.end()
         raise
     if exchange.parameters.boolean("wait_for_completion", False):
         with exchange.tasks.shown(task):
-            return await finish_work(exchange.node, uuid, work)
+            return await finish_work(begun, work)
 
     async def in_background() -> tuple[str, bytes]:
         try:
-            return "response", orjson.dumps(await finish_work(exchange.node, uuid, work))
+            return "response", orjson.dumps(await finish_work(begun, work))
         except Exception as error:  # noqa: BLE001 - the client reads it as the task's result
             return "error", orjson.dumps(error_json(search_error(error)))
 
     try:
         exchange.tasks.start(task, Identity(exchange.node, exchange.settings).node_id, in_background)
     except SearchError:
-        await give_up_work(exchange.node, uuid)
+        await begun.end()
         raise
     return {"accepted": True}
 

@@ -27,9 +27,9 @@ from graphdb.search.snapshots.document_frames import FRAME_BYTES, SnapshotDocume
 from graphdb.search.snapshots.repository import Manifest, check_snapshot_name, invalid_name
 from serve.search.administration.repositories import (
     OpenRepository,
+    RepositoryWork,
     begin_work,
     finish_work,
-    give_up_work,
     open_repository,
 )
 from serve.search.administration.shown_snapshots import (
@@ -145,7 +145,8 @@ async def _create(exchange: Exchange) -> Any:
     task = exchange.begin_task("cluster:admin/snapshot/create", described)
 
     async def made() -> dict[str, Any]:
-        async def work(uuid: str) -> Manifest:
+        async def work(begun: RepositoryWork) -> Manifest:
+            uuid = begun.uuid
             manifest = {
                 "snapshot": name,
                 "uuid": uuid,
@@ -156,12 +157,12 @@ async def _create(exchange: Exchange) -> Any:
                 "global_state": _global_state(exchange.node.catalog.state) if has_state else None,
                 "failures": [{"index": one, "reason": "it was being filled"} for one in unfilled],
             }
-            return await _written(exchange, repository, task, manifest, indexes)
+            return await _written(exchange, repository, task, begun, manifest, indexes)
 
-        return snapshot_json(repository.name, await finish_work(exchange.node, uuid, work))
+        return snapshot_json(repository.name, await finish_work(begun, work))
 
     members = {"indices": [index.name for index in chosen], "include_global_state": has_state}
-    uuid = await begin_work(exchange, repository, "snapshot", name, **members)
+    begun = await begin_work(exchange, repository, "snapshot", name, **members)
     if waits:
         with exchange.tasks.shown(task):
             return {"snapshot": await made()}
@@ -175,7 +176,7 @@ async def _create(exchange: Exchange) -> Any:
     try:
         exchange.tasks.start(task, Identity(exchange.node, exchange.settings).node_id, in_background)
     except SearchError:
-        await give_up_work(exchange.node, uuid)
+        await begun.end()
         raise
     return {"accepted": True}
 
@@ -189,6 +190,7 @@ async def _written(
     exchange: Exchange,
     repository: OpenRepository,
     task: Task,
+    begun: RepositoryWork,
     manifest: dict[str, Any],
     indexes: Sequence[Index],
 ) -> Manifest:
@@ -235,6 +237,7 @@ async def _written(
             finally:
                 writer.close()
         check()
+        await begun.claim()
         manifest |= {"indices": rows, "ended_ms": node.now_ms()}
         await repository.run(lambda: files.publish(manifest))
         published = True
@@ -292,14 +295,15 @@ async def _delete(exchange: Exchange) -> dict[str, Any]:
     found = await chosen_snapshots(repository, rest, ignore_missing=False)
     found += [name for name in stopped if name in await repository.run(repository.files.names)]
 
-    async def work(_uuid: str) -> None:
+    async def work(begun: RepositoryWork) -> None:
+        await begun.claim()
         for name in found:
             with suppress(FileNotFoundError):
                 await repository.run(partial(repository.files.delete, name))
 
     if found:
-        uuid = await begin_work(exchange, repository, "delete", ",".join(found), snapshots=found)
-        await finish_work(exchange.node, uuid, work)
+        begun = await begin_work(exchange, repository, "delete", ",".join(found), snapshots=found)
+        await finish_work(begun, work)
     return {"acknowledged": True}
 
 
@@ -343,7 +347,8 @@ async def _clone(exchange: Exchange) -> dict[str, Any]:
     await _check_new(repository, target)
     kept = chosen_rows(repository.name, manifest, patterns, flag_of(body, "ignore_unavailable", False))
 
-    async def work(uuid: str) -> None:
+    async def work(begun: RepositoryWork) -> None:
+        uuid = begun.uuid
         data = f"data-{exchange.settings.cluster.node_id}-{uuid}"
         names = {row["name"] for row in kept}
         copy = {**manifest, "snapshot": target, "uuid": uuid, "data": data, "indices": kept}
@@ -359,7 +364,8 @@ async def _clone(exchange: Exchange) -> dict[str, Any]:
                     files.remove_data(data)
                 raise
 
+        await begun.claim()
         await repository.run(linked)
 
-    await finish_work(exchange.node, await begin_work(exchange, repository, "clone", target), work)
+    await finish_work(await begin_work(exchange, repository, "clone", target), work)
     return {"acknowledged": True}
