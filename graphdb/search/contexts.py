@@ -46,12 +46,15 @@ def node_of_context(context_id: str) -> int | None:
 
 @dataclass(slots=True)
 class SearchContext:
-    """state is whatever the search that opened it needs to go on; owner, who has opened it."""
+    """state is whatever the search that opened it needs to go on; owner, who has opened it; indexes, the
+    names of those that it searches.
+    """
 
     id: str
     state: Any
     expires_ms: int
     owner: str | None = None
+    indexes: frozenset[str] = frozenset()
 
 
 class SearchContexts:
@@ -67,7 +70,9 @@ class SearchContexts:
         """How many are open, of which some may have expired since the last `sweep`."""
         return len(self._open)
 
-    def open(self, state: Any, keep_alive_ms: int, owner: str | None = None) -> str:
+    def open(
+        self, state: Any, keep_alive_ms: int, owner: str | None = None, indexes: Iterable[str] = ()
+    ) -> str:
         """The id to go on with. Errors: too_many_scroll_contexts_exception, illegal_argument_exception."""
         check_keep_alive(keep_alive_ms)
         now = self._clock_ms()
@@ -75,7 +80,7 @@ class SearchContexts:
             self._drop_expired(now)
             if len(self._open) >= _OPEN_MAX:
                 raise _too_many()
-            context = SearchContext(self._random_id(), state, now + keep_alive_ms, owner)
+            context = SearchContext(self._random_id(), state, now + keep_alive_ms, owner, frozenset(indexes))
             self._open[context.id] = context
         return context.id
 
@@ -100,6 +105,16 @@ class SearchContexts:
             if keep_alive_ms is not None:
                 context.expires_ms = max(context.expires_ms, now + keep_alive_ms)
         return context
+
+    def count_on(self, indexes: Iterable[str], owner: str | None = None) -> int:
+        """How many search any of these indexes, an index counted by itself; owner as for `get`."""
+        names, now = frozenset(indexes), self._clock_ms()
+        with self._lock:
+            return sum(
+                len(names & one.indexes)
+                for one in self._open.values()
+                if one.expires_ms > now and _is_of(one, owner)
+            )
 
     def close(self, ids: Iterable[str], owner: str | None = None) -> int:
         """How many of them were open; owner as for `get`."""

@@ -6,6 +6,7 @@ Inside each bucket of one: cumulative_sum, derivative, serial_diff, moving_fn, n
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,20 +31,27 @@ __all__ = [
 ]
 
 Meta = Mapping[str, Any] | None
+_KEYED = re.compile(r"""([^\[\]]+)\[['"]([^'"]*)['"]\]""")  # `terms['key']`
 WINDOW_MAX = 100_000  # buckets
 
 
 def value_at(answer: Answer, path: str) -> float | None:
-    """What `buckets_path` names in a bucket: `_count`, `a`, `a.avg`, `a>b.value`; None for a gap."""
+    """What `buckets_path` names in a bucket: `_count`, `a`, `a.avg`, `a>b.value`, `a['key']>b`.
+
+    None for a gap.
+    """
     found: Any = answer
     for name in path.split(">"):
-        if name == "_count":
+        if (keyed := _KEYED.fullmatch(name)) is not None:
+            found = _bucket_of(answer_of(found, keyed[1]), keyed[2])
+        elif name == "_count":
             found = found.get("doc_count")
         elif (named := answer_of(found, name)) is not None:
             found = named
         else:
             inner, _, metric = name.rpartition(".")
-            found = (answer_of(found, inner) or {}).get(metric)
+            owner = answer_of(found, inner)
+            found = owner.get(metric) if isinstance(owner, dict) else None
         if found is None:
             return None
         if isinstance(found, dict) and "buckets" in found:
@@ -52,6 +60,15 @@ def value_at(answer: Answer, path: str) -> float | None:
             raise _unresolved(f"but [{name}] contains multiple values. Please specify which to use.")
     number = found.get("value", found.get("doc_count")) if isinstance(found, dict) else found
     return number if isinstance(number, (int, float)) else None
+
+
+def _bucket_of(answer: Any, key: str) -> Answer | None:
+    """The bucket with a key, as it is or as it is written."""
+    buckets = answer.get("buckets") if isinstance(answer, dict) else None
+    if isinstance(buckets, dict):
+        return buckets.get(key)
+    found = (one for one in buckets or () if key in (str(one.get("key")), one.get("key_as_string")))
+    return next(found, None)
 
 
 def _unresolved(what: str) -> SearchError:

@@ -29,7 +29,7 @@ from graphdb.search.analysis.tokenizers import (
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.similarity import STANDARD, Similarity, similarities_of
 
-__all__ = ["BUILT_IN", "Analyzers", "Components", "Failure"]
+__all__ = ["BUILT_IN", "PREFIX_LENGTH_MAX", "Analyzers", "Components", "Failure"]
 
 # Tokenizers and filters.
 
@@ -228,7 +228,7 @@ BUILT_IN: dict[str, Callable[[Parameters], Analyzer]] = {
 
 
 _SHINGLED = re.compile("[2-4]p?")  # what `fields.shingled` adds to a name
-_PREFIX_MAX = 20  # characters of the beginnings that `search_as_you_type` indexes
+PREFIX_LENGTH_MAX = 20  # characters of the beginnings that `search_as_you_type` indexes
 
 
 # `Analyzers`: what the settings of one index define, and what every index has.
@@ -304,7 +304,7 @@ class Analyzers:
         size = int(kind[0])
         if not kind.endswith("p"):
             return base.followed_by(StreamFilter(token_filters.shingles(size, size, False, False, " ", "")))
-        prefixes = token_filters.gram_filter(1, _PREFIX_MAX, edges_only=True, preserve_original=True)
+        prefixes = token_filters.gram_filter(1, PREFIX_LENGTH_MAX, edges_only=True, preserve_original=True)
         return base.followed_by(StreamFilter(token_filters.trailing_shingles(size)), StreamFilter(prefixes))
 
     def analyzer(self, name: str) -> Analyzer:

@@ -88,6 +88,7 @@ KNOWN: dict[str, Setting] = {
     "mapping.depth.limit": _number(20, 1),
     "mapping.dimension_fields.limit": _number(32_768),
     "mapping.field_name_length.limit": Setting("integer", str(2**63 - 1), True, 1, 2**63 - 1),
+    "mapping.ignore_malformed": _flag(dynamic=False),
     "mapping.nested_fields.limit": _number(50),
     "mapping.nested_objects.limit": _number(10_000),
     "mapping.total_fields.limit": Setting("integer", "1000", True, 0, 2**63 - 1),
@@ -366,6 +367,7 @@ def limits_of(settings: Settings) -> MappingLimits:
     for name, value in settings.items():
         if name.startswith("mapping.") and name.endswith(".limit"):
             tree[name.split(".")[1]] = {"limit": value}
+    tree["ignore_malformed"] = settings.get("mapping.ignore_malformed")
     return MappingLimits.of(tree)
 
 

@@ -29,6 +29,7 @@ from graphdb.search.ingest.text_processors import TEXT_PROCESSORS
 from graphdb.search.scripts.faults import ScriptFault
 from graphdb.search.scripts.results import json_value
 from graphdb.search.scripts.script import Script
+from graphdb.search.scripts.text_functions import size_bytes
 from graphdb.search.scripts.values import check_extent, type_name
 
 __all__ = ["PROCESSORS", "Step"]
@@ -199,23 +200,6 @@ def _of_text(function: Callable[[str], Any]) -> Any:
 
 
 _TEXT_MAX = 10_000_000  # characters that one processor puts into a text
-_UNITS = {"b": 0, "kb": 1, "mb": 2, "gb": 3, "tb": 4, "pb": 5}
-
-
-def _bytes(text: str) -> int:
-    trimmed = text.strip().lower()
-    for unit in ("kb", "mb", "gb", "tb", "pb", "b"):
-        number = trimmed.removesuffix(unit).strip()
-        if trimmed.endswith(unit) and number:
-            try:
-                return int(float(number) * 1024 ** _UNITS[unit])
-            except (ValueError, OverflowError):
-                break
-    raise SearchError(
-        "parse_exception",
-        f"failed to parse setting [Ingest Field] with value [{text[:200]}] as a size in bytes: unit is "
-        "missing or unrecognized",
-    )
 
 
 def _gsub(options: ProcessorOptions) -> Callable[[Any, str], Any]:
@@ -595,7 +579,7 @@ def _refused(instead: str) -> Any:
 
 PROCESSORS: dict[str, Callable[[ProcessorOptions, Any], Step]] = {
     "append": _append,
-    "bytes": _of_text(_bytes),
+    "bytes": _of_text(size_bytes),
     "convert": _convert,
     "dot_expander": _dot_expander,
     "drop": _drop,

@@ -218,6 +218,8 @@ class _Build:
         options = {
             name: definition.get(name, parameter.default) for name, parameter in kind.parameters.items()
         }
+        if self._limits.ignores_malformed and "ignore_malformed" in options:
+            options["ignore_malformed"] = definition.get("ignore_malformed", True)
         if kind.name == "dense_vector" and options["index"] and options["similarity"] is None:
             options["similarity"] = "cosine"
         if kind.name == "token_count":

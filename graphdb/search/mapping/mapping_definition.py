@@ -37,11 +37,12 @@ class MappingLimits:
     nested_fields: int = 50  # paths of type nested
     nested_objects: int = 10_000  # nested objects in one document
     field_name_length: int = 2**31 - 1  # UTF-16 units in the last part of a path, as Java counts
+    ignores_malformed: bool = False  # by fields that do not say it themselves
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "MappingLimits":
-        """From settings.index.mapping (`{"total_fields": {"limit": 2000}}`)."""
-        given: dict[str, int] = {}
+        """From settings.index.mapping (`{"total_fields": {"limit": 2000}, "ignore_malformed": "true"}`)."""
+        given: dict[str, Any] = {"ignores_malformed": settings.get("ignore_malformed") in ("true", True)}
         for name in cls.__dataclass_fields__:
             limit = settings.get(name, {}).get("limit") if isinstance(settings.get(name), dict) else None
             if limit is not None:
@@ -243,7 +244,7 @@ def _set(node: Definition, kind: FieldType, name: str, parameter: str, value: An
     except SearchError as error:
         reason = f"Failed to parse parameter [{parameter}] on mapper [{name}]: {error.reason}"
         raise mapper_parsing(reason, error) from None
-    if checked != known.default:
+    if checked != known.default or parameter == "ignore_malformed":  # an index may have another default
         node[parameter] = checked
 
 

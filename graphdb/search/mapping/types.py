@@ -182,6 +182,8 @@ _KEYWORD = _COLUMN | _NULL | _LONG_TERMS | _ORDINALS | {
     "split_queries_on_whitespace": _UPDATABLE_FLAG,
     "time_series_dimension": _FLAG,
 }  # fmt: skip
+# OpenSearch's parameters of a type that Elasticsearch has, too.
+_WILDCARD = {"doc_values": Parameter(True, boolean), "normalizer": Parameter(None, _text)}
 _NUMBER = _COLUMN | _NULL | _MALFORMED | {
     "coerce": Parameter(True, boolean, True),
     "time_series_metric": Parameter(None, _text),
@@ -256,7 +258,7 @@ def _table() -> dict[str, FieldType]:
         FieldType("keyword", Storage.TERMS, _KEYWORD),
         FieldType("constant_keyword", Storage.TERMS, {"value": Parameter(None, _constant)}),
         FieldType("version", Storage.TERMS, {}),
-        FieldType("wildcard", Storage.TERMS, _NULL | _LONG_TERMS),
+        FieldType("wildcard", Storage.TERMS, _NULL | _LONG_TERMS | _WILDCARD),
         *(FieldType(name, Storage.INTS, _NUMBER) for name in ints),
         *(FieldType(name, Storage.FLOATS, _NUMBER) for name in floats),
         FieldType("scaled_float", Storage.FLOATS, scaled, ("scaling_factor",)),

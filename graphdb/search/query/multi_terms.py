@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from graphdb.search.analysis import PREFIX_LENGTH_MAX
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.mapping.value_formats import term_of
@@ -18,7 +19,7 @@ from graphdb.search.query.dictionary_queries import (
 from graphdb.search.query.field_types import on_texts
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.query.term_level import exists_query, index_query, unmapped
-from graphdb.search.query.term_queries import KeywordQuery, TermQuery
+from graphdb.search.query.term_queries import KeywordQuery, TermQuery, TermsQuery
 from graphdb.search.query.tree import Query, boosted
 
 __all__ = ["PARSERS", "check_length", "normalized_pattern", "prefix_on", "regexp_on", "wildcard_on"]
@@ -59,6 +60,11 @@ def prefix_on(path: str, value: str, context: QueryContext, case_insensitive: bo
         value = value.lower() if case_insensitive else value
         return index_query(value + "*", context)
     _texts_only(spec, "prefix", context)
+    if spec.type == "search_as_you_type" and not case_insensitive and 1 <= len(value) <= PREFIX_LENGTH_MAX:
+        # The beginnings of its shingles are terms of this field. So a prefix may span several words.
+        beginnings = context.mapping.field(f"{spec.path}._index_prefix")
+        if beginnings is not None:
+            return on_texts(beginnings, TermsQuery(path=beginnings.path, terms=(value,)))
     context.check_expensive(
         "[prefix] queries", " For optimised prefix queries on text fields please enable [index_prefixes]."
     )

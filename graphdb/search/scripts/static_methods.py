@@ -17,6 +17,7 @@ from graphdb.search.scripts.methods import (
     to_long,
 )
 from graphdb.search.scripts.moments import STATIC_MOMENTS, Named
+from graphdb.search.scripts.text_functions import STATIC_PROCESSORS
 from graphdb.search.scripts.values import Budget, compared, equal, text_of, wrapped
 
 __all__ = ["CONSTANTS", "STATIC"]
@@ -159,6 +160,7 @@ STATIC: dict[str, Method] = {
     "Collections.singletonList": lambda budget, value: (value,),
     "Collections.sort": sort,
     "Arrays.asList": lambda budget, *values: list(values),
+    **STATIC_PROCESSORS,
     **{
         name: (lambda budget, *arguments, function=function: function(*arguments))
         for name, function in STATIC_MOMENTS.items()

@@ -358,7 +358,7 @@ class _Cluster:
             "indices": {
                 "count": len(indexes),
                 "shards": shards,
-                **stats_json(indexes),
+                **stats_json(indexes, exchange.node.contexts),
                 "mappings": {"field_types": types, "runtime_field_types": [], "source_modes": {}},
                 # Searches are not counted by what is in them, vectors not at all.
                 "search": {"total": 0, "queries": {}, "rescorers": {}, "sections": {}, "retrievers": {}},

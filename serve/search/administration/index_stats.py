@@ -13,6 +13,7 @@ from graphdb.config import Settings
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.state import Index
 from graphdb.search.catalog.visible_catalog import VisibleIndex
+from graphdb.search.contexts import SearchContexts
 from graphdb.search.errors import illegal_argument
 from graphdb.search.mapping import Mapping
 from graphdb.search.mapping.wildcards import wildcard_match
@@ -243,10 +244,11 @@ def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
     ]
 
 
-def stats_json(indexes: Sequence[Index], copies: int = 1) -> dict[str, Any]:
+def stats_json(indexes: Sequence[Index], contexts: SearchContexts, copies: int = 1) -> dict[str, Any]:
     """Statistics of several indexes together. What is counted, is counted on this node, whatever copies."""
     contents = _stats_json([shard.stats() for index in indexes for shard in index.shards], copies)
     counted = _counted([index.shards.counters for index in indexes])
+    counted["search"]["open_contexts"] = contexts.count_on(index.name for index in indexes)
     fields = {name: {**one, size: sum(by_field(indexes).values())} for name, one, size, by_field in _BY_FIELD}
     return with_not_counted(contents | counted | fields)
 
@@ -405,7 +407,13 @@ def _stats(exchange: Exchange, identity: Identity) -> dict[str, Any]:
     takes_closed = not exchange.parameters.boolean("forbid_closed_indices", True)
     indexes, nodes = chosen_indexes(exchange, closed=takes_closed), Placement.of(exchange.node)
     reachable = [node for node in identity.members(status) if node.reachable]
-    both = partial(_both, nodes=nodes, metrics=metrics, parameters=exchange.parameters)
+    both = partial(
+        _both,
+        nodes=nodes,
+        contexts=exchange.node.contexts,
+        metrics=metrics,
+        parameters=exchange.parameters,
+    )
     shown: dict[str, Any] = {"_shards": shards_json(indexes, nodes), "_all": both(indexes)}
     if level != "cluster":
         shown["indices"] = {
@@ -443,14 +451,19 @@ def _following(exchange: Exchange, index: Index) -> dict[str, Any]:
 
 
 def _both(
-    indexes: Sequence[Index], *, nodes: Placement, metrics: Sequence[str], parameters: Parameters
+    indexes: Sequence[Index],
+    *,
+    nodes: Placement,
+    contexts: SearchContexts,
+    metrics: Sequence[str],
+    parameters: Parameters,
 ) -> dict[str, Any]:
     """Of the primaries, and of all copies."""
     total: dict[str, Any] = {}
     for index in indexes:
         shards = count_shards(index, nodes)
-        total = _sum(total, stats_json([index], shards.active // len(index.shards)))
-    both = {"primaries": stats_json(indexes), "total": total or stats_json([])}
+        total = _sum(total, stats_json([index], contexts, shards.active // len(index.shards)))
+    both = {"primaries": stats_json(indexes, contexts), "total": total or stats_json([], contexts)}
     groups = parameters.strings("groups")
     shown = {
         name: _with_groups(chosen_sections(stats, metrics), indexes, groups) for name, stats in both.items()

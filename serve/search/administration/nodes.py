@@ -58,6 +58,24 @@ _STATS_METRICS = _METRICS - {"settings", "plugins"} | {
     "script",
     "script_cache",
 }
+# What Elasticsearch has in modules, and is here: clients look for a feature by the module's name.
+_MODULES = [
+    {"name": name, "version": COMPATIBLE_VERSION, "description": description}
+    for name, description in (
+        ("aggregations", "Further aggregations"),
+        ("aggs-matrix-stats", "Statistics of several fields together"),
+        ("analysis-common", "Analyzers, tokenizers and filters"),
+        ("ingest-common", "Processors of ingest pipelines"),
+        ("lang-expression", "Expressions as scripts"),
+        ("lang-mustache", "Templates of searches"),
+        ("lang-painless", "Scripts"),
+        ("mapper-extras", "Further types of fields"),
+        ("parent-join", "Joins between documents of an index"),
+        ("percolator", "Queries stored as documents"),
+        ("rank-eval", "Measures of how good a ranking is"),
+        ("reindex", "Documents rewritten or copied by query"),
+    )
+]
 _NO_BUFFERS = {"count": 0, "used_in_bytes": 0, "total_capacity_in_bytes": 0}
 _STATS = """completion_fields fielddata_fields fields groups level types timeout include_segment_file_sizes
     include_unloaded_segments include_remotes"""
@@ -191,6 +209,7 @@ class _Nodes:
             "settings": settings,
             "transport": {**between, "profiles": {}},
             "plugins": [],
+            "modules": _MODULES,
             "ingest": {"processors": []},
         }
         address = self._http_address(exchange, node)
@@ -310,7 +329,7 @@ def _of_indexes(exchange: Exchange) -> dict[str, Any]:
     metrics = metrics_asked(exchange, INDEX_METRICS, "index_metric")
 
     def shown_of(several: Sequence[Index]) -> dict[str, Any]:
-        stats = chosen_sections(stats_json(several), metrics)
+        stats = chosen_sections(stats_json(several, exchange.node.contexts), metrics)
         return with_file_sizes(stats, several, exchange.parameters)
 
     shown = shown_of(indexes)

@@ -130,7 +130,7 @@ class _TasksOfNodes:
         return await self._of_nodes(exchange, "POST", path, own, wait_s, wanted)
 
     async def rethrottle(self, exchange: Exchange) -> dict[str, Any]:
-        """Another rate for one task, from now on."""
+        """Another rate for one task, from now on; each of the three paths takes tasks of every kind."""
         wanted, here = _TaskId.of(exchange["task_id"]), self._identity.node_id
         if "requests_per_second" not in exchange.parameters:
             raise illegal_argument("requests_per_second is a required parameter")
@@ -139,7 +139,7 @@ class _TasksOfNodes:
 
         async def own() -> list[dict[str, Any]]:
             task = exchange.tasks.find(wanted.number, exchange.principal)
-            if task is None or task.action != _RETHROTTLED[kind]:
+            if task is None or task.action not in _RETHROTTLED.values():
                 raise _missing(f"task [{wanted}] is missing")
             task.rethrottle(rate)
             return [task.to_json(here, detailed=True)]

@@ -10,6 +10,7 @@ import orjson
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import DocumentWrite
+from graphdb.search.catalog.metadata_changes import check_automatic
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.protection import ALLOW_SIDS
 from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
@@ -160,6 +161,9 @@ def _checked(changed: Changed, meta: Mapping[str, Any], fixed: Sequence[str]) ->
         raise illegal_argument(
             f"Operation type [{changed.op[:100]}] not allowed, only [noop, index, delete] are allowed"
         )
+    added = sorted(changed.meta.keys() - meta.keys())
+    if added:
+        raise illegal_argument(f"Invalid fields added to context [{','.join(added)[:100]}]")
     for name in fixed:
         if changed.meta.get(name) != meta[name]:
             raise illegal_argument(f"Modifying [{name}] not allowed")
@@ -182,6 +186,9 @@ async def _reindex(exchange: Exchange) -> Answer:
     if any(one.index.name == into.index for one in indexes):
         reason = f"reindex cannot write into an index its reading from [{into.index}]"
         raise _invalid(reason)
+    state = exchange.node.catalog.state
+    if into.index not in state.by_name and into.index not in state.by_alias:
+        check_automatic(state, into.index)
     asked = {name: source[name] for name in ("query", "slice") if source.get(name) is not None}
 
     async def perform() -> Answer:
@@ -192,9 +199,9 @@ async def _reindex(exchange: Exchange) -> Answer:
         else:
             copied = partial(into.copy_by, script, exchange.node.now_ms())
             answer = await rewriting.run(found, most, copied, runs_scripts=True)
-        target = exchange.node.catalog.find(into.index)
-        if refreshed and target is not None:
-            await exchange.node.refresh([target])
+        if refreshed:  # a script may have sent copies to other indexes
+            written = map(exchange.node.catalog.find, sorted(rewriting.written_to))
+            await exchange.node.refresh([index for index in written if index is not None])
         return answer
 
     return await performed(exchange, task, perform)

@@ -5,6 +5,7 @@
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -50,6 +51,7 @@ REWRITE_PARAMETERS += " wait_for_completion"
 BATCH_DOCUMENTS = 1_000
 _BATCH_DOCUMENTS_MAX = 10_000  # index.max_result_window
 _FAILURES_MAX = 1_000
+_SLICES_MAX, _AUTO_SLICES_MAX = 1_024, 20  # index.max_slices_per_scroll; as Elasticsearch bounds `auto`
 _BATCH_BYTES = 32 * 1024 * 1024  # of documents, before and after: a batch ends earlier where they are long
 
 
@@ -74,9 +76,15 @@ class Found:
     """All documents that match, as of one moment, one index after the other."""
 
     parts: tuple[tuple[str, Searcher, Longs], ...]  # index, its searcher, documents in it
+    shards: int = 1  # of the index that has the fewest
 
     def __len__(self) -> int:
         return sum(len(docs) for _, _, docs in self.parts)
+
+    def slice(self, number: int, count: int) -> "Found":
+        """One of so many slices, which are together all of it."""
+        parts = tuple((index, searcher, docs[number::count]) for index, searcher, docs in self.parts)
+        return Found(parts, self.shards)
 
     def documents(self, most: int | None) -> Iterator[Stored]:
         """The first `most` of them."""
@@ -126,7 +134,8 @@ async def found_documents(exchange: Exchange, indexes: Sequence[Resolved], body:
             except AllFailed as failed:
                 raise query_failed(failed.failures, "") from failed
             parts.append((target.name, target.searcher, prepared.find().docs))
-        return Found(tuple(parts))
+        fewest = min((len(one.index.shards) for one in indexes), default=1)
+        return Found(tuple(parts), fewest)
 
     return await exchange.work.run(found)
 
@@ -144,7 +153,7 @@ def rate_of(parameters: Parameters) -> float:
 
 
 def _slices(parameters: Parameters) -> int:
-    """0 for anything but a number."""
+    """1 for `auto`, 0 for anything but a number."""
     given = parameters.text("slices")
     return 1 if given in (None, "auto") else java_integer(given) or 0
 
@@ -179,6 +188,42 @@ def most_of(exchange: Exchange, *given: Any) -> int | None:
 
 
 @dataclass(slots=True)
+class _Progress:
+    """What has become of the documents of one slice. throttled_s: what it has waited for its rate."""
+
+    total: int = 0
+    batches: int = 0
+    conflicts: int = 0
+    throttled_s: float = 0.0
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+
+    def __add__(self, other: "_Progress") -> "_Progress":
+        return _Progress(
+            self.total + other.total,
+            self.batches + other.batches,
+            self.conflicts + other.conflicts,
+            self.throttled_s + other.throttled_s,
+            self.outcomes + other.outcomes,
+        )
+
+    def counts(self, rate: float, left_s: float) -> dict[str, Any]:
+        """rate: documents a second; left_s: how long it still waits."""
+        return {
+            "total": self.total,
+            "updated": self.outcomes[Outcome.UPDATED],
+            "created": self.outcomes[Outcome.CREATED],
+            "deleted": self.outcomes[Outcome.DELETED],
+            "batches": self.batches,
+            "version_conflicts": self.conflicts,
+            "noops": self.outcomes[Outcome.NOOP],
+            "retries": {"bulk": 0, "search": 0},
+            "throttled_millis": int(self.throttled_s * 1000),
+            "requests_per_second": -1.0 if math.isinf(rate) else rate,
+            "throttled_until_millis": int(left_s * 1000),
+        }
+
+
+@dataclass(slots=True)
 class Rewriting:
     """The progress of one request: the outcomes of its documents."""
 
@@ -188,11 +233,10 @@ class Rewriting:
     batch_documents: int = BATCH_DOCUMENTS
     pipeline: str | None = None  # that the documents go through, None: their index's
     hidden: tuple[str, ...] = ()  # counts that an operation does not have
-    total: int = 0
-    batches: int = 0
-    conflicts: int = 0
-    outcomes: dict[Outcome, int] = field(default_factory=dict)
+    slices: int | None = 1  # None: as many as the indexes have shards
     failures: list[dict[str, Any]] = field(default_factory=list)
+    written_to: set[str] = field(default_factory=set)  # names of indexes
+    _parts: list[_Progress] = field(default_factory=lambda: [_Progress()])
     _began: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -201,8 +245,13 @@ class Rewriting:
     ) -> "Rewriting":
         """conflicts, batch_documents: of the body, or None. Raises SearchError."""
         parameters = exchange.parameters
-        if _slices(parameters) < 1:
+        slices = _slices(parameters)
+        if slices < 1:
             raise illegal_argument('[slices] must be a positive integer or the string "auto"')
+        if slices > _SLICES_MAX:
+            raise illegal_argument(
+                f"The number of slices [{slices}] is too large. It must be less than [{_SLICES_MAX}]."
+            )
         task.rate = rate_of(parameters)
         given = parameters.text("conflicts") or conflicts or "abort"
         if given not in ("abort", "proceed"):
@@ -213,6 +262,7 @@ class Rewriting:
                 f"[scroll_size] must be between 1 and {_BATCH_DOCUMENTS_MAX} but was [{size}]"
             )
         rewriting = cls(exchange, task, given == "proceed", size)
+        rewriting.slices = None if parameters.text("slices") == "auto" else slices
         task.status = rewriting.counts
         return rewriting
 
@@ -222,10 +272,26 @@ class Rewriting:
         """Write the documents; the first batch that has a failure is the last, or the one after which the
         task is to end. runs_scripts: rewriting may take long, so that each batch has the time of a search.
         Raises what rewriting raises.
+
+        Slices are written one after the other: what they would share among nodes, one log takes in turn.
         """
-        self.total = len(found) if most is None else min(len(found), most)
+        count = min(found.shards, _AUTO_SLICES_MAX) if self.slices is None else self.slices
+        self._parts = [_Progress() for _ in range(count)]
+        for number, part in enumerate(self._parts):
+            own = found.slice(number, count)
+            share = len(own) if most is None else most // count + (number < most % count)
+            part.total = min(len(own), share)
+            if not self.failures and self.task.cancelled is None:
+                await self._run(part, own.documents(part.total), rewritten, runs_scripts)
+        status = max((failure["status"] for failure in self.failures), default=200)
+        took = {"took": int((time.monotonic() - self._began) * 1000), "timed_out": False}
+        return Answer({**took, **self.counts(), "failures": self.failures}, status)
+
+    async def _run(
+        self, part: _Progress, documents: Iterator[Stored], rewritten: Rewritten, runs_scripts: bool
+    ) -> None:
+        """One slice."""
         done, began = 0, time.monotonic()
-        documents = found.documents(most)
 
         def next_writes() -> list[DocumentWrite | None]:
             writes: list[DocumentWrite | None] = []
@@ -240,19 +306,17 @@ class Rewriting:
 
         while self.task.cancelled is None and (writes := await self._on_thread(next_writes, runs_scripts)):
             found_writes = [write for write in writes if write is not None]
-            noops = len(writes) - len(found_writes)
-            self.outcomes[Outcome.NOOP] = self.outcomes.get(Outcome.NOOP, 0) + noops
+            part.outcomes[Outcome.NOOP] += len(writes) - len(found_writes)
             if found_writes:
-                self._count(await self._written(found_writes))
-            self.batches += 1
+                self._count(part, await self._written(found_writes))
+            part.batches += 1
             done += len(writes)
-            if self.failures or done >= self.total:
+            if self.failures or done >= part.total:
                 break
+            waited_s = self.task.throttled_s
             await self.task.pause(len(writes), began)
+            part.throttled_s += self.task.throttled_s - waited_s
             began = time.monotonic()
-        status = max((failure["status"] for failure in self.failures), default=200)
-        took = {"took": int((time.monotonic() - self._began) * 1000), "timed_out": False}
-        return Answer({**took, **self.counts(), "failures": self.failures}, status)
 
     async def _written(self, writes: list[DocumentWrite]) -> list[WriteResult]:
         pipelines = [self.pipeline] * len(writes)
@@ -263,37 +327,34 @@ class Rewriting:
     ) -> list[DocumentWrite | None]:
         return await (self.exchange.work.run(work) if is_limited else asyncio.to_thread(work))
 
-    def _count(self, results: Sequence[WriteResult]) -> None:
+    def _count(self, part: _Progress, results: Sequence[WriteResult]) -> None:
         for result in results:
             done = result.result
             if done.error is None:
-                outcome = done.outcome or Outcome.NOOP
-                self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+                part.outcomes[done.outcome or Outcome.NOOP] += 1
+                self.written_to.add(result.index)
                 continue
             conflict = done.error.kind == "version_conflict_engine_exception"
-            self.conflicts += conflict
+            part.conflicts += conflict
             if not (conflict and self.proceed) and len(self.failures) < _FAILURES_MAX:
                 self.failures.append(_failure(result, done.error))
 
     def counts(self) -> dict[str, Any]:
-        """What is done so far."""
+        """What is done so far; of several slices each by itself, too."""
         task, until = self.task, self.task.throttled_until
         left_s = 0.0 if until is None else max(0.0, until - time.monotonic())
-        counted = {
-            "total": self.total,
-            "updated": self.outcomes.get(Outcome.UPDATED, 0),
-            "created": self.outcomes.get(Outcome.CREATED, 0),
-            "deleted": self.outcomes.get(Outcome.DELETED, 0),
-            "batches": self.batches,
-            "version_conflicts": self.conflicts,
-            "noops": self.outcomes.get(Outcome.NOOP, 0),
-            "retries": {"bulk": 0, "search": 0},
-            "throttled_millis": int(task.throttled_s * 1000),
-            "requests_per_second": -1.0 if math.isinf(task.rate) else task.rate,
-            "throttled_until_millis": int(left_s * 1000),
-        }
+        counted = sum(self._parts, _Progress()).counts(task.rate, left_s)
         if task.cancelled is not None:
             counted["canceled"] = task.cancelled
+        counted = self._shown(counted)
+        if len(self._parts) > 1:
+            counted["slices"] = [
+                {"slice_id": number, **self._shown(part.counts(task.rate / len(self._parts), 0.0))}
+                for number, part in enumerate(self._parts)
+            ]
+        return counted
+
+    def _shown(self, counted: dict[str, Any]) -> dict[str, Any]:
         return {name: count for name, count in counted.items() if name not in self.hidden}
 
 

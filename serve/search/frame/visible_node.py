@@ -149,13 +149,18 @@ class _OwnContexts(SearchContexts):
     def __len__(self) -> int:
         return len(self._contexts)
 
-    def open(self, state: Any, keep_alive_ms: int, owner: str | None = None) -> str:
-        return self._contexts.open(state, keep_alive_ms, self._owner)
+    def open(
+        self, state: Any, keep_alive_ms: int, owner: str | None = None, indexes: Iterable[str] = ()
+    ) -> str:
+        return self._contexts.open(state, keep_alive_ms, self._owner, indexes)
 
     def get(
         self, context_id: str, keep_alive_ms: int | None = None, owner: str | None = None
     ) -> SearchContext:
         return self._contexts.get(context_id, keep_alive_ms, self._owner)
+
+    def count_on(self, indexes: Iterable[str], owner: str | None = None) -> int:
+        return self._contexts.count_on(indexes, self._owner)
 
     def close(self, ids: Iterable[str], owner: str | None = None) -> int:
         return self._contexts.close(ids, self._owner)

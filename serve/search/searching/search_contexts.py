@@ -232,7 +232,8 @@ def _point_in_time_endpoints(shared: SearchRunner) -> list[Endpoint]:
             targets = [replace(one, filter=_both(one.filter, only)) for one in targets]
         runner.check_keep_alive(keep_alive_ms)
         pit = PointInTime(tuple(targets), held_of(runner.node, targets, found))
-        pit_id = runner.node.contexts.open(pit, keep_alive_ms)
+        names = {target.name for target in targets}
+        pit_id = runner.node.contexts.open(pit, keep_alive_ms, indexes=names)
         return {"id": pit_id, "_shards": shards_json(shard_count(targets), (), runner.node_id)}
 
     async def close(exchange: Exchange) -> Any:

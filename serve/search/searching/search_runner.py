@@ -352,7 +352,8 @@ class SearchRunner:
                 failures = scroll.prepared.failures
         except (AllFailed, SearchError) as failed:
             raise self.as_failure(failed, targets) from failed
-        scroll_id = self.node.contexts.open(scroll, keep_alive_ms)
+        names = {target.name for target in targets}
+        scroll_id = self.node.contexts.open(scroll, keep_alive_ms, indexes=names)
         for counters in self._counters(targets):
             counters.scrolls += 1
         took_ms = int((time.perf_counter() - start) * 1000)

@@ -77,3 +77,15 @@ def test_no_context_lives_longer_than_a_day(keep_alive_ms: int, shown: str) -> N
             f"Keep alive for request ({shown}) is too large. It must be less than (1d). This limit can be "
             "set by changing the [search.max_keep_alive] cluster level setting."
         )
+
+
+def test_contexts_are_counted_by_index_and_owner() -> None:
+    contexts, clock = opened()
+    contexts.open(None, 100, "ada", ("a", "b"))
+    contexts.open(None, 300, "ben", ("b",))
+    contexts.open(None, 300)
+    assert [contexts.count_on([name]) for name in ("a", "b", "c")] == [1, 2, 0]
+    assert contexts.count_on(("a", "b")) == 3  # as indexes count them, one by one
+    assert contexts.count_on(("a", "b"), "ben") == 1
+    clock.now_ms += 100
+    assert contexts.count_on(("a", "b")) == 1

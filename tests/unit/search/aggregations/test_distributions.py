@@ -264,3 +264,13 @@ def test_neighbours_are_merged_as_if_one_by_one(values: list[int], wanted: int) 
         sum(sizes[value] for value in cluster) for cluster in clusters
     ]
     assert [bucket["key"] for bucket in buckets] == pytest.approx([mean(cluster) for cluster in clusters])
+
+
+def test_matrix_stats_shows_fields_in_the_order_of_a_hash_table() -> None:
+    """Java has the hash codes 120 of x, 121 of y, and 2_112 of Aa and of BB, which stay as they came."""
+    index = indexed({"x": 1, "y": 2, "Aa": 3, "BB": 4}, {"x": 2, "y": 2, "Aa": 1, "BB": 4})
+    for names in (["y", "x", "BB", "Aa"], ["x", "BB", "y", "Aa"]):
+        found = index.aggregations({"m": {"matrix_stats": {"fields": names}}})["m"]["fields"]
+        assert [field["name"] for field in found] == ["BB", "Aa", "x", "y"]
+    with pytest.raises(SearchError, match=r"Unexpected token START_OBJECT \[script\] in \[m\]"):
+        index.aggregations({"m": {"matrix_stats": {"fields": ["x"], "script": {"source": "1"}}}})

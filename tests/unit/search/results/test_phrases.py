@@ -173,6 +173,23 @@ def test_search_as_you_type(index: Index) -> None:
     assert index.ids(query={"match_phrase_prefix": {"typed": "peace prize f"}}) == ["5"]
 
 
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 20, 21, 25])
+def test_a_prefix_of_what_is_typed_may_span_words(index: Index, length: int) -> None:
+    """Up to as many words as shingles have, and as many characters as are indexed of a beginning."""
+    for start in ("nobel prize in physics", "winners", "the nobel peace prize"):
+        prefix = start[:length]
+        expected = {
+            number
+            for number, title in enumerate(TITLES)
+            for place in range(len(title.split()))
+            if " ".join(title.split()[place : place + 3]).startswith(prefix)
+        }
+        if length > 20:  # then the words by themselves are looked at
+            expected = set()
+        found = index.ids(query={"prefix": {"typed": prefix}}, size=20)
+        assert set(map(int, found)) == expected, prefix
+
+
 def test_token_count() -> None:
     count = {"type": "token_count", "analyzer": "standard"}
     bare = {"type": "token_count", "analyzer": "stop", "enable_position_increments": False}

@@ -187,3 +187,59 @@ def test_a_failure_says_where_it_was(http: httpx.Client) -> None:
     (failure,) = answer.json()["failures"]
     assert (answer.status_code, failure["status"], failure["index"], failure["id"]) == (409, 409, "copy", "7")
     assert (failure["cause"]["shard"], failure["cause"]["index"]) == ("0", "copy")
+
+
+def test_slices_are_counted_each_by_itself(http: httpx.Client) -> None:
+    answer = http.post("/books/_delete_by_query?slices=4&refresh=true", json=BELOW_30).json()
+    assert [one["slice_id"] for one in answer["slices"]] == [0, 1, 2, 3]
+    assert [one["deleted"] for one in answer["slices"]] == [8, 8, 7, 7]
+    assert (answer["total"], answer["deleted"], answer["batches"]) == (30, 30, 4)
+    assert left(http) == list(range(30, 50))
+
+
+def test_slices_share_the_most_documents(http: httpx.Client) -> None:
+    answer = http.post("/books/_update_by_query?slices=3&max_docs=7", json=BELOW_30).json()
+    assert [one["total"] for one in answer["slices"]] == [3, 2, 2]
+    assert answer["updated"] == 7
+    status, _, reason = reason_of(http.post("/books/_delete_by_query?slices=1025", json=BELOW_30))
+    assert (status, "number of slices [1025] is too large" in reason) == (400, True)
+
+
+def test_as_many_slices_as_there_are_shards(http: httpx.Client) -> None:
+    http.put("/wide", json={"settings": {"number_of_shards": 3}})
+    for number in range(10):
+        http.put(f"/wide/_doc/{number}", json={"n": number})
+    http.post("/wide/_refresh")
+    answer = http.post("/_reindex?slices=auto", json={"source": {"index": "wide"}, "dest": {"index": "copy"}})
+    assert [one["created"] for one in answer.json()["slices"]] == [4, 3, 3]
+    alone = http.post("/books/_update_by_query?slices=auto", json=BELOW_30).json()
+    assert "slices" not in alone
+
+
+def test_the_first_slice_that_fails_is_the_last(http: httpx.Client) -> None:
+    http.put("/books/_doc/0?routing=r0", json={"n": 0, "m": 2})  # changed since the search sees it
+    answer = http.post("/books/_update_by_query?slices=5", json=BELOW_30).json()
+    assert (answer["version_conflicts"], answer["updated"]) == (1, 5)
+    assert [one["batches"] for one in answer["slices"]] == [1, 0, 0, 0, 0]
+
+
+def test_a_script_may_add_nothing_to_the_context(http: httpx.Client) -> None:
+    body = {**BELOW_30, "script": "ctx.junk = 1"}
+    _, kind, reason = reason_of(http.post("/books/_update_by_query", json=body))
+    assert kind == "illegal_argument_exception"
+    assert reason == "Invalid fields added to context [junk]"
+
+
+def test_every_index_that_a_script_sends_copies_to_is_refreshed(http: httpx.Client) -> None:
+    script = "if (ctx._source.n < 10) { ctx._index = 'low' }"
+    body = {"source": {"index": "books", **BELOW_30}, "dest": {"index": "high"}, "script": script}
+    http.post("/_reindex?refresh=true", json=body)
+    assert [http.get(f"/{name}/_count").json()["count"] for name in ("low", "high")] == [10, 20]
+
+
+def test_copies_make_no_index_that_documents_may_not(http: httpx.Client) -> None:
+    http.put("/_cluster/settings", json={"persistent": {"action.auto_create_index": "books"}})
+    body = {"source": {"index": "books", "query": {"match_none": {}}}, "dest": {"index": "copies"}}
+    status, _, reason = reason_of(http.post("/_reindex", json=body))
+    assert status == 404
+    assert reason == "no such index [copies] and [action.auto_create_index] ([books]) doesn't match"

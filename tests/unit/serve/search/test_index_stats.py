@@ -43,6 +43,9 @@ def test_documents_and_searches_are_counted(http: httpx.Client) -> None:
     assert found["indexing"]["is_throttled"] is False
     assert not_zero(found["get"]) == {"total": 2, "exists_total": 1, "missing_total": 1}
     assert (found["search"]["query_total"], found["search"]["scroll_total"]) == (3, 1)
+    assert found["search"]["open_contexts"] == 1
+    http.delete("/_search/scroll/_all")
+    assert counted(http)["search"]["open_contexts"] == 0
     assert found["search"]["groups"] == {"mine": {"query_total": 3}}
     assert not_zero(found["request_cache"]) == {"hit_count": 1, "miss_count": 1}
     assert found["translog"]["uncommitted_operations"] == 6

@@ -759,3 +759,43 @@ def test_digits_of_percentiles_are_a_number(http: httpx.Client, ask: Any) -> Non
     made(http, {"n": {"type": "long"}})
     hdr = {"number_of_significant_value_digits": None}
     assert ask({"aggs": {"p": {"percentiles": {"field": "n", "hdr": hdr}}}}).status_code == 400
+
+
+def test_an_index_may_ignore_what_is_malformed(http: httpx.Client, ask: Any) -> None:
+    fields = {"n": {"type": "long"}, "at": {"type": "date", "ignore_malformed": False}}
+    made(http, fields, settings={"index.mapping.ignore_malformed": True})
+    http.put("/i/_doc/1?refresh", json={"n": "many", "at": "2020-01-01"}).raise_for_status()
+    assert first(ask({"query": {"exists": {"field": "_ignored"}}}))["_ignored"] == ["n"]
+    assert reason_of(http.put("/i/_doc/2", json={"n": 1, "at": "soon"}))[1] == "document_parsing_exception"
+    shown = http.get("/i/_mapping").json()["i"]["mappings"]["properties"]
+    assert shown == fields  # what the index says is not written into its fields
+    http.put("/i/_doc/3?refresh", json={"new": 1}).raise_for_status()
+    http.put("/i/_doc/4?refresh", json={"new": "x"}).raise_for_status()
+    assert ids(ask({"query": {"term": {"_ignored": "new"}}})) == ["4"]
+    assert reason_of(http.put("/i/_settings", json={"mapping.ignore_malformed": False}))[0] == 400
+
+
+def test_a_wildcard_field_may_have_a_normalizer_and_no_columns(http: httpx.Client, ask: Any) -> None:
+    lower = {"type": "wildcard", "normalizer": "lowercase"}
+    bare = {"type": "wildcard", "doc_values": False}
+    made(http, {"w": {"type": "wildcard", "fields": {"lower": lower, "bare": bare}}}, {"w": "AbC"})
+    assert ids(ask({"query": {"wildcard": {"w.lower": "aB*"}}})) == ["1"]
+    assert ids(ask({"query": {"wildcard": {"w": "aB*"}}})) == []
+    assert ids(ask({"query": {"term": {"w.bare": "AbC"}}})) == ["1"]
+    assert reason_of(ask({"sort": ["w.bare"]}))[0] == 400
+    assert ids(ask({"sort": ["w.lower"]})) == ["1"]
+
+
+def test_a_bucket_is_named_by_its_key(http: httpx.Client, ask: Any) -> None:
+    made(http, {"k": {"type": "keyword"}}, {"k": "a", "n": 1}, {"k": "b", "n": 5}, {"k": "b", "n": 7})
+    terms = {"terms": {"field": "k"}, "aggs": {"mean": {"avg": {"field": "n"}}}}
+
+    def value(path: str) -> Any:
+        script = {"bucket_script": {"buckets_path": {"v": path}, "script": "params.v"}}
+        aggs = {"all": {"filters": {"filters": [{"match_all": {}}]}, "aggs": {"t": terms, "s": script}}}
+        (bucket,) = ask({"size": 0, "aggs": aggs}).json()["aggregations"]["all"]["buckets"]
+        return bucket.get("s", {}).get("value")
+
+    assert value("t['b']>mean.value") == 6.0
+    assert value("t['a']>_count") == 1.0
+    assert value("t['c']>mean.value") is None

@@ -82,7 +82,7 @@ def test_a_slow_task_is_watched_sped_up_and_ends(http: httpx.Client) -> None:
     assert list(http.get("/_tasks?group_by=parents&actions=*byquery").json()["tasks"]) == [task]
     assert http.get("/_tasks?nodes=elsewhere").json() == {"nodes": {}}
     assert "indices:data/write/update/byquery" in http.get("/_cat/tasks").text
-    sped = http.post(f"/_update_by_query/{task}/_rethrottle?requests_per_second=-1").json()
+    sped = http.post(f"/_reindex/{task}/_rethrottle?requests_per_second=-1").json()
     assert list(sped["nodes"][node]["tasks"]) == [task]
     answer = ended(http, task)["response"]
     assert (answer["updated"], answer["batches"], answer["requests_per_second"]) == (20, 4, -1.0)
