@@ -43,11 +43,12 @@ _METRICS = frozenset(
         "transport",
         "http",
         "plugins",
+        "modules",
         "ingest",
         "indices",
     }
 )
-_STATS_METRICS = _METRICS - {"settings", "plugins"} | {
+_STATS_METRICS = _METRICS - {"settings", "plugins", "modules"} | {
     "adaptive_selection",
     "allocations",
     "breaker",
@@ -60,7 +61,18 @@ _STATS_METRICS = _METRICS - {"settings", "plugins"} | {
 }
 # What Elasticsearch has in modules, and is here: clients look for a feature by the module's name.
 _MODULES = [
-    {"name": name, "version": COMPATIBLE_VERSION, "description": description}
+    {
+        "name": name,
+        "version": COMPATIBLE_VERSION,
+        "elasticsearch_version": COMPATIBLE_VERSION,
+        "java_version": "",  # there is none, and clients want all members
+        "description": description,
+        "classname": "",
+        "extended_plugins": [],
+        "has_native_controller": False,
+        "licensed": False,
+        "type": "isolated",
+    }
     for name, description in (
         ("aggregations", "Further aggregations"),
         ("aggs-matrix-stats", "Statistics of several fields together"),

@@ -39,7 +39,7 @@ _OF_SECTIONS = {
     "refresh": _zeros("total total_time_in_millis external_total external_total_time_in_millis listeners"),
     "request_cache": _zeros("memory_size_in_bytes evictions hit_count miss_count"),
     "search": _zeros(
-        "open_contexts query_total query_time_in_millis query_current fetch_total fetch_time_in_millis "
+        "query_total query_time_in_millis query_current fetch_total fetch_time_in_millis "
         "fetch_current scroll_total scroll_time_in_millis scroll_current suggest_total "
         "suggest_time_in_millis suggest_current"
     ),

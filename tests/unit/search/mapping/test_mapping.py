@@ -202,7 +202,7 @@ def test_field_mappings() -> None:
          "Field name [abc] is longer than the limit of [2] characters"),
     ],
 )  # fmt: skip
-def test_limits(limits: dict[str, int], properties: dict[str, Any], reason: str) -> None:
+def test_limits(limits: dict[str, Any], properties: dict[str, Any], reason: str) -> None:
     with pytest.raises(SearchError) as caught:
         mapping(MappingLimits(**limits), **properties)
     assert (caught.value.kind, caught.value.reason) == ("illegal_argument_exception", reason)

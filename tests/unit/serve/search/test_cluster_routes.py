@@ -382,3 +382,11 @@ def test_there_is_one_cluster_to_resolve() -> None:
             assert (local["connected"], local["matching_indices"]) == (True, found)
         assert http.get("/_resolve/cluster/none").json()["(local)"]["error"] == "no such index [none]"
         assert "matching_indices" not in http.get("/_resolve/cluster").json()["(local)"]
+
+
+def test_nodes_name_the_modules_whose_features_are_here(http: httpx.Client) -> None:
+    (node,) = http.get("/_nodes/modules").json()["nodes"].values()
+    names = [module["name"] for module in node["modules"]]
+    assert {"analysis-common", "ingest-common", "lang-painless", "parent-join", "reindex"} <= set(names)
+    assert names == sorted(names)
+    assert "modules" not in next(iter(http.get("/_nodes/http").json()["nodes"].values()))
