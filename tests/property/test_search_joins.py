@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
-from graphdb.search.results import SearchOptions
+from graphdb.search.results import SearchOptions, search
 from tests.unit.search.results.index import Index
 
 FIELDS = {
@@ -87,6 +87,71 @@ def test_relations(docs: list[dict[str, Any]], kind: str, least: int, mode: str)
     assert sorted(scores(index, {"term": {"j": kind}})) == named
 
 
+@settings(max_examples=60, deadline=None)
+@given(documents, st.sampled_from(sorted(CHILDREN)), st.integers(1, 4))
+def test_inner_hits_are_what_a_hit_is_related_to(docs: list[dict[str, Any]], kind: str, least: int) -> None:
+    index = Index(FIELDS, docs)
+    links = [
+        (up, down) for down, doc in enumerate(docs) if name(doc) == kind and (up := parent(doc, docs)) >= 0
+    ]
+    inner = {"inner_hits": {"size": 20, "_source": False, "sort": ["_doc"]}}
+    below = [(up, down) for up, down in links if docs[down]["n"] >= least]
+    query: dict[str, Any] = {"has_child": {"type": kind, "query": scored(least), **inner}}
+    assert inner_hits(index, query, kind) == grouped(below)
+    # A hit that matches for another reason has none.
+    either = {"bool": {"should": [query, {"match_all": {}}]}}
+    assert inner_hits(index, either, kind) == {number: [] for number in range(len(docs))} | grouped(below)
+    above = CHILDREN[kind]
+    known = [
+        (int(doc["j"]["parent"]), down) for down, doc in enumerate(docs) if not isinstance(doc["j"], str)
+    ]
+    over = [
+        (down, up)
+        for up, down in known
+        if up < len(docs) and CHILDREN[name(docs[down])] == above == name(docs[up]) and docs[up]["n"] >= least
+    ]
+    query = {"has_parent": {"parent_type": above, "query": scored(least), **inner}}
+    assert inner_hits(index, query, above) == grouped(over)
+
+
+def inner_hits(index: Index, query: dict[str, Any], kind: str) -> dict[int, list[int]]:
+    """By the number of each hit, what stands below it; the score of that is its n."""
+    found = {}
+    for hit in whole(index, query)["hits"]["hits"]:
+        below = hit["inner_hits"][kind]["hits"]
+        assert below["total"]["value"] == len(below["hits"])
+        found[int(hit["_id"])] = sorted(int(one["_id"]) for one in below["hits"])
+    return found
+
+
+def whole(index: Index, query: dict[str, Any]) -> dict[str, Any]:
+    """All shards at once: apart they refuse it."""
+    with pytest.raises(SearchError, match="not supported where shards are searched apart"):
+        index.search({"query": query, "size": 50})
+    return search({"query": query, "size": 50}, index.searcher, index.context, None, SearchOptions())
+
+
+def grouped(links: list[tuple[int, int]]) -> dict[int, list[int]]:
+    return {owner: sorted(other for one, other in links if one == owner) for owner, _ in links}
+
+
+def test_inner_hits_have_scores_names_and_pages() -> None:
+    reviews = [{"j": {"name": "review", "parent": "0"}, "n": n} for n in (1, 3, 2)]
+    index = Index(FIELDS, [{"j": "film", "n": 4}, *reviews])
+    inner = {"name": "best", "size": 2}
+    query = {"has_child": {"type": "review", "query": scored(1), "inner_hits": inner}}
+    [film] = whole(index, query)["hits"]["hits"]
+    best = film["inner_hits"]["best"]["hits"]
+    assert [(hit["_id"], hit["_score"], hit["_source"]) for hit in best["hits"]] == [
+        ("2", 3.0, reviews[1]),
+        ("3", 2.0, reviews[2]),
+    ]
+    assert (best["total"]["value"], best["max_score"]) == (3, 3.0)
+    both = [{"has_child": {"type": "review", "query": {"match_all": {}}, "inner_hits": {}}} for _ in range(2)]
+    with pytest.raises(SearchError, match="already contains an entry for key \\[review\\]"):
+        index.hits(query={"bool": {"must": both}})
+
+
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
@@ -97,7 +162,6 @@ def test_relations(docs: list[dict[str, Any]], kind: str, least: int, mode: str)
         ),
         ({"parent_id": {"type": "film", "id": 1}}, "no relation found for child \\[film\\]"),
         ({"has_child": {"type": "award", "query": {"match_all": {}}, "max_children": 0}}, "positive"),
-        ({"has_child": {"type": "award", "query": {"match_all": {}}, "inner_hits": {}}}, "not supported"),
     ],
 )
 def test_queries_that_are_refused(query: dict[str, Any], reason: str) -> None:

@@ -5,8 +5,8 @@ from graphdb.search.query.hit_explanation import (
     explain,
     matched_queries,
     named_queries,
-    nested_with_inner_hits,
     rewritten_text,
+    with_inner_hits,
 )
 from graphdb.search.query.parse import parse_query
 from graphdb.search.query.searcher import Searcher, ShardSearcher
@@ -24,8 +24,8 @@ __all__ = [
     "explain",
     "matched_queries",
     "named_queries",
-    "nested_with_inner_hits",
     "parse_query",
     "rewritten_text",
     "top_hits",
+    "with_inner_hits",
 ]

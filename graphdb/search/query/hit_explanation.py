@@ -3,11 +3,12 @@
 from graphdb.search.errors import illegal_request
 from graphdb.search.leaf_reader import Leaf, Longs
 from graphdb.search.query.explanation import Explanation, matched
+from graphdb.search.query.joins import JoinQuery
 from graphdb.search.query.nested import NestedQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Query, walk
 
-__all__ = ["explain", "matched_queries", "named_queries", "nested_with_inner_hits", "rewritten_text"]
+__all__ = ["explain", "matched_queries", "named_queries", "rewritten_text", "with_inner_hits"]
 
 # `_explain` for one document, and what `_validate` and `profile` show of a query.
 
@@ -42,15 +43,15 @@ def matched_queries(query: Query, leaf: Leaf, searcher: Searcher, docs: Longs) -
     return found
 
 
-def nested_with_inner_hits(query: Query) -> dict[str, NestedQuery]:
-    """The nested queries whose objects a request wants to see, by the name of their inner hits. Those within
-    one of them are not among them: what they find is shown with its objects.
+def with_inner_hits(query: Query) -> dict[str, NestedQuery | JoinQuery]:
+    """The queries whose objects or related documents a request wants to see, by the name of their inner hits.
+    Those within one of them are not among them: what they find is shown with what it has found.
     """
-    found: dict[str, NestedQuery] = {}
+    found: dict[str, NestedQuery | JoinQuery] = {}
     waiting = [query]
     while waiting:
         node = waiting.pop()
-        if not isinstance(node, NestedQuery) or node.inner_hits is None:
+        if not isinstance(node, NestedQuery | JoinQuery) or node.inner_hits is None:
             waiting += reversed(node.children())
             continue
         name = node.inner_hits.name

@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.deadline import checkpoint
-from graphdb.search.errors import illegal_argument, illegal_request
+from graphdb.search.errors import illegal_argument
 from graphdb.search.fields import FieldSpec
-from graphdb.search.leaf_reader import Bools, Leaf, TermIndex
+from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs, TermIndex
 from graphdb.search.mapping.joins import children_of, join_field, parent_path
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext
 from graphdb.search.query.compound import BoolQuery
+from graphdb.search.query.nested import InnerHits, inner_hits_of
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import KeywordQuery, TermsQuery
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
 
-__all__ = ["PARSERS", "HasChildQuery", "HasParentQuery"]
+__all__ = ["PARSERS", "HasChildQuery", "HasParentQuery", "JoinQuery", "Related"]
 
 Joined = dict[str, tuple[int, float, float, float]]
 """By the id of a parent: how many of its children match; the sum of their scores, the least, the greatest."""
@@ -41,14 +42,57 @@ def _related(leaf: Leaf, path: str, names: tuple[str, ...], searcher: Searcher) 
     return TermsQuery(path=path, terms=names).mask(leaf, searcher)
 
 
+@dataclass(frozen=True, slots=True)
+class Related:
+    """What a query has found in these leaves, and the document that each is related to: (n,) numbers of
+    documents in all leaves, owners ascending, and the documents of one owner; (n,) scores.
+    """
+
+    docs: Longs
+    owners: Longs
+    scores: Floats
+
+
 @dataclass(frozen=True, kw_only=True)
-class HasChildQuery(Query):
-    """Parents by what their children match. path: of the join field."""
+class JoinQuery(Query):
+    """Documents by those that they are related to. path: of the join field; query: for the others;
+    inner_hits: what the request wants to see of the others, None: nothing.
+    """
 
     path: str
+    query: Query
+    inner_hits: InnerHits | None = None
+
+    def related(self, searcher: Searcher) -> Related:
+        """What the query finds in these leaves, with what it is related to there."""
+        raise NotImplementedError
+
+    def children(self) -> tuple[Query, ...]:
+        return (self.query,)
+
+    def _found(self, leaf: Leaf, names: tuple[str, ...], searcher: Searcher) -> Longs:
+        mask = self.query.mask(leaf, searcher) & leaf.roots & leaf.live
+        return np.flatnonzero(mask & _related(leaf, self.path, names, searcher))
+
+    def _scores(self, leaf: Leaf, docs: Longs, searcher: Searcher) -> Floats:
+        return self.query.matches(leaf, searcher).dense()[docs]
+
+
+def _in_order(docs: list[int], owners: list[int], scores: list[float]) -> Related:
+    order = np.lexsort((docs, owners)) if docs else np.zeros(0, np.int64)
+    return Related(
+        np.array(docs, np.int64)[order],
+        np.array(owners, np.int64)[order],
+        np.array(scores, np.float32)[order],
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HasChildQuery(JoinQuery):
+    """Parents by what their children match."""
+
     child: str
     parent: str
-    query: Query
     score_mode: str = "none"
     least: int = 1
     most: int = 2**31 - 1
@@ -82,8 +126,33 @@ class HasChildQuery(Query):
         mask &= _related(leaf, self.path, (self.parent,), searcher)
         return Matches(mask, np.where(mask, scores, np.float32(0)))
 
-    def children(self) -> tuple[Query, ...]:
-        return (self.query,)
+    def related(self, searcher: Searcher) -> Related:
+        docs, owners, scores = list[int](), list[int](), list[float]()
+        numbers: dict[str, int] = {}
+        for leaf in searcher.leaves:
+            checkpoint()
+            index = leaf.segment.terms(parent_path(self.path))
+            if index is None:
+                continue
+            found = self._found(leaf, (self.child,), searcher)
+            starts = index.ordinals.starts
+            found = found[starts[found + 1] > starts[found]]
+            terms = index.ordinals.terms[starts[found]].tolist()
+            ids = {number: index.dictionary.term(number) for number in set(terms)}
+            for doc_id in ids.values() - numbers.keys():
+                numbers[doc_id] = self._number(doc_id, searcher)
+            docs += (found + leaf.base).tolist()
+            owners += [numbers[ids[term]] for term in terms]
+            scores += self._scores(leaf, found, searcher).tolist()
+        return _in_order(docs, owners, scores)
+
+    def _number(self, doc_id: str, searcher: Searcher) -> int:
+        """Of a parent among the documents of all leaves; -1 where it is not in them."""
+        for leaf in searcher.leaves:
+            doc = leaf.segment.find(doc_id)
+            if doc >= 0 and leaf.live[doc] and _related(leaf, self.path, (self.parent,), searcher)[doc]:
+                return int(leaf.base + doc)
+        return -1
 
     def text(self) -> str:
         return f"has_child({self.child}, {self.query})"
@@ -128,13 +197,11 @@ class _Children:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HasParentQuery(Query):
+class HasParentQuery(JoinQuery):
     """Children by what their parent matches; with scored its score is theirs."""
 
-    path: str
     parent: str
     names: tuple[str, ...]  # of the children
-    query: Query
     scored: bool = False
 
     def joined(self, searcher: Searcher) -> dict[str, float]:
@@ -166,8 +233,28 @@ class HasParentQuery(Query):
         mask &= _related(leaf, self.path, self.names, searcher)
         return Matches(mask, np.where(mask, scores, np.float32(0)))
 
-    def children(self) -> tuple[Query, ...]:
-        return (self.query,)
+    def related(self, searcher: Searcher) -> Related:
+        docs, owners, scores = list[int](), list[int](), list[float]()
+        parents: dict[str, tuple[int, float]] = {}
+        for leaf in searcher.leaves:
+            found = self._found(leaf, (self.parent,), searcher)
+            each = zip(found.tolist(), self._scores(leaf, found, searcher).tolist(), strict=True)
+            parents |= {leaf.segment.doc_id(doc): (leaf.base + doc, score) for doc, score in each}
+        for leaf in searcher.leaves:
+            checkpoint()
+            index = leaf.segment.terms(parent_path(self.path))
+            if index is None:
+                continue
+            mask = _related(leaf, self.path, self.names, searcher) & leaf.live
+            for doc_id, (number, score) in parents.items():
+                place = index.dictionary.find(doc_id)
+                if place >= 0:
+                    own = index.postings(place)
+                    own = own[mask[own]]
+                    docs += [number] * len(own)
+                    owners += (own + leaf.base).tolist()
+                    scores += [score] * len(own)
+        return _in_order(docs, owners, scores)
 
     def text(self) -> str:
         return f"has_parent({self.parent}, {self.query})"
@@ -192,18 +279,18 @@ class _Request:
     name: str
     query: Any
     ignore_unmapped: bool
+    inner_hits: InnerHits | None
 
 
 def _read(kind: str, clause: Clause, member: str, context: QueryContext) -> _Request:
     name, query = clause.needed(member), clause.needed("query")
     ignore = clause.flag("ignore_unmapped", False)
-    if "inner_hits" in clause:
-        raise illegal_request(f"[inner_hits] of [{kind}] are not supported: search for the related documents")
+    inner_hits = inner_hits_of(clause.take("inner_hits"), str(name))
     context.check_expensive("[joining] queries")
     spec = join_field(context.mapping.match("*"))
     if spec is None and not ignore:
         raise context.failed(f"[{kind}] no join field has been configured")
-    return _Request(spec, str(name), query, ignore)
+    return _Request(spec, str(name), query, ignore, inner_hits)
 
 
 def _has_child(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
@@ -226,7 +313,7 @@ def _has_child(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> 
         return MatchNoneQuery(boost=clause.boost, name=clause.name)
     return HasChildQuery(
         path=spec.path, child=name, parent=parent, query=query, score_mode=mode, least=least, most=most,
-        boost=clause.boost, name=clause.name,
+        inner_hits=request.inner_hits, boost=clause.boost, name=clause.name,
     )  # fmt: skip
 
 
@@ -243,8 +330,8 @@ def _has_parent(body: Mapping[str, Any], context: QueryContext, parse: Parse) ->
             raise context.failed(f"[has_parent] join field [{spec.path}] doesn't hold [{name}] as a parent")
         return MatchNoneQuery(boost=clause.boost, name=clause.name)
     return HasParentQuery(
-        path=spec.path, parent=name, names=names, query=query, scored=scored, boost=clause.boost,
-        name=clause.name,
+        path=spec.path, parent=name, names=names, query=query, scored=scored,
+        inner_hits=request.inner_hits, boost=clause.boost, name=clause.name,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
 
-__all__ = ["PARSERS", "NestedQuery", "objects_at"]
+__all__ = ["PARSERS", "InnerHits", "NestedQuery", "inner_hits_of", "objects_at"]
 
 
 def objects_at(leaf: Leaf, path: str) -> Bools:
@@ -93,9 +93,9 @@ class NestedQuery(Query):
 
 @dataclass(frozen=True, slots=True)
 class InnerHits:
-    """What a request wants to see of the nested objects that match: name, and the members of the body.
+    """What a request wants to see of the objects or related documents that match. members: of the body.
 
-    members are sorted pairs, so that it can be compared; values are as in the JSON.
+    Members are sorted pairs, so that it can be compared; values are as in the JSON.
     """
 
     name: str
@@ -103,6 +103,13 @@ class InnerHits:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def inner_hits_of(wanted: Any, name: str) -> InnerHits | None:
+    """name: for those that give none."""
+    if not isinstance(wanted, Mapping):
+        return None
+    return InnerHits(str(wanted.get("name", name)), tuple(sorted(wanted.items())))
 
 
 def _nested(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
@@ -122,15 +129,12 @@ def _nested(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Que
             raise context.failed(f"[nested] nested object under path [{path}] is not of nested type")
         raise context.failed(f"[nested] failed to find nested object under path [{path}]")
     query = parse(inner, context.within(path))
-    inner_hits = None
-    if isinstance(wanted, Mapping):
-        inner_hits = InnerHits(str(wanted.get("name", path)), tuple(sorted(wanted.items())))
     return NestedQuery(
         path=path,
         query=query,
         score_mode=score_mode,
         above=context.nested_path,
-        inner_hits=inner_hits,
+        inner_hits=inner_hits_of(wanted, path),
         boost=clause.boost,
         name=clause.name,
     )

@@ -1,4 +1,4 @@
-"""Inner hits of nested documents and of collapsed groups."""
+"""Inner hits: of nested objects, of related documents, of collapsed groups."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,12 +9,13 @@ import numpy as np
 from graphdb.search.aggregations.aggregation import Rows, Scope, columns_of
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.value_sources import aggregatable
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.value_formats import shown
-from graphdb.search.query import Query, nested_with_inner_hits
+from graphdb.search.query import Query, with_inner_hits
+from graphdb.search.query.joins import JoinQuery
 from graphdb.search.query.nested import NestedQuery
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.results.fetching import Fetching, parse_fetching
@@ -206,7 +207,9 @@ def pages(
 
 
 class NestedHits:
-    """The `inner_hits` of a query's nested clauses, and of the clauses within those. Owned by one search."""
+    """The `inner_hits` of a query's clauses for nested objects and related documents, and of the clauses
+    within those. Owned by one search. Those of related documents are refused where shards are searched apart.
+    """
 
     def __init__(self, scope: Scope, query: Query, path: str | None = None) -> None:
         """path: of the nested objects that the query is of, None: documents."""
@@ -215,12 +218,23 @@ class NestedHits:
         self._clauses: list[_Clause] = []
         if isinstance(query, PerIndexQuery):
             return
-        for name, node in nested_with_inner_hits(query).items():
+        for name, node in with_inner_hits(query).items():
             assert node.inner_hits is not None
-            inner = parse_inner_hits(dict(node.inner_hits.members), scope.context.within(node.path), name)
-            objects = _objects(scope, node)
-            owners = scope.columns.ancestors(objects.docs, path)
-            below = NestedHits(scope, node.query, node.path)
+            inside = node.path if isinstance(node, NestedQuery) else None
+            context = scope.context if inside is None else scope.context.within(inside)
+            inner = parse_inner_hits(dict(node.inner_hits.members), context, name)
+            if isinstance(node, NestedQuery):
+                objects = _objects(scope, node)
+                owners = scope.columns.ancestors(objects.docs, path)
+            else:
+                if scope.searcher.peers is not None:  # each would show what is in its own shard alone
+                    raise illegal_request(
+                        "[inner_hits] of [has_child] and [has_parent] are not supported where shards are "
+                        "searched apart: search for the related documents"
+                    )
+                related = node.related(scope.searcher)
+                objects, owners = Found(related.docs, related.scores), related.owners
+            below = NestedHits(scope, node.query, inside)
             self._clauses.append(_Clause(inner, node, objects, owners, below))
 
     @property
@@ -254,12 +268,12 @@ class NestedHits:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """objects: all nested ones that it finds; owners: the document, or object of the clause around, that each
-    is in.
+    """objects: all that it finds; owners: the document, or object of the clause around, that each is in or is
+    related to; ascending.
     """
 
     inner: InnerHits
-    node: NestedQuery
+    node: NestedQuery | JoinQuery
     objects: Found
     owners: Longs
     below: NestedHits

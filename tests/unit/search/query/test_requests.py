@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from graphdb.search.errors import SearchError
-from graphdb.search.query import matched_queries, nested_with_inner_hits, parse_query, rewritten_text
+from graphdb.search.query import matched_queries, parse_query, rewritten_text, with_inner_hits
 from graphdb.search.query.clause import minimum_should_match
 from tests.unit.search.query.corpus import Corpus
 
@@ -338,7 +338,7 @@ def test_names_and_inner_hits_are_remembered(corpus: Corpus) -> None:
         docs = leaf.roots.nonzero()[0]
         names += [set(found) for found in matched_queries(query, leaf, corpus.searcher, docs)]
     assert names == [{"A", "M"}, {"A", "M"}, {"M"}, set()]
-    assert list(nested_with_inner_hits(query)) == ["kids"]
+    assert list(with_inner_hits(query)) == ["kids"]
 
 
 @pytest.mark.parametrize(
