@@ -34,7 +34,9 @@ _NICENESS = 10  # of merges: they can wait, searches and writes cannot
 class SearchThread:
     """For one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, note_change: Callable[[], None] = lambda: None) -> None:
+        """note_change: called there when the catalogue may have changed, before anybody is told."""
+        self._note_change = note_change
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-writer")
         self._builder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-builder")
         self._saver = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-saver")
@@ -44,7 +46,15 @@ class SearchThread:
 
     async def write(self, function: Callable[..., T], *arguments: object) -> T:
         """Call it where the catalogue may be changed, after what was given before."""
-        return await asyncio.get_running_loop().run_in_executor(self._writer, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._writer, self._write, function, arguments
+        )
+
+    def _write(self, function: Callable[..., T], arguments: Sequence[object]) -> T:
+        try:
+            return function(*arguments)
+        finally:
+            self._note_change()
 
     async def build(self, function: Callable[..., T], *arguments: object) -> T:
         """Make segments of what was written, while writes go on; searches wait for it."""

@@ -48,12 +48,17 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _nothing() -> None:
+    """Nobody is told."""
+
+
 class OpenSearch:
     """For one event loop."""
 
     def __init__(self, view: CatalogView, log: LogAccess, config: SearchConfig, room: DiskRoom) -> None:
         self.view = view
-        self._thread = SearchThread()
+        self.on_change: Callable[[], None] = _nothing  # see `SearchThread`
+        self._thread = SearchThread(lambda: self.on_change())
         recent = self.recent = RecentEntries(view.applied_index)
         self._own = OwnEntries(log, all_matter=lambda: recent.readers > 0)
         self.runner = ViewRunner(

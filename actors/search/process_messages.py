@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from actors.wire.messages import Messages
 
 __all__ = [
+    "FLAGS_BYTES",
     "PROCESS_MESSAGES",
+    "SLOTS",
     "AdoptIndex",
     "Adopted",
     "ForgetIndex",
@@ -16,6 +18,9 @@ __all__ = [
     "SearchIndex",
     "SharedLeaf",
 ]
+
+SLOTS = 512  # indexes that processes may have
+FLAGS_BYTES = 4_096  # connections that one may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,8 @@ class SharedLeaf:
 class AdoptIndex:
     """What a search sees of an index as of one moment; number grows from state to state, of all indexes.
 
-    settings, mapping and aliases are JSON. parts: the leaves of each shard.
+    settings, mapping and aliases are JSON. parts: the leaves of each shard. slot: where the shared memory has
+    the number of the state that is that of now, as long as one is.
     """
 
     uuid: str
@@ -44,6 +50,7 @@ class AdoptIndex:
     mapping: bytes = field(repr=False)
     aliases: bytes = field(repr=False)
     parts: tuple[tuple[SharedLeaf, ...], ...] = field(repr=False)
+    slot: int
 
 
 @dataclass(frozen=True, slots=True)

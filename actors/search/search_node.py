@@ -154,6 +154,7 @@ class SearchNode:
             )
         try:
             self._open = await self._recovery.open()
+            self._open.on_change = self._note_change
         except CorruptionError as error:
             return self._give_up(error)
         begin = asyncio.get_running_loop().create_task
@@ -187,14 +188,18 @@ class SearchNode:
         self.shards = ShardCluster(processes, lambda: self.catalog)
         self.shards.start()
 
-    def search_beside(self, most: int) -> None:
-        """Have up to so many processes beside this one search, too, when it is busy."""
+    def search_beside(self, most: int, module: str) -> None:
+        """Have up to so many processes beside this one search, too, when it is busy. module: their program."""
         from actors.search.search_processes import SearchProcesses, idle_s
 
         search = self._settings.search
         scorer = [search.hybrid_scorer, *map(str, search.linear_weights)]
         limit_s = self._settings.server.query_timeout_seconds
-        self.helpers = SearchProcesses(most, lambda: self.catalog, limit_s, scorer, idle_s)
+        self.helpers = SearchProcesses(most, lambda: self.catalog, limit_s, scorer, idle_s, module)
+
+    def _note_change(self) -> None:
+        if self.helpers is not None:
+            self.helpers.check()
 
     async def until_indexed(self) -> None:
         """Return once there is an index."""
@@ -228,6 +233,7 @@ class SearchNode:
                     self._open = None
                     await opened.close(LogUnavailable("a snapshot takes the place of the search indexes"))
                     opened = self._open = await self._open_again()
+                    opened.on_change = self._note_change
         except CorruptionError as error:
             failure = error
         except Exception as error:

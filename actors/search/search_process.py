@@ -1,16 +1,14 @@
 """One search process: answers searches over segments that it maps, for the search port that started it.
 
-`python -m actors.search.search_process FD MEMORY_LIMIT_MB SCORER WEIGHT WEIGHT` talks over the socket of
-this number, in `PROCESS_MESSAGES`. Short searches are answered one after the other as they come, others on
-threads. Whatever a search does here, the port kills this process and starts another. It ends with its parent.
+It talks over a socket, in `PROCESS_MESSAGES`. Short searches are answered one after the other as they come,
+others on threads. Whatever a search does here, the port kills this process and starts another. It ends with
+its parent. `serve.deployments.search_process` is the program; it serves the connections that are lent, too.
 """
 
-import gc
 import logging
 import mmap
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +19,6 @@ from typing import Any
 import numpy as np
 import orjson
 
-from actors.process_bounds import settle
 from actors.search.process_messages import (
     PROCESS_MESSAGES,
     Adopted,
@@ -34,15 +31,14 @@ from actors.search.process_messages import (
     SearchIndex,
     SharedLeaf,
 )
-from actors.search.warm_up import warm_up
 from actors.wire.blocking import BlockingStream
 from graphdb.errors import CorruptionError
 from graphdb.search.analysis import Analyzers
 from graphdb.search.answer_room import one_answer
-from graphdb.search.catalog.index_settings import analyzers_of, limits_of
+from graphdb.search.catalog.index_settings import analyzers_of, limits_of, number_setting
 from graphdb.search.catalog.state import query_context
 from graphdb.search.deadline import limited
-from graphdb.search.hybrid import Scorer, scorer_of
+from graphdb.search.hybrid import Scorer
 from graphdb.search.leaf_reader import Bools
 from graphdb.search.mapping import Mapping
 from graphdb.search.multi import Prepared, Searchers, Target
@@ -58,8 +54,6 @@ __all__ = ["SearchProcess"]
 
 logger = logging.getLogger(__name__)
 _THREADS = 4
-_SWITCH_S = 0.0005  # as in the port: so long a long search keeps a short one waiting for its turn
-_COLLECT_AFTER = 20_000  # more objects: a search makes hundreds, and few of them in circles
 _JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
@@ -80,19 +74,35 @@ class _State:
     searcher: Searcher
 
     base: QueryContext
+    valid: memoryview  # shared with the port: see `AdoptIndex.slot`
 
     def context(self, now_ms: int) -> QueryContext:
         return self.base.of_moment(now_ms, None, True)
+
+    def target(self, now_ms: int) -> Target:
+        """The whole of the index."""
+        window = number_setting(self.settings, "max_result_window")
+        return Target(
+            self.searcher, self.context(now_ms), None, 1.0, window, tuple(range(len(self.state.parts)))
+        )
+
+    def is_now(self) -> bool:
+        """Whether searches see nothing else now."""
+        number: int = self.valid[self.state.slot]
+        return number == self.state.number
 
 
 class SearchProcess:
     """Answers the messages that come in, until there are no more."""
 
-    def __init__(self, connection: socket.socket, scorer: Scorer) -> None:
+    def __init__(self, connection: socket.socket, scorer: Scorer, valid: memoryview) -> None:
+        """valid: shared with the port, by slot the number of the state of now."""
         self._stream = BlockingStream(PROCESS_MESSAGES, connection)
         self._sending = Lock()
         self._scorer = scorer
+        self._valid = valid
         self._states: dict[str, _State] = {}
+        self._by_name: dict[str, _State] = {}
         self._searchers = Searchers()
         self._known = KnownRequests()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="search")
@@ -106,7 +116,16 @@ class SearchProcess:
             elif isinstance(message, AdoptIndex):
                 self._adopt(message)
             elif isinstance(message, ForgetIndex):
-                self._states.pop(message.uuid, None)
+                self._forget(message.uuid)
+
+    def find(self, name: str) -> _State | None:
+        """What was adopted last of an index of this name. On any thread."""
+        return self._by_name.get(name)
+
+    def _forget(self, uuid: str) -> None:
+        gone = self._states.pop(uuid, None)
+        if gone is not None and self._by_name.get(gone.state.name) is gone:
+            del self._by_name[gone.state.name]
 
     def _send(self, message: object) -> None:
         with self._sending:
@@ -114,7 +133,8 @@ class SearchProcess:
 
     def _adopt(self, state: AdoptIndex) -> None:
         try:
-            self._states[state.uuid] = _opened(state, self._states.get(state.uuid))
+            opened = _opened(state, self._states.get(state.uuid), self._valid)
+            self._states[state.uuid] = self._by_name[state.name] = opened
         except (OSError, CorruptionError) as error:  # merged away meanwhile
             logger.info("the segments of [%s] cannot be opened: %s", state.name, error)
             self._send(Adopted(state.uuid, state.number, False))
@@ -193,7 +213,7 @@ def _members(prepared: Prepared, only: str | None) -> dict[str, bytes]:
     return {name: orjson.dumps(value, option=_JSON) for name, value in answer.items()}
 
 
-def _opened(state: AdoptIndex, before: _State | None) -> _State:
+def _opened(state: AdoptIndex, before: _State | None, valid: memoryview) -> _State:
     """Raises OSError, CorruptionError."""
     known = {} if before is None else before.segments
     segments = {
@@ -217,7 +237,7 @@ def _opened(state: AdoptIndex, before: _State | None) -> _State:
         base += sum(leaf.segment.size for leaf in own)
     searcher = Searcher(leaves, mapping, analyzers, index_name=state.name).with_runtime_fields(mapping)
     context = query_context(state.name, mapping, analyzers, settings, aliases, 0)
-    return _State(state, segments, settings, aliases, analyzers, mapping, searcher, context)
+    return _State(state, segments, settings, aliases, analyzers, mapping, searcher, context, valid)
 
 
 def _mapped(leaf: SharedLeaf) -> ArraySegment:
@@ -232,21 +252,3 @@ def _live(leaf: SharedLeaf, size: int) -> Bools:
     if leaf.live is None:
         return np.ones(size, np.bool_)
     return np.unpackbits(np.frombuffer(leaf.live, np.uint8), count=size).astype(np.bool_)
-
-
-def main() -> None:
-    """See the module."""
-    number, memory_limit_mb, scorer, *weights = sys.argv[1:]
-    settle(int(memory_limit_mb))
-    sys.setswitchinterval(_SWITCH_S)
-    warm_up()
-    gc.collect()
-    gc.freeze()  # what has been imported lives as long as the process
-    gc.set_threshold(_COLLECT_AFTER)
-    first, second = map(float, weights)
-    with socket.socket(fileno=int(number)) as connection:
-        SearchProcess(connection, scorer_of(scorer, (first, second))).run()
-
-
-if __name__ == "__main__":
-    main()

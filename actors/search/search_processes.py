@@ -5,10 +5,15 @@
 
 They map the files of the segments. A search names the state of now, so it never sees less than the port does.
 Whatever a process cannot do, or does not live to do, the port does itself.
+
+Whole connections may be lent to them (`serve.port.lending`). What they answer there names no state: for each
+index a number that they share with the port says which state is that of now, and the port takes it away when
+it changes, before anybody is told of the change.
 """
 
 import asyncio
 import logging
+import mmap
 import os
 import socket
 import time
@@ -22,7 +27,9 @@ import orjson
 
 from actors.bounded_process import BoundedProcess, spawn
 from actors.search.process_messages import (
+    FLAGS_BYTES,
     PROCESS_MESSAGES,
+    SLOTS,
     Adopted,
     AdoptIndex,
     ForgetIndex,
@@ -38,11 +45,12 @@ from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.state import Index
 from graphdb.search.leaf_reader import Leaf
+from graphdb.search.segments.index_shards import ShardLeaves
 from graphdb.search.segments.segment_file import segment_pieces
 from graphdb.search.segments.shard_view import array_segment
 from graphdb.search.sharded import SearchTask
 
-__all__ = ["SearchProcesses", "idle_s"]
+__all__ = ["SearchProcesses", "SharedMemory", "idle_s"]
 
 logger = logging.getLogger(__name__)
 _MEMORY_MB = 1_024  # that one may have to itself, without the segments
@@ -56,6 +64,7 @@ _IDLE_S = 30.0  # without a search, until a process is ended
 _LOOK_S = 5.0
 _AGAIN_S = 60.0  # after one that did not start
 _BEYOND_S = 5.0  # beyond its time, until the process of a search is killed
+_CHECK_S = 0.05  # at most until a process hears that a state has changed which no request has changed
 
 
 @dataclass(slots=True)
@@ -65,6 +74,7 @@ class _State:
     message: AdoptIndex
     index: Index
     now: tuple[object, ...]
+    settings: object  # of the cluster
     unsaved: list[IO[bytes]] = field(default_factory=list)
     is_closed: bool = False
 
@@ -76,6 +86,27 @@ class _State:
         self.unsaved.clear()
 
 
+class SharedMemory:
+    """Of this process and those that are sent its file. Closing it closes the file, not the memory."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.view = memoryview(mmap.mmap(fd, 0))
+
+    @classmethod
+    def new(cls, name: str, size: int) -> "SharedMemory":
+        """Of zeros. Raises OSError."""
+        fd = os.memfd_create(name)
+        os.ftruncate(fd, size)
+        return cls(fd)
+
+    def __enter__(self) -> "SharedMemory":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
     members: Mapping[str, bytes] | None = None
@@ -85,9 +116,11 @@ class _Answer:
 class _Process(BoundedProcess):
     """One of them. Searches are by number."""
 
-    def __init__(self, process: Any, stream: Stream) -> None:
+    def __init__(self, process: Any, stream: Stream, channel: socket.socket, flags: memoryview) -> None:
         super().__init__(process, _MEMORY_MB)
         self._stream = stream
+        self.channel, self.flags = channel, flags
+        self.lent = 0  # connections
         self.asked: dict[int, asyncio.Future[_Answer]] = {}
         self.long: set[int] = set()
         self.sent: dict[str, int] = {}  # the state of each index that it was told
@@ -96,22 +129,30 @@ class _Process(BoundedProcess):
         self.used_at = time.monotonic()
 
     @classmethod
-    async def start(cls, arguments: Sequence[str]) -> "_Process":
+    async def start(cls, module: str, states: SharedMemory, arguments: Sequence[str]) -> "_Process":
         """Raises OSError."""
         ours, theirs = socket.socketpair()
-        with theirs:
+        channel, their_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        flags = SharedMemory.new("flags", FLAGS_BYTES)
+        with theirs, their_channel, flags:
+            socket.send_fds(ours, [b"-"], [their_channel.fileno(), flags.fd, states.fd])
             stream = await stream_over(PROCESS_MESSAGES, ours)
             try:
-                module = "actors.search.search_process"
                 process = spawn(module, theirs, [str(_MEMORY_MB), *arguments], niceness=0, gives_way=False)
-                return cls(process, stream)
+                return cls(process, stream, channel, flags.view)
             except BaseException:
                 stream.close()
+                channel.close()
                 raise
 
     @property
     def is_watched(self) -> bool:
-        return bool(self.asked)
+        return bool(self.asked or self.lent)
+
+    def note_lent(self, count: int) -> None:
+        """So many connections are lent to it now."""
+        self.lent, self.used_at = count, time.monotonic()
+        self.watch_memory()
 
     def let_go(self) -> None:
         self._stream.close()
@@ -176,13 +217,17 @@ class SearchProcesses:
         limit_s: float,
         scorer: Sequence[str],
         idle_s: Callable[[], float],
+        module: str,
     ) -> None:
         """most: processes at a time. catalog raises while there is none. limit_s: a search ends before.
 
         scorer: name and two weights, as in the settings. idle_s: how long the processors of the machine have
-        been idle, together.
+        been idle, together. module: what they run, see `search_process`.
         """
         self._most, self._catalog, self._limit_s, self._scorer = most, catalog, limit_s, scorer
+        self._module = module
+        self._shared_states = SharedMemory.new("states", 8 * SLOTS)
+        self._valid = self._shared_states.view.cast("Q")  # by slot, the number of the state of now, or 0
         self._processes: list[_Process] = []
         self._states: dict[str, _State] = {}
         self._state_number = self._search_number = 0
@@ -194,12 +239,13 @@ class SearchProcesses:
         self._start_after = 0.0
         self._following: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
         self._is_closed = False
 
     async def close(self) -> None:
         """End them all."""
         self._is_closed = True
-        tasks = [task for task in (self._starting, self._sweeping) if task is not None]
+        tasks = [task for task in (self._starting, self._sweeping, self._checking) if task is not None]
         for task in tasks:
             task.cancel()
         for process in self._processes:
@@ -207,6 +253,7 @@ class SearchProcesses:
         await asyncio.gather(*tasks, *self._following, return_exceptions=True)
         for state in self._states.values():
             state.close()
+        self._shared_states.__exit__()
 
     @property
     def pids(self) -> list[int]:
@@ -227,33 +274,38 @@ class SearchProcesses:
         finally:
             self._present -= 1
 
-    def has_room(self, most: int) -> bool:
-        """Whether a process has fewer searches than most. Asked while searches wait."""
-        process = self._least()
-        self._note_busy(process)
-        return process is not None and len(process.asked) < most
-
-    def begin(
-        self, index: Index, task: SearchTask, answered: Callable[[Mapping[str, bytes] | None], None]
-    ) -> bool:
-        """Hand a search on within the call, if the process with the least to do has the index of now.
-
-        Then answered is told the members of the answer, each as JSON; None: the port is to search itself.
+    def borrower(self, index: Index) -> _Process | None:
+        """The process with the fewest connections, if it has the index of now and may answer for it. One is
+        started where there is none. Asked while the port is busy with the searches of several connections.
         """
-        process = self._least()
-        state = None if process is None else self._shared(process, index)
-        if process is None or state is None:
-            return False
-        waiting = self._sent(process, state, task, None)
-        expiry = asyncio.get_running_loop().call_later(self._limit_s + _BEYOND_S, self._expire, process)
+        ready = [one for one in self._processes if one.is_ready and not one.leaving.is_set()]
+        process = min(ready, key=lambda one: one.lent, default=None)
+        self._note_busy(process is not None and not process.lent)
+        if process is None:
+            return None
+        state = self._shared(process, index)
+        if state is None or state.settings is not self._catalog().cluster_settings:
+            return None
+        self._valid[state.message.slot] = state.message.number
+        self.check()  # it may have changed before this said that it has not
+        return process if self._valid[state.message.slot] else None
 
-        def done(waiting: asyncio.Future[_Answer]) -> None:
-            expiry.cancel()
-            is_refused = waiting.cancelled() or waiting.exception() is not None
-            answered(None if is_refused else waiting.result().members)
+    def check(self) -> None:
+        """Take it back that states are those of now which are not. On any thread."""
+        try:
+            catalog = self._catalog()
+        except GraphDBError:
+            catalog = None
+        for state in list(self._states.values()):
+            slot = state.message.slot
+            if self._valid[slot] and (catalog is None or not _is_now(state, catalog)):
+                self._valid[slot] = 0
 
-        waiting.add_done_callback(done)
-        return True
+    async def _check(self) -> None:
+        while self._processes:
+            await asyncio.sleep(_CHECK_S)
+            self.check()
+        self._checking = None
 
     async def search(
         self, index: Index, task: SearchTask, timeout_ms: int | None
@@ -279,7 +331,7 @@ class SearchProcesses:
         """The process that has less to do than the port, if there is one."""
         least = self._least()
         if self._present > 1:
-            self._note_busy(least)
+            self._note_busy(least is not None and not least.asked)
         elif least is None or not any(one.asked for one in self._processes):
             return None  # nobody waits for this search
         return least if least is not None and len(least.asked) <= min(self._present, _ASKED_MAX) else None
@@ -289,11 +341,11 @@ class SearchProcesses:
         ready = [one for one in self._processes if one.is_ready and not one.leaving.is_set()]
         return min(ready, key=lambda one: len(one.asked), default=None)
 
-    def _note_busy(self, least: _Process | None) -> None:
+    def _note_busy(self, has_free: bool) -> None:
         """Start one more process if searches have waited for a while, and those that are there are busy."""
         if self._is_closed or self._starting is not None or len(self._processes) >= self._most:
             return
-        if least is not None and not least.asked:
+        if has_free:
             return
         now = time.monotonic()
         if not self._busy or now - self._busy_since > _BUSY_S:
@@ -308,7 +360,7 @@ class SearchProcesses:
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            process = await _Process.start(self._scorer)
+            process = await _Process.start(self._module, self._shared_states, self._scorer)
         except OSError as error:
             logger.warning("a search process does not start: %s", error)
             self._start_after = time.monotonic() + _AGAIN_S
@@ -319,6 +371,8 @@ class SearchProcesses:
             following.add_done_callback(self._following.discard)
             if self._sweeping is None:
                 self._sweeping = loop.create_task(self._sweep())
+            if self._checking is None:
+                self._checking = loop.create_task(self._check())
         finally:
             self._starting = None
 
@@ -336,7 +390,7 @@ class SearchProcesses:
             await asyncio.sleep(_LOOK_S)
             now = time.monotonic()
             for process in self._processes:
-                if process.is_ready and not process.asked and now - process.used_at > _IDLE_S:
+                if process.is_ready and not process.is_watched and now - process.used_at > _IDLE_S:
                     process.kill()
             with suppress(GraphDBError):
                 self._forget({index.uuid for index in self._catalog().indexes()})
@@ -345,7 +399,9 @@ class SearchProcesses:
 
     def _forget(self, known: set[str]) -> None:
         for uuid in self._states.keys() - known:
-            self._states.pop(uuid).close()
+            gone = self._states.pop(uuid)
+            self._valid[gone.message.slot] = 0
+            gone.close()
             for process in self._processes:
                 process.sent.pop(uuid, None)
                 process.states.pop(uuid, None)
@@ -372,17 +428,23 @@ class SearchProcesses:
 
     def _state_of(self, index: Index) -> _State | None:
         """As of now; None where too much of it is in no file yet."""
-        view = index.shards.view()
-        now = (index, view, index.mapping, index.settings, index.aliases)
+        now = _now(index)
+        view = now[1]
         known = self._states.get(index.uuid)
         if known is not None and all(one is other for one, other in zip(known.now, now, strict=True)):
             return known
         unsaved = [leaf for leaf in view.leaves if array_segment(leaf).file is None]
         if sum(array_segment(leaf).size_bytes for leaf in unsaved) > _UNSAVED_BYTES:
             return None
-        before = self._states.pop(index.uuid, None)
+        before = self._states.get(index.uuid)
+        slot = self._free_slot() if before is None else before.message.slot
+        if slot is None:
+            return None
         if before is not None:
+            del self._states[index.uuid]
+            self._valid[slot] = 0
             before.close()
+        settings = self._catalog().cluster_settings
         self._state_number += 1
         files: list[IO[bytes]] = []
         parts = tuple(tuple(_shared_leaf(leaf, files) for leaf in part) for part in view.parts)
@@ -394,9 +456,14 @@ class SearchProcesses:
             orjson.dumps(index.mapping.as_json()),
             orjson.dumps(index.aliases),
             parts,
+            slot,
         )
-        state = self._states[index.uuid] = _State(message, index, now, files)
+        state = self._states[index.uuid] = _State(message, index, now, settings, files)
         return state
+
+    def _free_slot(self) -> int | None:
+        taken = {state.message.slot for state in self._states.values()}
+        return next((slot for slot in range(SLOTS) if slot not in taken), None)
 
     def _close_unsaved(self) -> None:
         """Of states that all processes have, which have these files themselves then."""
@@ -451,6 +518,18 @@ class SearchProcesses:
             )
         )
         return waiting
+
+
+def _now(index: Index) -> tuple[Index, ShardLeaves, object, object, object]:
+    """What searches see of it; each of these is replaced, never changed."""
+    return index, index.shards.view(), index.mapping, index.settings, index.aliases
+
+
+def _is_now(state: _State, catalog: Catalog) -> bool:
+    index = catalog.find(state.message.name)
+    if index is None or index.is_closed or catalog.cluster_settings is not state.settings:
+        return False
+    return all(one is other for one, other in zip(state.now, _now(index), strict=True))
 
 
 def idle_s() -> float:

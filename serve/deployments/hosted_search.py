@@ -60,7 +60,7 @@ class HostedSearch:
         if self._settings.search.shards_on == "cluster":
             await asyncio.to_thread(self._search_on_cluster)
         elif processes := _processes(self._settings.search.processes):
-            self.search.search_beside(processes)
+            self.search.search_beside(processes, "serve.deployments.search_process")
         self._note.tell()
         self._warming = asyncio.create_task(self._warm_up())
         threading.Thread(target=_settle, daemon=True).start()

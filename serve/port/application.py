@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from fastapi import FastAPI
 from starlette.responses import Response
@@ -10,6 +10,9 @@ from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from serve.errors import unread_response
+
+if TYPE_CHECKING:
+    from serve.port.lending import Borrowable
 
 __all__ = [
     "PLAIN_HEADERS",
@@ -32,7 +35,12 @@ PLAIN_HEADERS = frozenset(
 
 
 class WholeAnswer(Response):
-    """An answer whose head and body are complete: a few microseconds faster than its base class."""
+    """An answer whose head and body are complete: a few microseconds faster than its base class.
+
+    offer: is called with the connection when it is written, which may be lent then.
+    """
+
+    offer: "Callable[[Borrowable], None] | None" = None
 
     def __init__(self, head: Headers, body: bytes | None, status_code: int = 200) -> None:
         """body None: no body, as for HEAD. head must not be reused."""

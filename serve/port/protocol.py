@@ -10,11 +10,12 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
-from serve.port.application import Answering, LaterAnswer, QuickAnswers
+from serve.port.application import Answering, LaterAnswer, QuickAnswers, WholeAnswer
 from serve.port.bounded_protocol import BoundedProtocol
 from serve.port.known_heads import KnownHead
+from serve.port.lending import Lender
 from serve.port.request_heads import FRAMING
-from serve.port.watch import PortWatch
+from serve.port.watch import NEVER, PortWatch
 from serve.port.websocket import HANDSHAKE_LINE_BYTES_MAX, concerns_handshake
 
 __all__ = ["PortProtocol"]
@@ -42,10 +43,14 @@ class PortProtocol(BoundedProtocol):
         self._may_be_quick = True  # one request of each piece of input, then others have their turn
         self._answered_by: Answering | None = None  # what has answered that one
         self._known_heads = self._watch.known_heads
+        self._lender: Lender | None = None  # where another process serves this connection
+        self._is_shut = False  # the port stops
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed. Requests are given up."""
         self._quick_body = None
+        if self._lender is not None:
+            self._lender.forget(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -145,7 +150,55 @@ class PortProtocol(BoundedProtocol):
             self._raw.write(self._head_of(answer) + answer.body)
             self.server_state.total_requests += 1
             self.look_at = self._watch.now + self._watch.idle_s
+            if isinstance(answer, WholeAnswer) and answer.offer is not None:
+                answer.offer(self)
         return True
+
+    # Lending: see `serve.port.lending`
+
+    def borrowed_fd(self) -> int | None:
+        """See `Borrowable`."""
+        raw = self._raw
+        if not self._awaits_request() or self._quick_body is not None or self._lender is not None:
+            return None
+        if raw.is_closing() or raw.get_write_buffer_size() or raw.get_extra_info("sslcontext") is not None:
+            return None
+        fd: int = raw.get_extra_info("socket").fileno()
+        return fd
+
+    def lend(self, lender: Lender) -> None:
+        """See `Borrowable`."""
+        self._lender, self.look_at = lender, NEVER
+        self._raw.pause_reading()
+
+    def take_back(self) -> None:
+        """See `Borrowable`."""
+        self._lender, self.look_at = None, self._watch.now + self._watch.idle_s
+        if self._raw.is_closing():
+            return
+        if self._is_shut:
+            super().shutdown()
+        else:
+            self._raw.resume_reading()
+
+    def give_up(self) -> None:
+        """See `Borrowable`."""
+        self._lender = None
+        self._raw.abort()
+
+    def leave(self) -> None:
+        """See `BoundedProtocol.leave`: the port answers the last request."""
+        super().leave()
+        if self._lender is not None:
+            self._lender.recall(self)
+
+    def shutdown(self) -> None:
+        """See `BoundedProtocol.shutdown`."""
+        if self._lender is None:
+            super().shutdown()
+        else:
+            self._is_shut = True
+            self._lender.recall(self)
 
     def write_later(self, request: LaterAnswer, answer: Response) -> None:
         """See `LaterAnswer.reply`."""

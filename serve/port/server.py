@@ -30,7 +30,7 @@ from serve.port.protocol import PortProtocol
 from serve.port.watch import PortWatch, private_limits
 from serve.port.websocket import MESSAGE_BYTES_MAX, PortWebSocket
 
-__all__ = ["Hosted", "PortServer"]
+__all__ = ["SAFE_HEADERS", "Hosted", "PortServer"]
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _ACCEPTED_AT_ONCE = 100
 _ACCEPT_AGAIN_S = 1.0
 _TLS_CLOSING_S = 5.0  # how long a client may take to confirm the end of TLS
 # Of every answer: browsers must not guess its type, nor show it in a frame.
-_SAFE = [("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY")]
+SAFE_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"x-frame-options", b"DENY"))
 
 
 class _OneLine(logging.Filter):
@@ -369,7 +369,7 @@ def _configuration(app: ASGIApp, watch: PortWatch, **where: Any) -> uvicorn.Conf
         **{"ws": "none"} | where,
         loop="none",  # it runs in the port's loop
         http=functools.partial(PortProtocol, watch=watch),  # type: ignore[arg-type] # it is only called
-        headers=_SAFE,
+        headers=[(name.decode(), value.decode()) for name, value in SAFE_HEADERS],
         ws_max_size=MESSAGE_BYTES_MAX,
         ws_max_queue=1,
         ws_per_message_deflate=False,  # each message would be compressed once for each client

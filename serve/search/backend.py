@@ -4,8 +4,9 @@
 and tests to memory.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from socket import socket
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.access.principal import Principal
@@ -127,20 +128,27 @@ class ShardSearch(Protocol):
         """
 
 
+class Borrower(Protocol):
+    """A process that may serve connections of the port: see `serve.port.lending`."""
+
+    @property
+    def channel(self) -> socket: ...
+
+    @property
+    def flags(self) -> memoryview: ...
+
+    def note_lent(self, count: int) -> None:
+        """So many connections are lent to it now."""
+
+
 class SearchHelpers(Protocol):
     """Processes on this machine that search whole indexes, as long as this one alone is too slow. For the
     event loop.
     """
 
-    def has_room(self, most: int) -> bool:
-        """Whether a process has fewer searches than most. Asked while searches wait."""
-
-    def begin(
-        self, index: Index, task: "SearchTask", answered: Callable[[Mapping[str, bytes] | None], None]
-    ) -> bool:
-        """Hand a search on within the call, if the process with the least to do has the index of now.
-
-        Then answered is told the members of the answer, each as JSON; None: this process is to search itself.
+    def borrower(self, index: Index) -> Borrower | None:
+        """The process with the fewest connections, if it has the index of now and may answer for it. Asked
+        while the port is busy with the searches of several connections.
         """
 
     def present(self) -> AbstractContextManager[None]:

@@ -57,6 +57,11 @@ class IndexCounters:
         else:
             self.not_found += 1
 
+    def note_searches(self, count: int, taken_ms: float) -> None:
+        """Of so many requests together, which belong to no groups."""
+        self.searches += count
+        self.search_ms += taken_ms
+
     def note_search(self, taken_ms: float, groups: Iterable[str]) -> None:
         """Of one request."""
         self.searches += 1

@@ -80,9 +80,9 @@ class SearchWork:
         self._waiting = 0
         self._counter = PoolCounter()
 
-    def note_short(self) -> None:
-        """A search that needed no thread counts as completed, too."""
-        self._counter.completed += 1
+    def note_short(self, searches: int = 1) -> None:
+        """Searches that needed no thread count as completed, too."""
+        self._counter.completed += searches
 
     def use(self) -> PoolUse:
         """How busy the threads are."""

@@ -1,4 +1,5 @@
 """`QuickSearches`: short searches of one index, answered within the call that receives them, without a task.
+`LentSearches`: the same by a process that has borrowed connections of the port.
 
 A task, its ASGI messages and the router cost as much as many a search. Only requests without parameters and
 without a special header are answered here, on a port without authentication, audit log and CORS, and only
@@ -8,27 +9,37 @@ that meet an error.
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import orjson
 
 from graphdb.access.principal import EVERYONE
+from graphdb.search.aggregations.aggregation import MAX_BUCKETS
+from graphdb.search.catalog.cluster_settings import allows_expensive, max_buckets
 from graphdb.search.catalog.index_blocks import check_reads
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError
+from graphdb.search.multi import SHARDS_MAX, Searchers, Target
 from graphdb.search.multi.known_requests import PLAIN_MEMBERS
-from serve.port.application import PLAIN_HEADERS, Answering, LaterAnswer, WholeAnswer
+from graphdb.search.results import SearchOptions
+from serve.port.application import PLAIN_HEADERS, Answering, WholeAnswer
+from serve.port.lending import Borrowable, Lender
+from serve.search.backend import Borrower
 from serve.search.frame.answer import COMPRESSED_FROM, ENCODE, PRODUCT, THREADED_FROM, gzipped
 from serve.search.frame.exchange import accepted, content_type, parse_json
 from serve.search.frame.parameters import Parameters
-from serve.search.searching.search_names import names_found
+from serve.search.searching.at_once import AtOnce, RequestCache, is_long_to_parse
+from serve.search.searching.connection_load import ConnectionLoad
+from serve.search.searching.search_body import enveloped, shards_json
+from serve.search.searching.search_names import looks_up, names_found
 from serve.search.searching.search_runner import Asked, SearchRunner
-from serve.search.searching.waiting_searches import SearchLoad, WaitingSearch, WaitingSearches
 
-__all__ = ["QuickSearches"]
+__all__ = ["LentIndex", "LentSearches", "QuickSearches"]
 
 _BODY_BYTES_MAX = 32 << 10
 _TARGET = re.compile(rb"/([a-z0-9][a-z0-9_.-]*)/_search", re.ASCII)
@@ -60,19 +71,13 @@ class _Request:
 
     name: str
     head: _Head
-    target: bytes
-    headers: _HeaderList
 
 
-class QuickSearches:
+class _PlainSearches(ABC):
     """`QuickAnswers` for `POST /{index}/_search`."""
 
-    def __init__(self, runner: SearchRunner) -> None:
-        """runner: of the node as whoever sees everything sees it."""
-        self._runner = runner
+    def __init__(self) -> None:
         self._long = _LongShapes()
-        self._load = SearchLoad(time.monotonic)
-        self._waiting = WaitingSearches(self._load)
 
     @staticmethod
     def may_answer(method: bytes, target: bytes, body_bytes: int) -> bool:
@@ -85,36 +90,48 @@ class QuickSearches:
         head = _read_head(tuple([header for header in headers if header[0] != b"content-length"]))
         if found is None or head is None:
             return None
-        return partial(self._answer, _Request(found[1].decode(), head, target, headers))
+        return partial(self._answer, _Request(found[1].decode(), head))
 
-    def _answer(self, request: _Request, body: bytes) -> WholeAnswer | LaterAnswer | None:
+    def _answer(self, request: _Request, body: bytes) -> WholeAnswer | None:
         try:
             asked = self._read(request, body)
-            if asked is None:
-                return None
-            if self._runner.node.helpers is None or not self._load.is_high():
-                return self.searched(request, asked, body)
-            search = _Search(self, request, asked, body)
-            self._waiting.add(search)
-            return search
+            return None if asked is None else self._searched(request, asked, body)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # noqa: BLE001 also a panic of the reader; the application says what is wrong
             return None
 
-    def _read(self, request: _Request, body: bytes) -> Asked | None:
+    def _read(self, request: _Request, body: bytes) -> Mapping[str, Any] | None:
         """What may be answered here. Raises SearchError."""
         if any(word in body for word in _SPECIAL):
             return None
         asked = parse_json(body)
         if not isinstance(asked, dict) or not PLAIN_MEMBERS.issuperset(asked):
             return None
-        if self._long.skips(_shape(request, asked)):
-            return None
-        return Asked(asked, principal=EVERYONE, raw=True)
+        return None if self._long.skips(_shape(request, asked)) else asked
 
-    def searched(self, request: _Request, asked: Asked, body: bytes) -> WholeAnswer | None:
-        """The answer, made here; None where it is long. Raises SearchError, AllFailed."""
+    @abstractmethod
+    def _searched(self, request: _Request, asked: Mapping[str, Any], body: bytes) -> WholeAnswer | None:
+        """The answer; None where it is long. Raises SearchError, AllFailed."""
+
+    def _shown(
+        self, request: _Request, asked: Mapping[str, Any], answer: dict[str, Any] | None
+    ) -> WholeAnswer | None:
+        self._long.note(_shape(request, asked), answer is None)
+        return None if answer is None else _whole_answer(request.head, answer)
+
+
+class QuickSearches(_PlainSearches):
+    """Those of the port."""
+
+    def __init__(self, runner: SearchRunner) -> None:
+        """runner: of the node as whoever sees everything sees it."""
+        super().__init__()
+        self._runner = runner
+        self._load = ConnectionLoad(time.monotonic)
+        self._lenders: WeakKeyDictionary[Borrower, Lender] = WeakKeyDictionary()
+
+    def _searched(self, request: _Request, asked: Mapping[str, Any], body: bytes) -> WholeAnswer | None:
         began = time.thread_time()  # what others take of the processors makes no search longer
         runner = self._runner
         index = runner.node.catalog.find(request.name)
@@ -123,67 +140,93 @@ class QuickSearches:
         else:
             check_reads(index)
             found = [Resolved(index)]
-        answer = runner.answer_at_once(found, asked, body)
-        self._long.note(_shape(request, asked.body), answer is None)
-        shown = None if answer is None else whole_answer(request.head, answer)
+        answer = runner.answer_at_once(found, Asked(asked, principal=EVERYONE, raw=True), body)
+        shown = self._shown(request, asked, answer)
         if shown is not None:
             self._load.note(time.thread_time() - began)
+            if runner.node.helpers is not None and self._load.is_high() and not _is_of_the_port(body):
+                shown.offer = partial(self._offer, request.name)
         return shown
 
-    def hand_on(
-        self,
-        request: _Request,
-        asked: Asked,
-        body: bytes,
-        most: int,
-        answered: Callable[[dict[str, Any] | None], None],
-    ) -> bool:
-        """See `SearchRunner.hand_on`; by a process that has fewer searches than most. Raises SearchError."""
-        helpers = self._runner.node.helpers
-        if helpers is None or not helpers.has_room(most):
-            return False
-        index = self._runner.node.catalog.find(request.name)
-        if index is None or index.is_closed:
-            return False
-        check_reads(index)
-        return self._runner.hand_on(index, asked, body, answered)
+    def _offer(self, name: str, connection: Borrowable) -> None:
+        self._load.offer(connection, partial(self._lender, name))
+
+    def _lender(self, name: str) -> Lender | None:
+        """To the process that may answer searches of an index now."""
+        node = self._runner.node
+        index = node.catalog.find(name)
+        if index is None or node.helpers is None or node.shards is not None or len(index.shards) > SHARDS_MAX:
+            return None
+        settings = node.catalog.cluster_settings
+        if settings and (not allows_expensive(settings) or max_buckets(settings) != MAX_BUCKETS):
+            return None
+        borrower = node.helpers.borrower(index)
+        if borrower is None:
+            return None
+        lender = self._lenders.get(borrower)
+        if lender is None:
+            lender = Lender(borrower.channel, borrower.flags, self._note, borrower.note_lent)
+            self._lenders[borrower] = lender
+        return lender
+
+    def _note(self, done: bytes) -> None:
+        name, searches, taken_ms, hits, misses = orjson.loads(done)
+        self._runner.note_searches(name, searches, taken_ms, hits, misses)
 
 
-class _Search(WaitingSearch):
-    """A search that waits for its turn. What fails is answered by the application."""
+class LentIndex(Protocol):
+    """An index that a process has for a port."""
 
-    __slots__ = ("_asked", "_body", "_request", "_searches")
+    def target(self, now_ms: int) -> Target:
+        """As of now."""
 
-    def __init__(self, searches: QuickSearches, request: _Request, asked: Asked, body: bytes) -> None:
+    def is_now(self) -> bool:
+        """Whether the port has not seen another state of it."""
+
+
+class LentSearches(_PlainSearches):
+    """Those of a process. What it answers here it could not answer otherwise if it had asked the port."""
+
+    def __init__(
+        self, find: Callable[[str], LentIndex | None], options: SearchOptions, now_ms: Callable[[], int]
+    ) -> None:
+        """find: by name, None where there is none of now."""
         super().__init__()
-        self._searches, self._request, self._asked, self._body = searches, request, asked, body
+        self._find, self._options, self._now_ms = find, options, now_ms
+        self._at_once = AtOnce(RequestCache(), Searchers())
+        self._counted: dict[str, list[float]] = {}
 
-    def hand_on(self, most: int) -> bool:
-        """See `WaitingSearch`."""
-        try:
-            return self._searches.hand_on(self._request, self._asked, self._body, most, self._answered)
-        except SearchError:
-            return False
+    def _searched(self, request: _Request, asked: Mapping[str, Any], body: bytes) -> WholeAnswer | None:
+        if _is_of_the_port(body) or is_long_to_parse(asked):
+            return None
+        start = time.perf_counter()
+        index = self._find(request.name)
+        # Looked at after the request has come: whoever sent it has heard of no later change.
+        if index is None or not index.is_now():
+            return None
+        target = index.target(self._now_ms())
+        answer, was_kept = self._at_once.answer(target, asked, body, self._options, "")
+        if answer is None:
+            return self._shown(request, asked, None)
+        taken_ms = (time.perf_counter() - start) * 1000
+        counted = self._counted.setdefault(request.name, [0, 0.0, 0, 0])
+        counted[0] += 1
+        counted[1] += taken_ms
+        if was_kept is not None:
+            counted[2 if was_kept else 3] += 1
+        whole = enveloped(answer, int(taken_ms), shards_json(len(target.shards), (), ""))
+        return self._shown(request, asked, whole)
 
-    def _answered(self, answer: dict[str, Any] | None) -> None:
-        self._reply(None if answer is None else whole_answer(self._request.head, answer))
+    def done(self) -> Iterator[bytes]:
+        """What the port is to be told that was done, since it was last asked for."""
+        counted, self._counted = self._counted, {}
+        for name, (searches, taken_ms, hits, misses) in counted.items():
+            yield orjson.dumps([name, searches, taken_ms, hits, misses])
 
-    def search(self) -> None:
-        """See `WaitingSearch`."""
-        answer = None
-        try:
-            answer = self._searches.searched(self._request, self._asked, self._body)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:  # noqa: BLE001 also a panic of the reader
-            pass
-        self._reply(answer)
 
-    def _reply(self, answer: WholeAnswer | None) -> None:
-        if answer is not None:
-            self.reply(answer)
-        else:
-            self.hand_over(b"POST", self._request.target, self._request.headers, self._body)
+def _is_of_the_port(body: bytes) -> bool:
+    """Whether only the port has what the search is about: graphs of vectors, documents of any index."""
+    return b'"knn"' in body or looks_up(body)
 
 
 def _shape(request: _Request, asked: Mapping[str, Any]) -> tuple[str, ...]:
@@ -191,7 +234,7 @@ def _shape(request: _Request, asked: Mapping[str, Any]) -> tuple[str, ...]:
     return (request.name, *asked, *(query if isinstance(query, dict) else ()))
 
 
-def whole_answer(head: _Head, answer: dict[str, Any]) -> WholeAnswer | None:
+def _whole_answer(head: _Head, answer: dict[str, Any]) -> WholeAnswer | None:
     """None for one that is compressed better by a thread."""
     text = orjson.dumps(answer, option=ENCODE)
     if not head.takes_gzip or len(text) < COMPRESSED_FROM:

@@ -2,14 +2,13 @@
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 import orjson
 
@@ -17,15 +16,13 @@ from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
 from graphdb.search.aggregations.aggregation import MAX_BUCKETS
 from graphdb.search.answer_room import one_answer, take_room
-from graphdb.search.catalog.cluster_settings import allows_expensive, max_buckets, max_keep_alive_ms
+from graphdb.search.catalog.cluster_settings import max_buckets, max_keep_alive_ms
 from graphdb.search.catalog.index_names import Resolved
-from graphdb.search.catalog.state import Index
 from graphdb.search.contexts import check_keep_alive
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.multi import (
-    SHARDS_MAX,
     AllFailed,
     Failure,
     Prepared,
@@ -34,19 +31,17 @@ from graphdb.search.multi import (
     Target,
     prepare,
 )
-from graphdb.search.multi.known_requests import KnownRequests, with_name
 from graphdb.search.multi.prepared import check_request, is_of_request, is_short
 from graphdb.search.multi.scrolling import check_batch, check_scroll
-from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
 from graphdb.search.results.matching import Found
 from graphdb.search.scripts.stored import with_stored
 from graphdb.search.segments.index_counters import IndexCounters
-from graphdb.search.sharded.search_task import SearchTask
 from serve.search.backend import HeldIndex, SearchBackend, SearchHelpers
 from serve.search.frame.answer import query_failed
 from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
 from serve.search.frame.identity import Identity
+from serve.search.searching.at_once import AtOnce, RequestCache, is_long_to_parse
 from serve.search.searching.search_body import (
     NOTHING,
     enveloped,
@@ -62,7 +57,6 @@ from serve.search.searching.search_names import (
     context_of_none,
     held_of,
     is_limited,
-    looks_up,
     targets_of,
     task_of,
     whole_index,
@@ -73,7 +67,7 @@ if TYPE_CHECKING:
     from graphdb.search.sharded import Narrowing
     from serve.search.searching.shard_scroll import ShardScroll
 
-__all__ = ["Asked", "RequestCache", "SearchRunner", "SearchStage", "StageOf"]
+__all__ = ["Asked", "SearchRunner", "SearchStage", "StageOf"]
 
 # Extensions between the steps of a search, for members of a request that Elasticsearch does not have.
 
@@ -102,63 +96,6 @@ StageOf: TypeAlias = Callable[[Mapping[str, Any], Principal], SearchStage | None
 """The stage that the body of a request asks for, None for most."""
 
 
-# `RequestCache`: answers without hits, kept until the indexes change.
-
-_KEPT_MAX = 256
-_KEY_BYTES_MAX = 20_000
-
-Answer = dict[str, Any]
-
-
-def _is_lasting(text: bytes) -> bool:
-    """Dates with `now`, random scores and documents that are looked up make another answer each time."""
-    changing = (b"now", b"random_score", b'"index"')
-    return len(text) <= _KEY_BYTES_MAX and not any(word in text for word in changing)
-
-
-class RequestCache:
-    """For the event loop only. The least recently used answer is dropped first. Answers must not be changed.
-
-    Searchers are not kept alive: they hold segments, which merges may have replaced.
-    """
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, tuple[tuple[ref[Searcher], ...], Answer]] = OrderedDict()
-
-    @staticmethod
-    def key(
-        targets: Sequence[Target], body: Mapping[str, Any], more: Hashable, wanted: bool | None
-    ) -> Hashable:
-        """None where the answer is not to be kept: hits are shown, or it depends on the clock.
-
-        wanted: what `request_cache` says. As in Elasticsearch only searches without hits are cached.
-        """
-        if wanted is False or body.get("size") != 0 or body.get("profile") or "_ext" in body:
-            return None
-        text = orjson.dumps(body)
-        if not _is_lasting(text):
-            return None
-        return tuple((one.name, orjson.dumps(one.filter), one.boost) for one in targets), text, more
-
-    @staticmethod
-    def key_of_text(name: str, body: Mapping[str, Any], text: bytes, more: Hashable) -> Hashable:
-        """The same of a plain request by its text, without escapes, to the whole of an index."""
-        return (name, text, more) if body.get("size") == 0 and _is_lasting(text) else None
-
-    def get(self, key: Hashable, searchers: Sequence[Searcher]) -> Answer | None:
-        known = self._kept.get(key)
-        if known is None or any(one() is not two for one, two in zip(known[0], searchers, strict=True)):
-            return None
-        self._kept.move_to_end(key)
-        return known[1]
-
-    def put(self, key: Hashable, searchers: Sequence[Searcher], answer: Answer) -> None:
-        self._kept[key] = tuple(map(ref, searchers)), answer
-        self._kept.move_to_end(key)
-        if len(self._kept) > _KEPT_MAX:
-            self._kept.popitem(last=False)
-
-
 # `SearchRunner`: a search from its request to its answer; what `_search`, `_msearch` and `_count` share.
 #
 #     names ─► targets ─► [expand] ─► prepare ─► find ─► [narrow] ─► finish ─► [enrich] ─► the envelope
@@ -166,11 +103,11 @@ class RequestCache:
 # Searches that are known to be short run on the event loop, others on the threads of `SearchWork`.
 
 T = TypeVar("T")
+Answer = dict[str, Any]
 
 _LOOK_S = 0.05  # between two looks whether a search is over that waits for the graph
 _PEER_S = 5.0  # beyond the time limit of a search
 _FEW = 8  # indexes that are parsed for on the event loop
-_AGGS_BYTES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +139,9 @@ class SearchRunner:
         self.identity = Identity(node, settings)
         self.peer_limit_s = settings.server.query_timeout_seconds + _PEER_S  # for another node's answer
         self._cache = RequestCache()
-        self._known = KnownRequests()
         self._stages: WeakKeyDictionary[Scroll, SearchStage] = WeakKeyDictionary()
         self._scorer = scorer_of(settings.search.hybrid_scorer, settings.search.linear_weights)
+        self._at_once = AtOnce(self._cache, self.searchers)
 
     def visible_to(self, exchange: Exchange) -> "SearchRunner":
         """The same runner for the principal's view of the node; caches are shared."""
@@ -259,63 +196,32 @@ class SearchRunner:
 
         Raises SearchError, AllFailed.
         """
-        if len(found) != 1 or self.node.shards is not None or _is_long_to_parse(asked.body):
+        if len(found) != 1 or self.node.shards is not None or is_long_to_parse(asked.body):
             return None
         start = time.perf_counter()
         targets = targets_of(self.node, found)
-        is_whole = targets[0].filter is None
-        key = self._cache.key_of_text(targets[0].name, asked.body, text, self._limits) if is_whole else None
-        answer = None if key is None else self._cached(key, targets)
+        answer, was_kept = self._at_once.answer(
+            targets[0], asked.body, text, self._options(asked), self._limits
+        )
+        if was_kept is not None:
+            self._note_kept(targets, was_kept)
         if answer is None:
-            options = self._options(asked)
-            prepared, name = self._known.prepare(asked.body, targets[0], self.searchers, options)
-            if not is_short(prepared):
-                return None
-            with one_answer():
-                answer = with_name(prepared.run(), name)
-            if key is not None:
-                self._cache.put(key, [targets[0].searcher], answer)
+            return None
         self.work.note_short()
         taken_ms = (time.perf_counter() - start) * 1000
         for counters in self._counters(targets):
             counters.note_search(taken_ms, ())
         return enveloped(answer, int(taken_ms), shards_json(len(targets[0].shards), (), self.node_id))
 
-    def hand_on(
-        self, index: Index, asked: Asked, text: bytes, answered: Callable[[Answer | None], None]
-    ) -> bool:
-        """Have another process make the same search of the whole of an open index, if one can. Then answered
-        is told the answer; None where it has to be made in another way.
-        """
-        helpers, settings = self.node.helpers, self.node.catalog.cluster_settings
-        if helpers is None or self.node.shards is not None or len(index.shards) > SHARDS_MAX:
-            return False
-        if b'"knn"' in text or looks_up(text):
-            return False
-        if settings and (not allows_expensive(settings) or max_buckets(settings) != MAX_BUCKETS):
-            return False
-        start = time.perf_counter()
-        searcher = index.searcher()
-        key = self._cache.key_of_text(index.name, asked.body, text, self._limits)
-        if key is not None and self._cache.get(key, [searcher]) is not None:
-            return False
-
-        def end(members: Mapping[str, bytes] | None) -> None:
-            if members is None:
-                answered(None)
-                return
-            answer: Answer = {name: orjson.Fragment(member) for name, member in members.items()}
-            if key is not None:
-                self._cache.put(key, [searcher], answer)
-                index.shards.counters.cache_misses += 1
-            taken_ms = (time.perf_counter() - start) * 1000
-            self.work.note_short()
-            index.shards.counters.note_search(taken_ms, ())
-            answered(enveloped(answer, int(taken_ms), shards_json(len(index.shards), (), self.node_id)))
-
-        window = index.number("max_result_window")
-        task = SearchTask(asked.body, self.node.now_ms(), self._options(asked), window=window)
-        return helpers.begin(index, task, end)
+    def note_searches(self, name: str, searches: int, taken_ms: float, hits: int, misses: int) -> None:
+        """Short searches of an index that another process has answered; of them such as are kept."""
+        self.work.note_short(searches)
+        index = self.node.catalog.find(name)
+        if index is not None:
+            counters = index.shards.counters
+            counters.note_searches(searches, taken_ms)
+            counters.cache_hits += hits
+            counters.cache_misses += misses
 
     def _counters(self, targets: Sequence[Target]) -> Iterator[IndexCounters]:
         """Of the indexes that are there still."""
@@ -450,10 +356,13 @@ class SearchRunner:
 
     def _cached(self, key: Hashable, targets: Sequence[Target]) -> Answer | None:
         known = self._cache.get(key, [target.searcher for target in targets])
-        for counters in self._counters(targets):
-            counters.cache_hits += known is not None
-            counters.cache_misses += known is None
+        self._note_kept(targets, known is not None)
         return known
+
+    def _note_kept(self, targets: Sequence[Target], was_kept: bool) -> None:
+        for counters in self._counters(targets):
+            counters.cache_hits += was_kept
+            counters.cache_misses += not was_kept
 
     async def _found(
         self, targets: Sequence[Target], asked: Asked
@@ -533,7 +442,7 @@ class SearchRunner:
         return await self._within(asked, search)
 
     async def _run(self, targets: Sequence[Target], asked: Asked) -> tuple[Prepared, dict[str, Any]]:
-        if len(targets) > _FEW or asked.has_scripts or _is_long_to_parse(asked.body):
+        if len(targets) > _FEW or asked.has_scripts or is_long_to_parse(asked.body):
             return await self._within(asked, partial(self._whole, targets, asked))
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared) and timeout_ms(asked.body) != 0:
@@ -621,16 +530,6 @@ def _on_loop(
 def _is_of_this_process(body: Mapping[str, Any]) -> bool:
     """Whether only this process has what the search is about: graphs of vectors, and who has searched."""
     return bool(body.get("profile")) or b'"knn"' in orjson.dumps(body)
-
-
-def _is_long_to_parse(body: Mapping[str, Any]) -> bool:
-    """Whether there may be many aggregations, or one with what takes long the first time: the changes of a
-    time zone, an expression.
-    """
-    if "aggs" not in body:
-        return False
-    text = orjson.dumps(body["aggs"])
-    return len(text) > _AGGS_BYTES_MAX or any(name in text for name in (b'_zone"', b'clude"', b"script"))
 
 
 def _groups(body: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,116 @@
+"""`AtOnce`: short searches of one index, made within the call that asks for them, in any process."""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+from weakref import ref
+
+import orjson
+
+from graphdb.search.answer_room import one_answer
+from graphdb.search.multi import Searchers, Target
+from graphdb.search.multi.known_requests import KnownRequests, with_name
+from graphdb.search.multi.prepared import is_short
+from graphdb.search.query import Searcher
+from graphdb.search.results import SearchOptions
+
+__all__ = ["AtOnce", "RequestCache", "is_long_to_parse"]
+
+# `RequestCache`: answers without hits, kept until the indexes change.
+
+_KEPT_MAX = 256
+_KEY_BYTES_MAX = 20_000
+_AGGS_BYTES_MAX = 1_000
+
+Answer = dict[str, Any]
+
+
+def _is_lasting(text: bytes) -> bool:
+    """Dates with `now`, random scores and documents that are looked up make another answer each time."""
+    changing = (b"now", b"random_score", b'"index"')
+    return len(text) <= _KEY_BYTES_MAX and not any(word in text for word in changing)
+
+
+class RequestCache:
+    """For the event loop only. The least recently used answer is dropped first. Answers must not be changed.
+
+    Searchers are not kept alive: they hold segments, which merges may have replaced.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, tuple[tuple[ref[Searcher], ...], Answer]] = OrderedDict()
+
+    @staticmethod
+    def key(
+        targets: Sequence[Target], body: Mapping[str, Any], more: Hashable, wanted: bool | None
+    ) -> Hashable:
+        """None where the answer is not to be kept: hits are shown, or it depends on the clock.
+
+        wanted: what `request_cache` says. As in Elasticsearch only searches without hits are cached.
+        """
+        if wanted is False or body.get("size") != 0 or body.get("profile") or "_ext" in body:
+            return None
+        text = orjson.dumps(body)
+        if not _is_lasting(text):
+            return None
+        return tuple((one.name, orjson.dumps(one.filter), one.boost) for one in targets), text, more
+
+    @staticmethod
+    def key_of_text(name: str, body: Mapping[str, Any], text: bytes, more: Hashable) -> Hashable:
+        """The same of a plain request by its text, without escapes, to the whole of an index."""
+        return (name, text, more) if body.get("size") == 0 and _is_lasting(text) else None
+
+    def get(self, key: Hashable, searchers: Sequence[Searcher]) -> Answer | None:
+        known = self._kept.get(key)
+        if known is None or any(one() is not two for one, two in zip(known[0], searchers, strict=True)):
+            return None
+        self._kept.move_to_end(key)
+        return known[1]
+
+    def put(self, key: Hashable, searchers: Sequence[Searcher], answer: Answer) -> None:
+        self._kept[key] = tuple(map(ref, searchers)), answer
+        self._kept.move_to_end(key)
+        if len(self._kept) > _KEPT_MAX:
+            self._kept.popitem(last=False)
+
+
+class AtOnce:
+    """For one thread."""
+
+    def __init__(self, cache: RequestCache, searchers: Searchers) -> None:
+        self._cache, self._searchers = cache, searchers
+        self._known = KnownRequests()
+
+    def answer(
+        self, target: Target, body: Mapping[str, Any], text: bytes, options: SearchOptions, limits: str
+    ) -> tuple[Answer | None, bool | None]:
+        """The answer without its envelope, None where making it may take longer; and whether it was kept,
+        None where such are not.
+
+        body: of plain members, without scripts; text: as it was sent. limits: what answers depend on beside
+        requests and indexes. Raises SearchError, AllFailed.
+        """
+        key = None
+        if target.filter is None:
+            key = self._cache.key_of_text(target.name, body, text, limits)
+        if key is not None and (kept := self._cache.get(key, [target.searcher])) is not None:
+            return kept, True
+        was_kept = None if key is None else False
+        prepared, name = self._known.prepare(body, target, self._searchers, options)
+        if not is_short(prepared):
+            return None, was_kept
+        with one_answer():
+            answer = with_name(prepared.run(), name)
+        if key is not None:
+            self._cache.put(key, [target.searcher], answer)
+        return answer, was_kept
+
+
+def is_long_to_parse(body: Mapping[str, Any]) -> bool:
+    """Whether there may be many aggregations, or one with what takes long the first time: the changes of a
+    time zone, an expression.
+    """
+    if "aggs" not in body:
+        return False
+    text = orjson.dumps(body["aggs"])
+    return len(text) > _AGGS_BYTES_MAX or any(name in text for name in (b'_zone"', b'clude"', b"script"))
