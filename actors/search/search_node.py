@@ -189,7 +189,7 @@ class SearchNode:
         self.shards.start()
 
     def search_beside(self, most: int, module: str) -> None:
-        """Have up to so many processes beside this one search, too, when it is busy. module: their program."""
+        """Have up to so many processes search, too, when this one is busy. module: what they are."""
         from actors.search.search_processes import SearchProcesses, idle_s
 
         search = self._settings.search

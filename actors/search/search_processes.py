@@ -156,6 +156,7 @@ class _Process(BoundedProcess):
 
     def let_go(self) -> None:
         self._stream.close()
+        self.channel.close()
 
     def tell(self, message: object) -> None:
         """It hears it, or is gone."""
@@ -259,6 +260,11 @@ class SearchProcesses:
     def pids(self) -> list[int]:
         """Of those that search."""
         return [process.pid for process in self._processes if process.is_ready]
+
+    @property
+    def lent(self) -> int:
+        """Connections that they serve now."""
+        return sum(process.lent for process in self._processes)
 
     @property
     def searches(self) -> int:

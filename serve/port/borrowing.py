@@ -72,6 +72,12 @@ class Borrower:
                 self._look_at = now + _LOOK_S
                 self._look(now)
 
+    def close(self) -> None:
+        """After run()."""
+        self._epoll.close()
+        for one in self._borrowed.values():
+            one.connection.close()
+
     def _hear(self, now: float) -> bool:
         """Whether the port is there."""
         while True:

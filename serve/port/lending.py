@@ -47,9 +47,9 @@ class Lender:
         note: Callable[[bytes], None],
         note_count: Callable[[int], None],
     ) -> None:
-        """channel: the port's end, of type SOCK_SEQPACKET. flags: shared with the process, a byte for each
-        connection that it may have, not 0 while it answers there. note: is told what was done, note_count how
-        many connections are lent, when that changes.
+        """channel: the port's end, of type SOCK_SEQPACKET, which is closed with this. flags: shared with the
+        process, a byte for each connection that it may have, not 0 while it answers there. note: is told what
+        was done, note_count how many connections are lent, when that changes.
         """
         channel.setblocking(False)
         self._channel, self._flags, self._note, self._note_count = channel, flags, note, note_count

@@ -165,7 +165,7 @@ class QuickSearches(_PlainSearches):
             return None
         lender = self._lenders.get(borrower)
         if lender is None:
-            lender = Lender(borrower.channel, borrower.flags, self._note, borrower.note_lent)
+            lender = Lender(borrower.channel.dup(), borrower.flags, self._note, borrower.note_lent)
             self._lenders[borrower] = lender
         return lender
 

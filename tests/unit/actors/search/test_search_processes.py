@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
@@ -19,8 +20,8 @@ from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.segments.operations import Action, Operation
 from serve.port.protocol import PortProtocol
+from serve.search.searching import connection_load
 from serve.search.searching.quick_searches import QuickSearches
-from serve.search.searching.waiting_searches import SearchLoad
 from serve.search_app import build_search_app
 from tests.support.search_nodes import indexed, open_node
 from tests.support.timing import HANG_S
@@ -77,7 +78,7 @@ async def _busy_node(directory: Path, patch: pytest.MonkeyPatch) -> AsyncIterato
                 whole.pop("took", None)
                 return answer.status_code, whole
 
-            node.search_beside(1)
+            node.search_beside(1, "serve.deployments.search_process")
             yield node, ask
 
 
@@ -142,26 +143,28 @@ async def _port(app: Any) -> AsyncIterator[httpx.AsyncClient]:
         server.close()
 
 
-async def test_what_waits_at_a_busy_port_is_handed_on_and_answered_as_ever(
+async def test_connections_of_a_busy_port_are_lent_and_answered_as_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handed_on = []
-    hand_on = QuickSearches.hand_on
+    answered = 0
+    note = QuickSearches._note
 
-    def counted(*arguments: Any) -> bool:
-        is_handed_on = hand_on(*arguments)
-        handed_on.append(is_handed_on)
-        return is_handed_on
+    def counted(self: QuickSearches, done: bytes) -> None:
+        nonlocal answered
+        answered += orjson.loads(done)[1]
+        note(self, done)
 
-    monkeypatch.setattr(QuickSearches, "hand_on", counted)
-    monkeypatch.setattr(SearchLoad, "is_high", lambda self: True)
-    monkeypatch.setattr(SearchLoad, "is_shared", True)
+    monkeypatch.setattr(QuickSearches, "_note", counted)
+    monkeypatch.setattr(connection_load, "_BUSY", -1.0)
+    monkeypatch.setattr(connection_load, "_LOOKED_AT_S", 0.02)
+    monkeypatch.setattr(connection_load, "_AGAIN_S", 0.0)
     async with _busy_node(tmp_path, monkeypatch) as (node, ask):
         bodies = [
             {name: value for name, value in body.items() if name != "request_cache"}
             for body in (*BODIES, *MORE_BODIES)
         ]
         alone = [await ask(body) for body in bodies]
+        processes = _processes(node)
         async with _port(build_search_app(node, Settings())) as client:
 
             async def search(body: dict[str, Any]) -> tuple[int, Any]:
@@ -170,28 +173,42 @@ async def test_what_waits_at_a_busy_port_is_handed_on_and_answered_as_ever(
                 whole.pop("took", None)
                 return answer.status_code, whole
 
-            async def until_handed_on() -> None:
-                del handed_on[:]
+            async def until_lent() -> None:
+                before = answered
                 async with asyncio.timeout(HANG_S):
-                    while not any(handed_on):
-                        await asyncio.gather(*(search(BODIES[0]) for _ in range(4)))
+                    while not processes.lent or answered == before:
+                        await asyncio.gather(*(search(BODIES[0]) for _ in range(6)))
 
-            await until_handed_on()
+            await until_lent()
             for body, wanted in zip(bodies, alone, strict=True):
                 assert await asyncio.gather(*(search(body) for _ in range(6))) == [wanted] * 6
-            # a refresh is seen at once, and a process that is killed missed by nobody
-            await node.write([indexed(1_000)], "true")
-            found = {"query": {"terms": {"number": [3, 1_000]}}}
-            answers = await asyncio.gather(*(search(found) for _ in range(6)))
-            assert [one["hits"]["total"]["value"] for _, one in answers] == [2] * 6
-            await until_handed_on()
-            (pid,) = _processes(node).pids
+
+            # whoever was told of a change sees it
+            for number in range(1_000, 1_020):
+                await until_lent()
+                removed = DocumentWrite("books", Operation(Action.DELETE, str(number - 1)))
+                await node.write([indexed(number), removed], "true")
+                found = {"query": {"range": {"number": {"gte": 999}}}}
+                answers = await asyncio.gather(*(search(found) for _ in range(6)))
+                assert [[hit["_id"] for hit in one["hits"]["hits"]] for _, one in answers] == [
+                    [str(number)]
+                ] * 6
+            for path, status in (("_close", 400), ("_open", 200)):
+                await until_lent() if status == 400 else None
+                (await client.post(f"/books/{path}")).raise_for_status()
+                statuses = [one for one, _ in await asyncio.gather(*(search(found) for _ in range(6)))]
+                assert statuses == [status] * 6
+
+            # a process that is killed is missed by nobody
+            await until_lent()
+            (pid,) = processes.pids
             answering = asyncio.gather(*(search(found) for _ in range(6)))
             await asyncio.sleep(0)
             os.kill(pid, signal.SIGKILL)
             assert await answering == answers
+
             # what the processes do not know of is not for them
-            await until_handed_on()
+            await until_lent()
             settings = {"persistent": {"search.allow_expensive_queries": "false"}}
             (await client.put("/_cluster/settings", json=settings)).raise_for_status()
             prefix = {"query": {"prefix": {"title": "b"}}}
