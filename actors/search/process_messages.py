@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from actors.wire.messages import Messages
 
 __all__ = [
-    "FLAGS_BYTES",
     "PROCESS_MESSAGES",
+    "SHARED_BYTES",
     "SLOTS",
     "AdoptIndex",
     "Adopted",
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 SLOTS = 512  # indexes that processes may have
-FLAGS_BYTES = 4_096  # connections that one may have
+SHARED_BYTES = 4_096  # with each: see `lending_memory`
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ import orjson
 
 from actors.bounded_process import BoundedProcess, spawn
 from actors.search.process_messages import (
-    FLAGS_BYTES,
     PROCESS_MESSAGES,
+    SHARED_BYTES,
     SLOTS,
     Adopted,
     AdoptIndex,
@@ -50,7 +50,7 @@ from graphdb.search.segments.segment_file import segment_pieces
 from graphdb.search.segments.shard_view import array_segment
 from graphdb.search.sharded import SearchTask
 
-__all__ = ["SearchProcesses", "SharedMemory", "idle_s"]
+__all__ = ["SearchProcesses", "SharedMemory", "idle_s", "lending_memory"]
 
 logger = logging.getLogger(__name__)
 _MEMORY_MB = 1_024  # that one may have to itself, without the segments
@@ -107,6 +107,11 @@ class SharedMemory:
         os.close(self.fd)
 
 
+def lending_memory(shared: SharedMemory) -> tuple[memoryview, memoryview]:
+    """Of one process: a byte for each connection that is lent to it, and how often its thread has gone on."""
+    return shared.view[:-8], shared.view[-8:].cast("Q")
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
     members: Mapping[str, bytes] | None = None
@@ -116,11 +121,13 @@ class _Answer:
 class _Process(BoundedProcess):
     """One of them. Searches are by number."""
 
-    def __init__(self, process: Any, stream: Stream, channel: socket.socket, flags: memoryview) -> None:
+    def __init__(self, process: Any, stream: Stream, channel: socket.socket, shared: SharedMemory) -> None:
         super().__init__(process, _MEMORY_MB)
         self._stream = stream
-        self.channel, self.flags = channel, flags
+        self.channel = channel
+        self.flags, self._beat = lending_memory(shared)
         self.lent = 0  # connections
+        self._last_beat, self._beat_at = 0, time.monotonic()
         self.asked: dict[int, asyncio.Future[_Answer]] = {}
         self.long: set[int] = set()
         self.sent: dict[str, int] = {}  # the state of each index that it was told
@@ -133,13 +140,13 @@ class _Process(BoundedProcess):
         """Raises OSError."""
         ours, theirs = socket.socketpair()
         channel, their_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        flags = SharedMemory.new("flags", FLAGS_BYTES)
-        with theirs, their_channel, flags:
-            socket.send_fds(ours, [b"-"], [their_channel.fileno(), flags.fd, states.fd])
+        shared = SharedMemory.new("lent", SHARED_BYTES)
+        with theirs, their_channel, shared:
+            socket.send_fds(ours, [b"-"], [their_channel.fileno(), shared.fd, states.fd])
             stream = await stream_over(PROCESS_MESSAGES, ours)
             try:
                 process = spawn(module, theirs, [str(_MEMORY_MB), *arguments], niceness=0, gives_way=False)
-                return cls(process, stream, channel, flags.view)
+                return cls(process, stream, channel, shared)
             except BaseException:
                 stream.close()
                 channel.close()
@@ -153,6 +160,13 @@ class _Process(BoundedProcess):
         """So many connections are lent to it now."""
         self.lent, self.used_at = count, time.monotonic()
         self.watch_memory()
+
+    def hangs(self, limit_s: float) -> bool:
+        """Whether nothing has happened for so long to the connections that are lent to it. Asked often."""
+        now, beat = time.monotonic(), int(self._beat[0])
+        if beat != self._last_beat or not self.lent:
+            self._last_beat, self._beat_at = beat, now
+        return now - self._beat_at > limit_s
 
     def let_go(self) -> None:
         self._stream.close()
@@ -396,6 +410,8 @@ class SearchProcesses:
             await asyncio.sleep(_LOOK_S)
             now = time.monotonic()
             for process in self._processes:
+                if process.hangs(self._limit_s + _BEYOND_S):
+                    self._expire(process)
                 if process.is_ready and not process.is_watched and now - process.used_at > _IDLE_S:
                     process.kill()
             with suppress(GraphDBError):

@@ -14,7 +14,7 @@ import time
 
 from actors.process_bounds import settle
 from actors.search.search_process import SearchProcess
-from actors.search.search_processes import SharedMemory
+from actors.search.search_processes import SharedMemory, lending_memory
 from actors.search.warm_up import warm_up
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.results import SearchOptions
@@ -40,9 +40,8 @@ def main() -> None:
         _, (channel, flags, states), _, _ = socket.recv_fds(connection, 1, 3)
         process = SearchProcess(connection, scorer, SharedMemory(states).view.cast("Q"))
         searches = LentSearches(process.find, SearchOptions(raw_source=True, hybrid=scorer), _now_ms)
-        borrower = Borrower(
-            socket.socket(fileno=channel), SharedMemory(flags).view, searches, searches.done, SAFE_HEADERS
-        )
+        lent, beat = lending_memory(SharedMemory(flags))
+        borrower = Borrower(socket.socket(fileno=channel), lent, beat, searches, searches.done, SAFE_HEADERS)
         threading.Thread(target=_serve, args=(borrower,), daemon=True).start()
         gc.collect()
         gc.freeze()  # what has been imported lives as long as the process

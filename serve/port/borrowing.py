@@ -40,14 +40,17 @@ class Borrower:
         self,
         channel: socket.socket,
         flags: memoryview,
+        beat: memoryview,
         quick: QuickAnswers,
         done: Callable[[], Iterable[bytes]],
         headers: Iterable[tuple[bytes, bytes]],
     ) -> None:
-        """channel, flags: see `Lender`. quick: answers what it can, at once. done: what the port is to
-        be told now and then. headers: of every answer, beside its date.
+        """channel, flags: see `Lender`. beat: one number, shared with the port, which grows as long as
+        nothing here hangs. quick: answers what it can, at once. done: what the port is to be told now
+        and then. headers: of every answer, beside its date.
         """
-        self._channel, self._flags, self._quick, self._done = channel, flags, quick, done
+        self._channel, self._flags, self._beat = channel, flags, beat
+        self._quick, self._done = quick, done
         self._borrowed: dict[int, _Borrowed] = {}  # by file number
         self._heads = KnownHeads()
         self._epoll = select.epoll()
@@ -60,6 +63,7 @@ class Borrower:
     def run(self) -> None:
         """Until the port is gone."""
         while True:
+            self._beat[0] += 1
             events = self._epoll.poll(_LOOK_S)
             now = time.monotonic()
             for fd, _ in events:
@@ -90,7 +94,9 @@ class Borrower:
             if not message:
                 return False
             kind, number = NUMBERED.unpack(message)
-            if kind == b"L" and fds:
+            if kind == b"L" and not fds:  # this process has as many files open as it may
+                self._tell(NUMBERED.pack(b"B", number))
+            elif kind == b"L":
                 one = _Borrowed(number, socket.socket(fileno=fds[0]), now)
                 self._borrowed[fds[0]] = one
                 self._epoll.register(fds[0], select.EPOLLIN)

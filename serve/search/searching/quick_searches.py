@@ -7,6 +7,7 @@ searches that are known to be short. All others go to the application, which ans
 that meet an error.
 """
 
+import logging
 import re
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +20,7 @@ from weakref import WeakKeyDictionary
 import orjson
 
 from graphdb.access.principal import EVERYONE
+from graphdb.errors import GraphDBError
 from graphdb.search.aggregations.aggregation import MAX_BUCKETS
 from graphdb.search.catalog.cluster_settings import allows_expensive, max_buckets
 from graphdb.search.catalog.index_blocks import check_reads
@@ -41,6 +43,7 @@ from serve.search.searching.search_runner import Asked, SearchRunner
 
 __all__ = ["LentIndex", "LentSearches", "QuickSearches"]
 
+logger = logging.getLogger(__name__)
 _BODY_BYTES_MAX = 32 << 10
 _TARGET = re.compile(rb"/([a-z0-9][a-z0-9_.-]*)/_search", re.ASCII)
 # With any other header the request goes the usual way.
@@ -149,7 +152,10 @@ class QuickSearches(_PlainSearches):
         return shown
 
     def _offer(self, name: str, connection: Borrowable) -> None:
-        self._load.offer(connection, partial(self._lender, name))
+        try:
+            self._load.offer(connection, partial(self._lender, name))
+        except (OSError, GraphDBError) as error:  # the client has its answer
+            logger.warning("a connection could not be lent: %s", error)
 
     def _lender(self, name: str) -> Lender | None:
         """To the process that may answer searches of an index now."""

@@ -79,7 +79,8 @@ class _Lent:
 @contextmanager
 def _borrowing(lent: _Lent) -> Iterator[None]:
     with lent.theirs:
-        borrower = Borrower(lent.theirs, lent.flags, lent.borrowed, lambda: [], [(b"x-one", b"1")])
+        beat = memoryview(bytearray(8)).cast("Q")
+        borrower = Borrower(lent.theirs, lent.flags, beat, lent.borrowed, lambda: [], [(b"x-one", b"1")])
         thread = threading.Thread(target=borrower.run)
         thread.start()
         try:

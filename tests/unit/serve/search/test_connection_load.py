@@ -1,6 +1,6 @@
 """When a busy port lends its connections, and how many."""
 
-from typing import Any
+from typing import Any, cast
 
 from serve.port.lending import Borrowable, Lender
 from serve.search.searching.connection_load import ConnectionLoad
@@ -40,8 +40,7 @@ def _work(load: ConnectionLoad, clock: _Clock, connections: int, busy: float, se
             continue
         load.note(0.001 * busy)
         if load.is_high():
-            given: Any = lender
-            load.offer(connection, lambda given=given: given)
+            load.offer(connection, lambda: cast(Lender, lender))
         clock.now += 0.001
     assert len(set(lender.lent)) == len(lender.lent)
     return len(lender.lent)
