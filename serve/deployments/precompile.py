@@ -29,6 +29,7 @@ _MODULES = (
     "serve.cli.validate",
     "serve.deployments.hosted_graph",
     "serve.deployments.hosted_search",
+    "serve.deployments.search_process",
     "serve.deployments.service",
     WORKER_MODULE,
 )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from graphdb.search.sharded.rerouting import NotAllowed, Reroute
 
 __all__ = [
+    "Borrower",
     "GraphAccess",
     "HeldIndex",
     "PlacedShard",

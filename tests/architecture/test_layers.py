@@ -20,6 +20,7 @@ EXCEPTIONS = {
             "port_access",
             "port_actor",
             "precompile",
+            "search_process",
             "service",
         )
     },

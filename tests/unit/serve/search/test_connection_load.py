@@ -72,9 +72,9 @@ def test_nothing_is_lent_where_nobody_borrows() -> None:
         asked += 1
         return None
 
-    for _ in range(2_000):
+    for number in range(2_000):
         load.note(0.0009)
         clock.now += 0.001
         if load.is_high():
-            load.offer(connections[asked % 2], nobody)
+            load.offer(connections[number % 2], nobody)
     assert asked > 1_000
