@@ -42,6 +42,20 @@ class Buffer:
         builder.add(doc_id, new.source, new.seq_no, new.version, parsed, new.routing, id_hash)
         self._numbers[doc_id] = len(builder.roots) - 1
 
+    def add(
+        self,
+        doc_id: str,
+        source: bytes,
+        seq_no: int,
+        parsed: ParsedDocument,
+        routing: str | None,
+        id_hash: int,
+    ) -> None:
+        """`put` of a document with an id that is not known here, nor was ever one's, in its first version."""
+        builder = self.builder
+        builder.add(doc_id, source, seq_no, 1, parsed, routing, id_hash)
+        self._numbers[doc_id] = len(builder.roots) - 1
+
     def delete(self, doc_id: str, current: Current, was_there: bool) -> None:
         self._bury(doc_id, was_there)
         self._deleted.append(current)
@@ -80,6 +94,10 @@ class Tombstones:
         """`_id`, version, sequence number, and True for what was protected; the oldest first."""
         protected = [(doc_id, *last, True) for doc_id, last in self._protected.items()]
         return [*((doc_id, *last) for doc_id, last in self._open.items()), *protected]
+
+    def is_unknown(self, doc_id: str) -> bool:
+        """Whether nothing is kept of a document with this id."""
+        return doc_id not in self._open and doc_id not in self._protected
 
     def find(self, doc_id: str, sees_all: bool) -> Current:
         found = self._open.get(doc_id)

@@ -19,6 +19,7 @@ from graphdb.search.segments.operations import (
     Operation,
     OperationResult,
     Outcome,
+    is_plain,
     next_version,
     sees_current,
     validate,
@@ -190,6 +191,8 @@ class _Batch:
     def apply(self, operation: Operation, id_hash: int) -> OperationResult:
         """id_hash: `hash_id` of its id."""
         try:
+            if self._is_plain_addition(operation):
+                return self._added(operation, id_hash)
             validate(operation)
             found = self._current(operation)
             current, is_hidden = found, not sees_current(operation, found)
@@ -208,6 +211,29 @@ class _Batch:
         except Exception as error:
             logger.exception("[%s] document [%s] could not be applied", self._to.name, operation.doc_id)
             return _failed(operation, unexpected(error))
+
+    def _is_plain_addition(self, operation: Operation) -> bool:
+        """Whether it is what most are: a new document without conditions, of which nothing is known. Then
+        the checks of other operations have nothing to refuse.
+        """
+        doc_id = operation.doc_id
+        return (
+            (operation.action is Action.INDEX or operation.action is Action.CREATE)
+            and is_plain(operation)
+            and doc_id not in self._places
+            and self._view.find(doc_id) is None
+            and self._to.tombstones.is_unknown(doc_id)
+        )
+
+    def _added(self, operation: Operation, id_hash: int) -> OperationResult:
+        """A plain addition, see `_is_plain_addition`."""
+        to, doc_id, source, seq_no = self._to, operation.doc_id, operation.body, self._to.next_seq_no
+        value = read_object(source) if operation.value is None else operation.value
+        parsed, mapping = to.mapping.parse(value, doc_id)
+        self._view.buffer.add(doc_id, source, seq_no, parsed, operation.routing, id_hash)
+        to.next_seq_no = seq_no + 1
+        to.mapping = mapping
+        return OperationResult(operation.action, doc_id, Outcome.CREATED, 1, seq_no)
 
     def _current(self, operation: Operation) -> Current:
         doc_id = operation.doc_id

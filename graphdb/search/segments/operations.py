@@ -16,6 +16,7 @@ __all__ = [
     "Operation",
     "OperationResult",
     "Outcome",
+    "is_plain",
     "next_version",
     "sees_current",
     "validate",
@@ -97,9 +98,14 @@ class OperationResult(NamedTuple):
         return self._replace(error=error)
 
 
+def is_plain(operation: Operation) -> bool:
+    """Whether it certainly passes `validate`, and says nothing of versions."""
+    return 0 < len(operation.doc_id) <= _ID_BYTES_MAX // 4 and operation[4:8] == _UNCONDITIONAL
+
+
 def validate(operation: Operation) -> None:
     """Refuse what no state of the index could make right."""
-    if 0 < len(operation.doc_id) <= _ID_BYTES_MAX // 4 and not operation.is_conditional:
+    if is_plain(operation):
         return
     if not operation.doc_id:
         raise illegal_argument("if _id is specified it must not be empty")
