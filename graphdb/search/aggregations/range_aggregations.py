@@ -26,8 +26,9 @@ from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Bools, Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
 from graphdb.search.mapping.readers import address_of, address_term, network_terms, point_of, rounder
+from graphdb.search.mapping.units import METERS
 from graphdb.search.number_text import number_text
-from graphdb.search.query.geo import METERS, distances_m
+from graphdb.search.query.geo import distances_m
 
 __all__ = [
     "GeoDistance",

@@ -14,21 +14,16 @@ from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Bools, Doubles, Leaf, PointColumn
 from graphdb.search.mapping.readers import geohash_cell, point_of
 from graphdb.search.mapping.shapes import box_of
+from graphdb.search.mapping.units import METERS
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.kernels import any_within
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.shapes import on_shapes
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, boosted
 
-__all__ = ["METERS", "PARSERS", "BoundingBoxQuery", "DistanceQuery", "PolygonQuery", "distances_m", "meters"]
+__all__ = ["PARSERS", "BoundingBoxQuery", "DistanceQuery", "PolygonQuery", "distances_m", "meters"]
 
 EARTH_RADIUS_M = 6_371_008.7714  # the mean radius
-METERS = {
-    "mm": 0.001, "millimeters": 0.001, "cm": 0.01, "centimeters": 0.01, "m": 1.0, "meters": 1.0,
-    "km": 1000.0, "kilometers": 1000.0, "in": 0.0254, "inch": 0.0254, "ft": 0.3048, "feet": 0.3048,
-    "yd": 0.9144, "yards": 0.9144, "mi": 1609.344, "miles": 1609.344,
-    "nmi": 1852.0, "NM": 1852.0, "nauticalmiles": 1852.0,
-}  # fmt: skip
 
 
 def meters(distance: Any, unit: str = "m") -> float:

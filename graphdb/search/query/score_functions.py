@@ -11,11 +11,13 @@ from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Bools, Doubles, Leaf, unsigned_numbers
 from graphdb.search.mapping.readers import point_of
+from graphdb.search.mapping.units import DURATIONS_MS
 from graphdb.search.mapping.value_formats import range_of
 from graphdb.search.query.clause import Clause, QueryContext, malformed
 from graphdb.search.query.geo import distances_m, meters
 from graphdb.search.query.kernels import any_within
 from graphdb.search.query.term_queries import column_of
+from graphdb.search.scripts.scoring import random_numbers
 
 __all__ = [
     "Decay",
@@ -125,12 +127,7 @@ class RandomScore:
     seed: int
 
     def values(self, leaf: Leaf, wanted: Bools, scores: Doubles) -> Doubles:
-        seed = np.uint64((self.seed * 0x9E3779B97F4A7C15) % 2**64)
-        mixed = leaf.segment.seq_nos.astype(np.uint64) + seed
-        for factor, shift in ((0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)):
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-        mixed ^= mixed >> np.uint64(31)
-        return (mixed & np.uint64(0xFFFFFF)).astype(np.float64) / 2**24
+        return random_numbers(self.seed, leaf.segment.seq_nos)
 
     def __str__(self) -> str:
         return f"random score function (seed: {self.seed}, field: _seq_no)"
@@ -171,16 +168,6 @@ def parse_random_score(clause: Clause, context: QueryContext) -> ScoreFunction:
 
 
 # The decaying functions of `function_score`: the farther from an origin, the less.
-
-DURATIONS_MS = {
-    "nanos": 1e-6,
-    "micros": 1e-3,
-    "d": 86_400_000,
-    "h": 3_600_000,
-    "ms": 1,
-    "m": 60_000,
-    "s": 1000,
-}
 
 
 @dataclass(frozen=True, slots=True)

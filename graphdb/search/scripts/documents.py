@@ -51,6 +51,10 @@ class Point:
             raise unsupported(f"dynamic getter [geo_point, {name}] not found")
         return self.lat if name == "lat" else self.lon
 
+    def distance_m(self, latitude: float, longitude: float) -> float:
+        """Along the surface of a sphere; degrees in."""
+        return _arc_distance(self, latitude, longitude)
+
     def __str__(self) -> str:
         return f"{self.lat}, {self.lon}"
 

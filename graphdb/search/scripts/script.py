@@ -1,6 +1,5 @@
 """`Script`: one script of a request, compiled; run on the documents of a leaf, or on given values."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from graphdb.search.scripts.expressions import as_painless
 from graphdb.search.scripts.faults import ScriptFault, class_cast, script_error
 from graphdb.search.scripts.interpreter import Program, compiled
 from graphdb.search.scripts.parser import SOURCE_MAX, Node, parse
+from graphdb.search.scripts.scoring import SCORING_FUNCTIONS, of_document
 from graphdb.search.scripts.values import Budget, text_of, type_name
 
 __all__ = [
@@ -57,7 +57,7 @@ class Purpose:
     functions: frozenset[str] = frozenset()
 
 
-_SCORING = frozenset({*DOC_FUNCTIONS, "saturation", "sigmoid"})
+_SCORING = frozenset({*DOC_FUNCTIONS, *SCORING_FUNCTIONS, "randomScore"})
 _READING = frozenset({"field", "$"})
 SCORE = Purpose("score", frozenset({"doc", "params", "_score"}), _SCORING | _READING)
 FILTER = Purpose("filter", frozenset({"doc", "params"}), _READING)
@@ -274,7 +274,7 @@ class LeafScript:
             raise self._script.error(fault) from None
 
     def _interpreted(self, docs: Longs, scores: Floats | None) -> list[Any]:
-        return [run() for run in self._runs(docs, scores, _PLAIN_FUNCTIONS)]
+        return [run() for run in self._runs(docs, scores, SCORING_FUNCTIONS)]
 
     def _runs(
         self, docs: Longs, scores: Floats | None, functions: Mapping[str, Any]
@@ -284,7 +284,7 @@ class LeafScript:
         params = deepcopy(dict(self._script.params))
         names: dict[str, Any] = {"doc": documents, "params": params, **functions}
         if self._script.purpose.functions:
-            names.update(documents.functions())
+            names.update(documents.functions() | of_document(documents))
         segment = documents.leaf.segment
         for place, doc in enumerate(docs.tolist()):
             if place % _CHECKED_DOCS == 0:
@@ -295,18 +295,6 @@ class LeafScript:
             if self._made.reads_source:
                 params["_source"] = orjson.loads(segment.source(doc))
             yield lambda: program.run(names)
-
-
-def _saturation(value: Any, half: Any) -> float:
-    return _double(value) / (_double(value) + _double(half))
-
-
-def _sigmoid(value: Any, half: Any, exponent: Any) -> float:
-    power, other = math.pow(_double(value), _double(exponent)), math.pow(_double(half), _double(exponent))
-    return power / (other + power)
-
-
-_PLAIN_FUNCTIONS: dict[str, Callable[..., float]] = {"saturation": _saturation, "sigmoid": _sigmoid}
 
 
 def _double(value: Any) -> float:

@@ -232,3 +232,67 @@ def test_a_search_fails_with_the_script(http: httpx.Client) -> None:
     compiling = http.post("/books/_search", json={"query": {"script": {"script": "1 +"}}})
     assert compiling.json()["error"]["root_cause"][0]["type"] == "script_exception"
     assert compiling.status_code == 400
+
+
+def scores(http: httpx.Client, query: Any) -> dict[str, float]:
+    """Of all documents, by id."""
+    answer = http.post("/d/_search?size=20", json={"query": query}).raise_for_status()
+    return {hit["_id"]: hit["_score"] for hit in answer.json()["hits"]["hits"]}
+
+
+def scripted_scores(http: httpx.Client, source: str, params: Any = None) -> dict[str, float]:
+    script = {"source": source, "params": params or {}}
+    return scores(http, {"script_score": {"query": {"match_all": {}}, "script": script}})
+
+
+@pytest.mark.parametrize("kind", ["Linear", "Exp", "Gauss"])
+def test_decay_in_scripts_is_that_of_function_score(http: httpx.Client, kind: str) -> None:
+    fields = {"n": {"type": "integer"}, "at": {"type": "date"}, "place": {"type": "geo_point"}}
+    http.put("/d", json={"mappings": {"properties": fields}})
+    for number in range(20):
+        document = {
+            "n": 7 * number,
+            "at": f"2020-01-{number + 1:02}T12:00:00Z",
+            "place": [number, 3 * number],
+        }
+        http.put(f"/d/_doc/{number}", json=document)
+    http.post("/d/_refresh")
+    for name, field, origin, scale, offset in (
+        ("Numeric", "n", 50, 20, 5),
+        ("Date", "at", "2020-01-08T00:00:00Z", "3d", "12h"),
+        ("Geo", "place", "20,5", "900km", "50km"),
+    ):
+        about = {"origin": origin, "scale": scale, "offset": offset, "decay": 0.4}
+        arguments = ", ".join(f"params.{member}" for member in about)
+        found = scripted_scores(http, f"decay{name}{kind}({arguments}, doc['{field}'].value)", about)
+        wanted = scores(http, {"function_score": {kind.lower(): {field: about}}})
+        assert found == pytest.approx(wanted, rel=1e-5), name
+
+
+def test_random_scores_of_scripts_are_those_of_function_score(http: httpx.Client) -> None:
+    for number in range(20):
+        http.put(f"/d/_doc/{number}", json={"k": number % 5})
+    http.post("/d/_refresh")
+    found = scripted_scores(http, "randomScore(100)")
+    seeded = {"random_score": {"seed": 100, "field": "_seq_no"}}
+    assert found == pytest.approx(scores(http, {"function_score": seeded}))
+    assert found == scripted_scores(http, "randomScore(100, '_seq_no')")
+    assert len(set(found.values())) == 20
+    assert found != scripted_scores(http, "randomScore(101)")
+    assert len(set(scripted_scores(http, "randomScore(7, 'k')").values())) == 5
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("decayNumericExp(1, 0, 0, 0.5, 3)", "a decay is between 0 and 1"),
+        ("decayDateExp('2020', '1x', '0', 0.5, doc['at'].value)", "failed to parse [1x]"),
+        ("decayGeoExp('1,1', '1km', '0', 0.5, 3)", "a point is expected"),
+    ],
+)
+def test_decay_that_means_nothing_is_refused(http: httpx.Client, source: str, reason: str) -> None:
+    http.put("/d/_doc/1?refresh", json={"at": "2020-01-01"})
+    query = {"script_score": {"query": {"match_all": {}}, "script": source}}
+    answer = http.post("/d/_search", json={"query": query})
+    assert answer.status_code == 400
+    assert reason in answer.text
