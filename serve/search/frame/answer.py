@@ -23,6 +23,7 @@ from graphdb.errors import (
     OutcomeUnknown,
     Overloaded,
     ProviderUnavailable,
+    QueryMemoryExceeded,
     QueryTimeout,
     RequestError,
     StorageFull,
@@ -79,6 +80,7 @@ _KINDS: dict[type[GraphDBError], tuple[str, int]] = {
     OutcomeUnknown: ("process_cluster_event_timeout_exception", 503),
     ProviderUnavailable: ("security_exception", 503),
     Overloaded: ("es_rejected_execution_exception", 429),
+    QueryMemoryExceeded: ("circuit_breaking_exception", 429),
     QueryTimeout: ("timeout_exception", 503),
     StorageFull: ("cluster_block_exception", 429),
 }

@@ -231,3 +231,68 @@ async def test_what_is_idle_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             while _processes(node).pids:  # noqa: ASYNC110 - it ends when it has been idle
                 await asyncio.sleep(0.01)
         assert (await ask(BODIES[0]))[0] == 200
+
+
+TOPS = {f"top{number}": {"top_hits": {"size": 1}} for number in range(3)}
+GREEDY: dict[str, Any] = {
+    "size": 0,
+    "aggs": {"each": {"terms": {"field": "number", "size": 6_000}, "aggs": TOPS}},
+}
+
+
+async def test_a_search_that_fills_the_memory_is_refused_and_its_process_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _busy_node(tmp_path, monkeypatch) as (node, ask):
+        await node.write([indexed(number) for number in range(DOCUMENTS, 3_000)], "true")
+        await node.flush()
+        wanted, whole = await ask(BODIES[0]), await ask(GREEDY)
+        assert whole[0] == 200
+        monkeypatch.setattr(search_processes._Process, "look_s", 0.002)
+        first, ended = whole, []
+        async with asyncio.timeout(HANG_S):
+            while first[0] == 200:
+                await _until_handed_on(node, ask)
+                (process,) = _processes(node)._processes
+                # little more than it has, as others may have a gigabyte
+                monkeypatch.setattr(process, "_memory_limit_mb", process.memory_mb() + 4)
+                first, *others = await asyncio.gather(ask(GREEDY), *(ask(BODIES[0]) for _ in range(5)))
+                assert others == [wanted] * 5
+                ended.append(process)
+        status, answer = first
+        assert (status, answer["error"]["type"]) == (429, "circuit_breaking_exception")
+        assert "memory" in answer["error"]["reason"]
+        await ended[-1].ended.wait()
+        assert ended[-1].has_filled_memory()
+
+        await _until_handed_on(node, ask)
+        (other,) = _processes(node).pids
+        assert other != ended[-1].pid
+        assert await asyncio.gather(*(ask(GREEDY) for _ in range(3))) == [whole] * 3
+
+
+async def test_a_search_that_does_not_end_is_refused_and_its_process_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _busy_node(tmp_path, monkeypatch) as (node, ask):
+        wanted = await ask(BODIES[0])
+        await _until_handed_on(node, ask)
+        processes = _processes(node)
+        (process,) = processes._processes
+        monkeypatch.setattr(processes, "_limit_s", 0.2)
+        monkeypatch.setattr(search_processes, "_BEYOND_S", 0.2)
+        os.kill(process.pid, signal.SIGSTOP)  # as one that comes to no place where it looks at the time
+        answers: list[tuple[int, Any]] = []
+        async with asyncio.timeout(HANG_S):
+            while all(status == 200 for status, _ in answers):
+                answers = await asyncio.gather(*(ask(BODIES[0]) for _ in range(6)))
+        refused = [(status, answer) for status, answer in answers if status != 200]
+        assert {answer["error"]["type"] for _, answer in refused} == {"timeout_exception"}
+        assert all(answer == wanted for answer in answers if answer[0] == 200)
+        await process.ended.wait()
+
+        monkeypatch.setattr(processes, "_limit_s", HANG_S)
+        await _until_handed_on(node, ask)
+        (other,) = processes.pids
+        assert other != process.pid
+        assert await asyncio.gather(*(ask(BODIES[0]) for _ in range(6))) == [wanted] * 6
