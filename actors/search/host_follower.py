@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from actors.columns.shard_calls import Result, ShardLost, ShardProcess
 from actors.search.shard_host import LeafState, ShardState, StepCall
 from graphdb.public_text import fault_text
+from graphdb.search.answer_room import take_room
 from graphdb.search.catalog.state import Index
 from graphdb.search.deadline import checkpoint
 from graphdb.search.segments.index_shards import ShardLeaves
@@ -21,6 +22,7 @@ from graphdb.search.segments.segment_file import segment_pieces
 from graphdb.search.segments.shard_view import array_segment
 from graphdb.search.sharded import Call, Lost
 from graphdb.search.sharded.allocation import ShardKey
+from graphdb.search.sharded.steps import Answered
 
 __all__ = [
     "CopySteps",
@@ -283,7 +285,11 @@ class HostFollower:
 
 
 def called(calls: Sequence[Call]) -> list[Any]:
-    """See `Calls`: all at once, those of one process in one call."""
+    """See `Calls`: all at once, those of one process in one call.
+
+    What the shards show of documents comes process by process, and takes from the room of the one answer that
+    it is for; each shard has seen to its own part alone. Raises circuit_breaking_exception.
+    """
     by_process: dict[int, list[int]] = {}
     copies = []
     for place, call in enumerate(calls):
@@ -307,6 +313,8 @@ def called(calls: Sequence[Call]) -> list[Any]:
         came = _finished(copies[places[0]], result)
         for place, step in zip(places, [came] * len(places) if isinstance(came, Lost) else came, strict=True):
             found[place] = step
+            if isinstance(step, Answered):
+                take_room(len(step.result))
     return found
 
 
