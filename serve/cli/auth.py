@@ -16,16 +16,9 @@ from graphdb.access.credentials import PASSWORD_BYTES_MAX
 from graphdb.access.passwords import hash_password
 from graphdb.config.access import ApiKey
 from serve.cli.console import RecordFormat, UsageError, out, print_table, say
-from serve.cli.credentials import (
-    DEFAULT_ENDPOINT,
-    Profile,
-    Profiles,
-    ProfileStore,
-    check_safe,
-    granted_to,
-    valid_profile,
-)
+from serve.cli.credentials import DEFAULT_ENDPOINT, check_safe
 from serve.cli.options import ProfileName
+from serve.cli.profiles import Profile, Profiles, ProfileStore, granted_to, valid_profile
 from serve.cli.provider import DeviceCode, Provider
 
 __all__ = ["auth", "login", "profiles", "token"]

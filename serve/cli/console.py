@@ -4,18 +4,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+    from rich.table import Table
 
 __all__ = [
     "CommandError",
@@ -50,14 +45,15 @@ class RecordFormat(StrEnum):
     JSON = "json"
 
 
-out = Console(highlight=False, soft_wrap=True)
+# No emoji: `:key:` in data is what it is.
+out = Console(highlight=False, soft_wrap=True, emoji=False)
 WIDE = 100_000  # columns, where nothing is to be wrapped
-_err = Console(stderr=True, highlight=False, soft_wrap=True)
+_err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
-def print_table(table: Table) -> None:
+def print_table(table: "Table") -> None:
     """Print a table, as wide as the terminal; as wide as its content without a terminal."""
-    console = out if out.is_terminal else Console(highlight=False, width=WIDE)
+    console = out if out.is_terminal else Console(highlight=False, width=WIDE, emoji=False)
     console.print(table)
 
 
@@ -74,7 +70,7 @@ def write_bytes(chunk: bytes) -> None:
 class LoadProgress:
     """Bytes read and quads stored so far, shown while they grow if a person is watching."""
 
-    def __init__(self, bar: Progress | None, task: TaskID | None) -> None:
+    def __init__(self, bar: "Progress | None", task: "TaskID | None") -> None:
         self._bar, self._task = bar, task
         self.bytes_read = 0
         self.quads = 0
@@ -111,6 +107,16 @@ def progress(title: str, total_bytes: int | None) -> Iterator[LoadProgress]:
     if not _err.is_terminal:
         yield LoadProgress(None, None)
         return
+    # at the top, every command would load it, and most show none
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
     columns = (
         SpinnerColumn(),
         TextColumn(title, markup=False),

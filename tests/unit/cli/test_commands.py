@@ -70,6 +70,17 @@ def test_formats(graphdb: Run, filled: str, form: str, query: str, out: str) -> 
     assert (done.exit_code, done.out, done.err) == (0, out, "")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        'SELECT ?x WHERE { BIND(":key: [b]" AS ?x) }',
+        'CONSTRUCT { <urn:x> <urn:y> ":key: [b]" } WHERE {}',
+    ],
+)
+def test_data_is_printed_as_it_is(graphdb: Run, endpoint: str, query: str) -> None:
+    assert ":key: [b]" in graphdb("query", query).out
+
+
 def test_ndjson_and_json(graphdb: Run, filled: str) -> None:
     query = "SELECT ?o WHERE { ?s ?p ?o FILTER(?o = 36) }"
     binding = {

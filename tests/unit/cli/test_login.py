@@ -17,7 +17,8 @@ from starlette.types import Receive, Scope, Send
 
 from graphdb.config import Settings
 from serve.cli.console import CommandError, UsageError
-from serve.cli.credentials import Profile, ProfileStore, find_target
+from serve.cli.credentials import find_target
+from serve.cli.profiles import Profile, ProfileStore
 from serve.cli.provider import DeviceCode, GrantRefused, Provider, ProviderAway
 from serve.graph_app import build_app
 from tests.support.device_login import device_login
