@@ -9,9 +9,9 @@ from graphdb.search.errors import SearchError
 from graphdb.search.mapping.date_patterns import Resolved
 from graphdb.search.mapping.dates import DateFormat, date_format, date_math
 from graphdb.search.mapping.instants import MS_NANOS, to_local, zone_of
-from graphdb.search.scripts.faults import ScriptFault, class_cast
+from graphdb.search.scripts.faults import ScriptFault, class_cast, unsupported
 
-__all__ = ["MOMENT_MEMBERS", "MOMENT_METHODS", "STATIC_MOMENTS", "Moment", "Named"]
+__all__ = ["MOMENT_MEMBERS", "MOMENT_METHODS", "STATIC_MOMENTS", "Moment", "Named", "Wording"]
 
 _ISO = "strict_date_optional_time"
 _NAMES = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
@@ -64,9 +64,34 @@ class Named:
 
     name: str
     value: int
+    script_methods: ClassVar[dict[str, Callable[..., str]]] = {
+        "getDisplayName": lambda named, style, locale: _displayed(named, style, locale),
+    }
 
     def __str__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A `TextStyle`, or a `Locale`: of these only those that are English."""
+
+    name: str
+    is_style: bool
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _displayed(named: Named, style: Any, locale: Any) -> str:
+    """In English: `Sunday`, `Sun` or `S`."""
+    if named.name not in (*_NAMES, *_MONTHS):
+        raise unsupported(f"[{named.name}] has no display name")
+    if not isinstance(style, Wording) or not style.is_style:
+        raise class_cast("a TextStyle is expected")
+    if not isinstance(locale, Wording) or locale.is_style:
+        raise class_cast("a Locale is expected")
+    return named.name.capitalize()[: {"FULL": None, "SHORT": 3, "NARROW": 1}[style.name]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from graphdb.search.scripts.methods import (
     to_int,
     to_long,
 )
-from graphdb.search.scripts.moments import STATIC_MOMENTS, Named
+from graphdb.search.scripts.moments import STATIC_MOMENTS, Named, Wording
 from graphdb.search.scripts.text_functions import STATIC_PROCESSORS
 from graphdb.search.scripts.values import Budget, compared, equal, text_of, wrapped
 
@@ -183,4 +183,10 @@ CONSTANTS: dict[str, Any] = {
         f"ChronoUnit.{name}": Named(name, 0)
         for name in ("MILLIS", "SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS", "MONTHS", "YEARS")
     },
+    **{
+        f"TextStyle.{name}{ending}": Wording(name, is_style=True)
+        for name in ("FULL", "SHORT", "NARROW")
+        for ending in ("", "_STANDALONE")
+    },
+    **{f"Locale.{name}": Wording(name, is_style=False) for name in ("ENGLISH", "US")},
 }

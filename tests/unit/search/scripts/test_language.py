@@ -75,6 +75,13 @@ def run(source: str, lang: str = "painless") -> Any:
         ("// a comment\n1 /* another */ + 1", 2),
         ("ZonedDateTime.parse('2020-01-31T10:00:00Z').plusMonths(1).getDayOfMonth()", 29),
         ("ZonedDateTime.parse('2020-03-01T00:00:00Z').dayOfWeekEnum.name", "SUNDAY"),
+        (
+            "def day = ZonedDateTime.parse('2020-03-01T00:00:00Z'); "
+            "day.dayOfWeekEnum.getDisplayName(TextStyle.FULL, Locale.ENGLISH) + ' '"
+            " + day.getMonth().getDisplayName(TextStyle.SHORT, Locale.US)"
+            " + day.dayOfWeekEnum.getDisplayName(TextStyle.NARROW_STANDALONE, Locale.ENGLISH)",
+            "Sunday MarS",
+        ),
         ("Instant.ofEpochMilli(86400000L).toString()", "1970-01-02T00:00:00.000Z"),
         (
             "ChronoUnit.MONTHS.between(ZonedDateTime.parse('2020-01-31T00:00:00Z'), "
@@ -156,6 +163,16 @@ def test_what_does_not_compile(source: str, kind: str, reason: str, at: int) -> 
         ("[1][3]", "index_out_of_bounds_exception", "Index 3 out of bounds for length 1"),
         ("'a' * 2", "class_cast_exception", "Cannot apply [*] operation to types [java.lang.String] and "),
         ("1 ? 2 : 3", "class_cast_exception", "Cannot cast from [java.lang.Long] to [boolean]."),
+        (
+            "ZonedDateTime.parse('2020-03-01').month.getDisplayName(Locale.US, Locale.US)",
+            "class_cast_exception",
+            "a TextStyle is expected",
+        ),
+        (
+            "def unit = ChronoUnit.DAYS; unit.getDisplayName(TextStyle.FULL, Locale.US)",
+            "illegal_argument_exception",
+            "[DAYS] has no display name",
+        ),
         ("int x = 3.5; x", "class_cast_exception", "Cannot cast from [java.lang.Double] to [int]."),
         ("Integer.parseInt('x')", "number_format_exception", 'For input string: "x"'),
         ("'x'.foo()", "illegal_argument_exception", "dynamic method [java.lang.String, foo/0] not found"),
