@@ -1,7 +1,7 @@
 """`IngestDocument`: a document on its way through a pipeline; paths into it; texts with its values."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ from graphdb.search.scripts.values import check_extent, type_name
 
 __all__ = ["METADATA", "Dropped", "IngestDocument", "Template", "cast_text", "not_cast", "plain_text"]
 
-METADATA = ("_index", "_id", "_routing", "_version", "_version_type")
+METADATA = ("_index", "_id", "_routing", "_version", "_version_type", "_if_seq_no", "_if_primary_term")
 _TEXT_MAX = 10_000_000  # characters that a template makes
 _STEPS_MAX = 100_000  # processors that run on one document, those inside others too
 _MADE_MAX = 50_000_000  # characters and entries that processors make, unless who runs them says more
@@ -36,6 +36,7 @@ class IngestDocument:
     meta: dict[str, Any]
     ingest: dict[str, Any] = field(default_factory=dict)
     running: tuple[str, ...] = ()  # the pipelines that it is in, the outermost first
+    trace: Callable[[Any], None] | None = None  # of the run, for the pipelines that processors call
     _steps: int = 0
     room: list[int] = field(default_factory=lambda: [_MADE_MAX])
 

@@ -34,6 +34,12 @@ class Traced:
     document: IngestDocument | None = None
     error: SearchError | None = None
 
+    @property
+    def condition(self) -> str | None:
+        """The text of its `if`."""
+        script = self.processor.condition
+        return None if script is None else script.source
+
 
 @dataclass(frozen=True, slots=True)
 class Processor:
@@ -56,6 +62,8 @@ class Processor:
                 if trace is not None:
                     trace(Traced(self, "skipped"))
                 return
+            if trace is not None and self.kind == "pipeline":
+                trace(Traced(self, "success"))  # before what it calls; what fails there is shown there
             self.step(document)
         except Dropped:
             if trace is not None:
@@ -138,6 +146,7 @@ class Pipeline:
         if len(document.running) >= _DEPTH_MAX:
             raise illegal_argument(f"more than [{_DEPTH_MAX}] pipelines call one another")
         outer = document.running
+        document.trace = trace
         document.running = (*outer, self.name)
         document.ingest["pipeline"] = self.name
         try:
@@ -146,6 +155,8 @@ class Pipeline:
             document.running = outer
             if outer:
                 document.ingest["pipeline"] = outer[-1]
+            else:
+                document.ingest.pop("pipeline", None)
 
     def _run(self, document: IngestDocument, trace: Trace | None) -> None:
         try:
@@ -194,7 +205,8 @@ class Definitions:
         processors = reading.processors(body["processors"], "processors")
         on_failure = reading.processors(body.get("on_failure", []), "on_failure")
         if "on_failure" in body and not on_failure:
-            raise SearchError("parse_exception", f"pipeline [{name}] cannot have an empty on_failure option")
+            reason = f"pipeline [{name}] cannot have an empty on_failure option defined"
+            raise SearchError("parse_exception", reason)
         return Pipeline(name, processors, on_failure)
 
 

@@ -533,7 +533,7 @@ def _pipeline(options: ProcessorOptions, reading: Reading) -> Step:
             raise illegal_argument(
                 f"Pipeline processor configured for non-existent pipeline [{called[:200]}]"
             )
-        definitions.pipeline(called).run(document)
+        definitions.pipeline(called).run(document, document.trace)
 
     return step
 

@@ -222,7 +222,10 @@ def _csv(options: ProcessorOptions, reading: Any) -> Step:
         if not text:
             return
         try:
-            rows = csv.reader(StringIO(text, newline=""), delimiter=separator, quotechar=quote, strict=True)
+            lines = StringIO(text, newline="")
+            rows = csv.reader(
+                lines, delimiter=separator, quotechar=quote, skipinitialspace=trims, strict=True
+            )
             values = next(rows, [])
         except csv.Error as error:
             raise illegal_argument(f"Illegal character inside unquoted field: {error}") from None

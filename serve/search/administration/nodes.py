@@ -222,7 +222,7 @@ class _Nodes:
             "transport": {**between, "profiles": {}},
             "plugins": [],
             "modules": _MODULES,
-            "ingest": {"processors": []},
+            "ingest": {"processors": _processors()},
         }
         address = self._http_address(exchange, node)
         if address is not None:
@@ -333,6 +333,13 @@ def pressure_json(writing: PoolUse) -> dict[str, Any]:
     total = by_stage(writing.taken_bytes) | {f"{name}_rejections": n for name, n in rejections.items()}
     current = by_stage(writing.waiting_bytes)
     return {"memory": {"current": current, "total": total, "limit_in_bytes": writing.bytes_max}}
+
+
+def _processors() -> list[dict[str, str]]:
+    """The types of processors."""
+    from graphdb.search.ingest.processors import PROCESSORS  # most nodes have no pipelines
+
+    return [{"type": name} for name in sorted(PROCESSORS)]
 
 
 def _of_indexes(exchange: Exchange) -> dict[str, Any]:

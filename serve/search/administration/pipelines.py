@@ -59,6 +59,8 @@ async def _put(exchange: Exchange) -> dict[str, Any]:
 async def _delete(exchange: Exchange) -> dict[str, Any]:
     pattern, there = exchange["id"], exchange.node.catalog.pipelines
     names = [name for name in sorted(there) if wildcard_match(pattern, name)] if "*" in pattern else [pattern]
+    if not names and pattern != "*":
+        raise SearchError("resource_not_found_exception", f"pipeline [{pattern[:200]}] is missing", 404)
     await exchange.node.perform(DeletePipelines(tuple(names)))
     return {"acknowledged": True}
 
@@ -88,7 +90,8 @@ async def _simulate(exchange: Exchange) -> dict[str, Any]:
         elif given is not None:
             pipeline = definitions.read("_simulate_pipeline", given)
         else:
-            raise SearchError("parse_exception", "[pipeline] required property is missing")
+            reason = "[pipeline] required property is missing"
+            raise SearchError("parse_exception", reason, 400, {"property_name": "pipeline"})
         room = [_MADE_MAX]
         read = [_document(one, now, room) for one in documents]
         return [_traced(pipeline, one) if verbose else _result(pipeline, one) for one in read]
@@ -131,6 +134,8 @@ def _traced(pipeline: "Pipeline", document: "IngestDocument") -> dict[str, Any]:
         about = {"tag": step.processor.tag, "description": step.processor.description}
         shown: dict[str, Any] = {"processor_type": step.processor.kind, "status": step.status}
         shown |= {name: value for name, value in about.items() if value is not None}
+        if step.condition is not None:
+            shown["if"] = {"condition": step.condition, "result": step.status != "skipped"}
         if step.error is not None:
             ignored = step.status == "error_ignored"
             error = error_json(step.error)
@@ -151,5 +156,4 @@ def _traced(pipeline: "Pipeline", document: "IngestDocument") -> dict[str, Any]:
 
 def _shown(document: "IngestDocument") -> dict[str, Any]:
     meta = {name: str(value) for name, value in document.meta.items() if value is not None}
-    about = {name: value for name, value in document.ingest.items() if name in ("timestamp", "pipeline")}
-    return {**meta, "_source": document.source, "_ingest": about}
+    return {**meta, "_source": document.source, "_ingest": document.ingest}

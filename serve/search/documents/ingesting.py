@@ -19,7 +19,7 @@ from graphdb.search.segments.document_updates import read_object
 from graphdb.search.segments.operations import Action, Operation, OperationResult, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.scripted import write_with_scripts
-from serve.search.documents.write_options import generated_id
+from serve.search.documents.write_options import Conditions, generated_id
 from serve.search.frame.answer import search_error
 from serve.search.frame.exchange import SearchWork
 
@@ -153,6 +153,8 @@ class _Ingesting:
         meta: dict[str, Any] = {"_index": write.index, "_id": operation.doc_id}
         if operation.routing is not None:
             meta["_routing"] = operation.routing
+        if operation.if_seq_no is not None:
+            meta |= {"_if_seq_no": operation.if_seq_no, "_if_primary_term": operation.if_primary_term}
         if operation.version is not None:
             meta |= {"_version": operation.version, "_version_type": operation.version_type}
         # processors do not see who sees the document: that stays, unless they say another
@@ -198,8 +200,34 @@ def _written(
         doc_id=generated_id() if doc_id is None else str(doc_id),
         routing=None if routing is None else str(routing),
         value=None,
+        **_conditions(document.meta),
     )
     return replace(write, index=index, operation=operation)
+
+
+def _conditions(meta: dict[str, Any]) -> dict[str, Any]:
+    """What processors, or the request, say of the existing document. Errors: illegal_argument_exception."""
+    numbers = {name: _whole(name, meta.get(name)) for name in ("_version", "_if_seq_no", "_if_primary_term")}
+    given = Conditions.checked(
+        None,
+        numbers["_if_seq_no"],
+        numbers["_if_primary_term"],
+        numbers["_version"],
+        meta.get("_version_type"),
+    )
+    conditions: dict[str, Any] = {}
+    if given.version is not None and given.version_type != "internal":
+        conditions |= {"version": given.version, "version_type": given.version_type}
+    if given.if_seq_no is not None:
+        conditions |= {"if_seq_no": given.if_seq_no, "if_primary_term": given.if_primary_term}
+    return conditions
+
+
+def _whole(name: str, value: Any) -> int | None:
+    try:
+        return None if value is None else int(str(value)[:20])
+    except ValueError:
+        raise illegal_argument(f"field [{name}] must be a whole number, not [{str(value)[:100]}]") from None
 
 
 def _named(name: str | None) -> str | None:

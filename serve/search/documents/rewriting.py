@@ -17,7 +17,8 @@ from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.readers import parse_number
-from graphdb.search.multi import AllFailed, Searchers, prepare
+from graphdb.search.multi import AllFailed, Failure, Searchers, prepare
+from graphdb.search.multi.prepared import is_of_request
 from graphdb.search.query import Searcher
 from graphdb.search.scripts.stored import with_stored
 from graphdb.search.segments.operations import Action, Operation, Outcome
@@ -125,15 +126,20 @@ async def found_documents(exchange: Exchange, indexes: Sequence[Resolved], body:
     """What the query (and slice) of a search body finds in each index. Raises SearchError, QueryTimeout."""
     targets = targets_of(exchange.node, indexes, choice=ShardChoice.of(exchange.parameters))
     body, _ = with_stored(body, exchange.node.catalog.scripts)
+    node_id = Identity(exchange.node, exchange.settings).node_id
 
     def found() -> Found:
         parts = []
         for target in targets:
             try:
-                prepared = prepare(body, [target], Searchers())
+                docs = prepare(body, [target], Searchers()).find().docs
             except AllFailed as failed:
-                raise query_failed(failed.failures, "") from failed
-            parts.append((target.name, target.searcher, prepared.find().docs))
+                raise query_failed(failed.failures, node_id) from failed
+            except SearchError as error:
+                if is_of_request(error):
+                    raise
+                raise query_failed([Failure(target.name, error, target.shards)], node_id) from error
+            parts.append((target.name, target.searcher, docs))
         fewest = min((len(one.index.shards) for one in indexes), default=1)
         return Found(tuple(parts), fewest)
 

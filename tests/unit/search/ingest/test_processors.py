@@ -87,6 +87,11 @@ def refused(source: dict[str, Any], *processors: Any, others: dict[str, Any] | N
             {"a": 'p,"q,r",', "x": "p", "y": "q,r"},
         ),
         (
+            {"csv": {"field": "a", "target_fields": ["x", "y"], "trim": True, "quote": "'"}},
+            {"a": "p , ' q, r'"},
+            {"a": "p , ' q, r'", "x": "p", "y": "q, r"},
+        ),
+        (
             {"kv": {"field": "a", "field_split": " ", "value_split": "="}},
             {"a": "x=1 y=2 x=3"},
             {"a": "x=1 y=2 x=3", "x": ["1", "3"], "y": "2"},

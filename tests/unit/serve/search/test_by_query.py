@@ -243,3 +243,16 @@ def test_copies_make_no_index_that_documents_may_not(http: httpx.Client) -> None
     status, _, reason = reason_of(http.post("/_reindex", json=body))
     assert status == 404
     assert reason == "no such index [copies] and [action.auto_create_index] ([books]) doesn't match"
+
+
+def test_a_search_that_fails_says_on_which_shard(http: httpx.Client) -> None:
+    query = {"query": {"script": {"script": "Integer.parseInt('x') == 1"}}}
+    answer = http.post("/books/_update_by_query", json=query)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["type"], error["phase"]) == ("search_phase_execution_exception", "query")
+    (shard,) = error["failed_shards"]
+    assert (shard["index"], shard["shard"], shard["reason"]["type"]) == ("books", 0, "script_exception")
+    assert shard["node"]
+    unknown = reason_of(http.post("/books/_update_by_query", json={"query": {"nope": {}}}))
+    assert unknown[1] == "parsing_exception"

@@ -113,6 +113,79 @@ def test_simulations(http: httpx.Client) -> None:
         assert reason_of(http.post("/_ingest/pipeline/_simulate", json=body))[0] == 400
 
 
+def test_a_simulation_tells_why_and_where(http: httpx.Client) -> None:
+    put(http, "inner", {"set": {"field": "a", "value": 1}}, {"rename": {"field": "no", "target_field": "b"}})
+    skipped = {"drop": {"if": "ctx.x == 2"}}
+    failing = {
+        "rename": {
+            "field": "gone",
+            "target_field": "b",
+            "tag": "t",
+            "on_failure": [{"set": {"field": "f", "value": "{{_ingest.on_failure_processor_tag}}"}}],
+        }
+    }
+    body = {
+        "pipeline": {"processors": [skipped, failing, {"pipeline": {"name": "inner"}}]},
+        "docs": [{"_source": {"x": 1}}],
+    }
+    steps = http.post("/_ingest/pipeline/_simulate?verbose=true", json=body).json()["docs"][0][
+        "processor_results"
+    ]
+    assert [(step["processor_type"], step["status"]) for step in steps] == [
+        ("drop", "skipped"),
+        ("rename", "error"),
+        ("set", "success"),
+        ("pipeline", "success"),
+        ("set", "success"),
+        ("rename", "error"),
+    ]
+    assert steps[0]["if"] == {"condition": "ctx.x == 2", "result": False}
+    assert steps[2]["doc"]["_source"]["f"] == "t"
+    assert steps[2]["doc"]["_ingest"]["on_failure_processor_tag"] == "t"
+    assert steps[4]["doc"]["_ingest"]["pipeline"] == "inner"
+    body["pipeline"] = {"processors": [skipped]}
+    (plain,) = http.post("/_ingest/pipeline/_simulate", json=body).json()["docs"]
+    assert list(plain["doc"]["_ingest"]) == ["timestamp"]
+    error = http.post("/_ingest/pipeline/_simulate", json={"docs": body["docs"]}).json()["error"]
+    assert error["property_name"] == "pipeline"
+
+
+def test_processors_may_set_the_conditions_of_the_write(http: httpx.Client) -> None:
+    sets = [{"set": {"field": "_if_seq_no", "value": 0}}, {"set": {"field": "_if_primary_term", "value": 1}}]
+    put(http, "guarded", *sets)
+    assert reason_of(http.put("/books/_doc/1?pipeline=guarded", json={}))[0] == 409
+    assert http.put("/books/_doc/1", json={}).json()["_seq_no"] == 0
+    assert http.put("/books/_doc/1?pipeline=guarded", json={}).json()["_seq_no"] == 1
+    assert reason_of(http.put("/books/_doc/1?pipeline=guarded", json={}))[0] == 409
+    versions = [
+        {"set": {"field": "_version", "value": 7}},
+        {"set": {"field": "_version_type", "value": "external"}},
+    ]
+    put(http, "versioned", *versions)
+    assert http.put("/books/_doc/2?pipeline=versioned", json={}).json()["_version"] == 7
+    assert reason_of(http.put("/books/_doc/2?pipeline=versioned", json={}))[0] == 409
+    put(http, "wrong", {"set": {"field": "_version", "value": "new"}})
+    assert "must be a whole number" in reason_of(http.put("/books/_doc/3?pipeline=wrong", json={}))[2]
+    unchanged = http.put("/books/_doc/2?version=9&version_type=external&pipeline=none", json={})
+    assert unchanged.status_code == 400
+    put(http, "plain", {"set": {"field": "a", "value": 1}})
+    assert (
+        http.put("/books/_doc/2?version=9&version_type=external&pipeline=plain", json={}).json()["_version"]
+        == 9
+    )
+    assert (
+        reason_of(http.put("/books/_doc/2?if_seq_no=0&if_primary_term=1&pipeline=plain", json={}))[0] == 409
+    )
+
+
+def test_a_pattern_that_fits_no_pipeline_deletes_none(http: httpx.Client) -> None:
+    status, kind, _ = reason_of(http.delete("/_ingest/pipeline/mine_*"))
+    assert (status, kind) == (404, "resource_not_found_exception")
+    assert http.delete("/_ingest/pipeline/*").json() == {"acknowledged": True}
+    (node,) = http.get("/_nodes/ingest").json()["nodes"].values()
+    assert {"type": "grok"} in node["ingest"]["processors"]
+
+
 def test_who_sees_a_document_stays(http: httpx.Client) -> None:
     http.put("/_ingest/pipeline/keep", json={"processors": [{"remove": {"keep": ["a"]}}]})
     http.put("/books/_doc/1?pipeline=keep", json={"a": 1, "b": 2, "_allow_sids": ["x"]})
