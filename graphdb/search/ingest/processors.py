@@ -41,7 +41,7 @@ Step: TypeAlias = Callable[[IngestDocument], None]
 class Runnable(Protocol):
     """A processor inside another, or a pipeline."""
 
-    def run(self, document: IngestDocument, /) -> None: ...
+    def run(self, document: IngestDocument, trace: Callable[[Any], None] | None = None, /) -> None: ...
 
 
 class Known(Protocol):
