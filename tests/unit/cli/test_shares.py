@@ -8,6 +8,7 @@ import pytest
 
 from serve.cli import shares
 from serve.cli.shares import shared_out
+from tests.support.timing import HANG_S
 
 PIECE = b"<urn:a> <urn:b> <urn:c> .\n" * 2_000
 BLANK = b"_:a <urn:b> <urn:c> .\n"
@@ -20,7 +21,9 @@ class Loads:
         self.read: list[bytes] = []
 
     def __call__(self, share: Path) -> None:
-        document = share.read_bytes()
+        self.take(share.read_bytes())
+
+    def take(self, document: bytes) -> None:
         if document.endswith(b"\n<\n"):
             raise SyntaxError("spoilt")
         self.read.append(document)
@@ -36,8 +39,15 @@ def no_thread_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("loaders", [1, 2, 3])
 def test_each_piece_is_loaded_once(loaders: int) -> None:
     pieces = [b"# %d\n%s" % (number, PIECE) for number in range(100)]  # more than the pipes hold
-    loads = Loads()
-    shared_out(iter(pieces), loads, loaders)
+    loads, all_have_some = Loads(), threading.Barrier(loaders)
+
+    def load(share: Path) -> None:
+        with share.open("rb", buffering=0) as stream:
+            start = stream.read(1)
+            all_have_some.wait(HANG_S)
+            loads.take(start + stream.read())
+
+    shared_out(iter(pieces), load, loaders)
     assert len(loads.read) == loaders
     assert all(loads.read)
     assert sorted(line for part in loads.read for line in part.splitlines() if line[:1] == b"#") == sorted(
@@ -78,10 +88,11 @@ def test_a_load_that_fails_ends_the_others() -> None:
     loads, endless = Loads(), iter(lambda: PIECE, b"")
 
     def fails_in_the_first(share: Path) -> None:
-        with share.open("rb") as stream:
-            if stream.read(7) == b"_:fails":
+        with share.open("rb", buffering=0) as stream:
+            start = stream.read(7)
+            if start == b"_:fails":
                 raise MemoryError("a long token")
-        loads(share)
+            loads.take(start + stream.read())
 
     def pieces() -> Iterator[bytes]:
         yield b"_:fails" + BLANK
