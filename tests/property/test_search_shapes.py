@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
@@ -52,6 +52,7 @@ def related(own: list[Box], asked: Box, relation: str) -> bool:
 
 
 @settings(max_examples=40, deadline=None)
+@example([([(0, 0, 1, 1), (0, 0, 1, 2)], [])], (0, 0, 1, 2), [0] * 15, set())
 @given(
     st.lists(st.tuples(st.lists(BOXES, max_size=2), st.lists(POINTS, max_size=2)), max_size=7),
     BOXES,

@@ -7,7 +7,7 @@ from statistics import correlation, covariance, fmean, variance
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
@@ -245,6 +245,7 @@ def test_a_histogram_of_neighbours() -> None:
             index.aggregations({"h": {"variable_width_histogram": {"field": "n", **bad}}})
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=60), st.integers(2, 8))
 def test_neighbours_are_merged_as_if_one_by_one(values: list[int], wanted: int) -> None:
     clusters = [[value] for value in sorted(set(values))]
