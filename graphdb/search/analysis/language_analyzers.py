@@ -27,6 +27,7 @@ _CHAINS = {
     "armenian": "lower stop stem",
     "basque": "lower stop stem",
     "bengali": "lower digits exclude indic_normalization bengali_normalization stop stem",
+    "brazilian": "lower stop stem",
     "bulgarian": "lower stop stem",
     "catalan": "elision:catalan lower stop stem",
     "czech": "lower stop stem",
@@ -36,7 +37,9 @@ _CHAINS = {
     "estonian": "lower stop stem",
     "finnish": "lower stop stem",
     "french": "elision:french lower stop stem:light_french",
+    "galician": "lower stop stem",
     "german": "lower stop exclude german_normalization stem:light_german",
+    "greek": "lower:greek stop stem",
     "hindi": "lower digits exclude indic_normalization hindi_normalization stop stem",
     "hungarian": "lower stop stem",
     "indonesian": "lower stop stem",
@@ -55,12 +58,7 @@ _CHAINS = {
     "swedish": "lower stop stem",
     "turkish": "apostrophe lower:turkish stop stem",
 }
-NOT_HERE = {
-    "brazilian": "use [portuguese]",
-    "galician": "use a custom analyzer with the stop words [_galician_]",
-    "greek": "use a custom analyzer with [lowercase] of [greek] and the stop words [_greek_]",
-    "thai": "it needs a dictionary of words",
-}
+NOT_HERE = {"thai": "it needs a dictionary of words"}
 """Elasticsearch's analyzers that are not offered, and what helps."""
 
 # Snowball's Dutch stemmer changes these, and Lucene's analyzer does not let it.

@@ -18,22 +18,23 @@ _SNOWBALL_LANGUAGES = """
     armenian basque catalan danish estonian finnish french german hungarian irish italian lithuanian norwegian
     portuguese romanian russian serbian spanish swedish turkish"""
 _SNOWBALL = {name: name for name in _SNOWBALL_LANGUAGES.split()} | {
+    # For these Lucene has its own, and stems some words otherwise; Snowball has none for Galician.
+    "brazilian": "portuguese",
+    "galician": "portuguese",
+    "greek": "greek",
     "dutch": "dutch_porter",
     "german2": "german",
     "porter2": "english",
 }
 # Elasticsearch has these as well.
 _NOT_HERE = {
-    "brazilian": "use [light_portuguese]",
     "dutch_kp": "use [dutch]",
-    "galician": "use [light_portuguese], or [stemmer_override]",
-    "greek": "use [stemmer_override]",
     "kp": "use [dutch]",
     # krovetzstemmer of PyPI has no wheels: each installation would need a C++ compiler
     "kstem": "use [english] or [porter2]",
     "light_english": "use [english] or [porter2]",
     "lovins": "use [english] or [porter2]",
-    "minimal_galician": "use [light_portuguese], or [stemmer_override]",
+    "minimal_galician": "use [galician]",
     "minimal_portuguese": "use [light_portuguese]",
     "minimal_swedish": "use [light_swedish]",
     "persian": "use [stemmer_override]",

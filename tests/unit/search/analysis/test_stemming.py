@@ -67,7 +67,7 @@ def test_languages() -> None:
 
 @pytest.mark.parametrize(
     ("language", "reason"),
-    [("klingon", "Invalid stemmer class specified"), ("kstem", "use [english]"), ("greek", "not supported")],
+    [("klingon", "Invalid stemmer class specified"), ("kstem", "use [english]"), ("lovins", "not supported")],
 )
 def test_what_there_is_not_is_an_error(language: str, reason: str) -> None:
     with pytest.raises(SearchError, match=re.escape(reason)):
