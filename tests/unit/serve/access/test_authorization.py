@@ -96,6 +96,9 @@ def test_what_changes_something_needs_more_than_reading() -> None:
     }
     # What changes something is known by the body: `test_fuseki.py` and `test_mcp.py` hold it.
     reading |= {"/mcp", "/$/ping", "/{dataset}", "/{dataset}/query", "/{dataset}/sparql"}
+    # refused, whoever asks
+    reading |= {"/_sql", "/_query", "/_sql/translate", "/_sql/close", "/_query/async"}
+    reading |= {f"/_ml/trained_models/{{id}}/{name}" for name in ("_infer", "deployment/_infer")}
     # one's own, which are not data
     reading |= {"/queries/{id}", "/saved-queries", "/saved-queries/{id}", "/workbench/sign-in"}
     reading |= {"/_tasks/_cancel", "/_tasks/{task_id}/_cancel", "/_async_search/{id}", "/{index}/_knn_search"}
