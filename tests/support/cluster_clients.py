@@ -65,7 +65,7 @@ class ClusterClients(ClientThreads):
 
     def check(self) -> None:
         """Read every key at every node once more; every answer has to be explained by one order per key."""
-        assert self.unexpected == []
+        assert not self.unexpected, self.unexpected
         assert self.confirmed_at, "nothing was ever confirmed"
         with _client() as client:
             for key in sorted({operation.key for operation in self.history}):

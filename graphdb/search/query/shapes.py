@@ -3,7 +3,7 @@
 The bounding boxes of a segment's shapes are kept with it. Only shapes whose boxes fit are read and compared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -58,11 +58,12 @@ class ShapeQuery(DictionaryQuery):
         asked = searcher.keep(("shape", self.wkb), partial(_shape, self.wkb))
         near = np.flatnonzero(self._boxes_fit(self._boxes(leaf, dictionary, searcher), shapely.bounds(asked)))
         # Not `covered_by` for the last: it says no of a collection whose members overlap (GEOS 3.14).
-        compare = {
+        comparisons: dict[str, Callable[[Any], Any]] = {
             "intersects": partial(shapely.intersects, asked),
             "within": partial(shapely.covers, asked),
             "contains": lambda shapes: shapely.covers(shapes, asked),
-        }[self.relation]
+        }
+        compare = comparisons[self.relation]
         found = [np.empty(0, np.int64)]
         for start in range(0, len(near), _CHUNK):
             checkpoint()

@@ -142,8 +142,10 @@ async def test_a_store_that_nobody_writes_to_follows_what_others_write(tmp_path:
             last_index = await log.append_unconditionally([DOCUMENT])
         await shard.wait_for_index(last_index, 5)
         assert (await log.status()).first_index == 1
-        await log.truncate_before(last_index, SEARCH)
-        assert (await log.status()).first_index > 100
+        async with asyncio.timeout(HANG_S):
+            while (await log.status()).first_index <= 100:  # the store saves what it has in its own time
+                await log.truncate_before(last_index, SEARCH)
+                await asyncio.sleep(0.05)
 
 
 async def test_documents_that_are_passed_over_let_the_log_go_too(tmp_path: Path) -> None:

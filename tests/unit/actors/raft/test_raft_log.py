@@ -220,7 +220,8 @@ async def test_each_port_of_a_node_takes_what_is_for_it(three: RaftLogs) -> None
             RequestQueue.GRAPH: asyncio.create_task(graph.take(RequestQueue.GRAPH)),
             RequestQueue.SEARCH: asyncio.create_task(search.take(RequestQueue.SEARCH)),
         }
-        forwarding = asyncio.create_task(asking.forward(2, ForwardedRequest(0, operation, "", b"body"), 10))
+        request = ForwardedRequest(0, operation, "", b"body")
+        forwarding = asyncio.create_task(asking.forward(2, request, HANG_S))
         (taken,) = await asyncio.wait_for(takers.pop(queue), HANG_S)
         assert (taken.operation, taken.body) == (operation, b"body")
         await (graph if queue is RequestQueue.GRAPH else search).finish(taken.number, True, b"done", queue)
