@@ -187,9 +187,13 @@ class CatalogView:
         """What is to be put on disk; None where all is there. Raises UnavailableError."""
         if self.torn:
             raise LogUnavailable("the search indexes are made anew from the log: memory ran out")
-        if self.applied_index <= self.saved_index:
+        if self.applied_index <= self.saved_index and self._has_saved_merges():
             return None
         return self._files.plan(self.catalog, self.applied_index)
+
+    def _has_saved_merges(self) -> bool:
+        """Segments that were merged since stand in memory, whether or not anything was written."""
+        return all(shard.is_saved for index in self.catalog.indexes() for shard in index.shards)
 
     def write_flush(self, planned: CatalogSave) -> list[SavedCommit]:
         """Put it on disk, on any thread; one at a time. Raises UnavailableError."""

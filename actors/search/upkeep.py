@@ -106,12 +106,12 @@ class Merger:
         find: Callable[[str], Index | None],
         thread: SearchThread,
         graph_files: Callable[[Index, int], GraphFiles],
-        note_rest: Callable[[], None] = lambda: None,
+        note_merged: Callable[[bool], None] = lambda is_last: None,
     ) -> None:
-        """find tells an index by its name; graph_files are those of the directory of a shard. note_rest: an
-        index that is at rest has been merged.
+        """find tells an index by its name; graph_files are those of the directory of a shard. note_merged:
+        segments have been merged; is_last: more will not come soon.
         """
-        self._note_rest = note_rest
+        self._note_merged = note_merged
         self._resting: set[str] = set()
         self._find, self._thread, self._graph_files = find, thread, graph_files
         self._closing = threading.Event()
@@ -133,8 +133,11 @@ class Merger:
 
     async def merge_down(self, index: Index, segments_max: int) -> None:
         """Merge until no shard of the index has more segments than that."""
+        has_merged = False
         while await self._merge(index, lambda: index.shards.plan_merge(segments_max)):
-            pass
+            has_merged = True
+        if has_merged:
+            self._note_merged(True)
 
     async def close(self) -> None:
         """Leave what is not done; a merge that is being made is made in vain."""
@@ -167,7 +170,7 @@ class Merger:
         self._resting.discard(index.name)
         if not await self._merge(index, index.shards.plan_merge_at_rest):
             return False
-        self._note_rest()
+        self._note_merged(True)
         return True
 
     async def _merge(self, index: Index, plan: Callable[[], MergePlan | None]) -> bool:
@@ -179,7 +182,9 @@ class Merger:
             if planned is None:
                 return False
             merged = await self._thread.beside(self._merged, index, planned)
-            return await self._thread.write(index.shards.adopt_merge, planned, merged)
+            is_adopted = await self._thread.write(index.shards.adopt_merge, planned, merged)
+            self._note_merged(False)
+            return is_adopted
 
     def _merged(self, index: Index, plan: MergePlan) -> ArraySegment:
         merged = merge(plan.leaves, plan.name)
@@ -223,7 +228,7 @@ class Upkeep:
         self._room = room
         self._view, self._thread, self._log, self._config = view, thread, log, config
         self._schedule = RefreshSchedule(view.catalog.find)
-        self._merger = Merger(view.catalog.find, thread, view.graph_files, self._note_unsaved)
+        self._merger = Merger(view.catalog.find, thread, view.graph_files, self._note_merged)
         self._written_at: dict[str, float] = {}  # the last write to each index that is not at rest
         self._clock = asyncio.get_running_loop().time
         self._unsaved_bytes = 0
@@ -266,11 +271,13 @@ class Upkeep:
                 self._changed_at = None
                 self._rest = asyncio.get_running_loop().create_task(self._thread.beside(give_back))
 
-    def _note_unsaved(self) -> None:
+    def _note_merged(self, is_last: bool) -> None:
         """Merged segments stand in memory, and those that are on disk no longer count."""
         if self._unsaved_since is None:
             self._unsaved_since = self._clock()
-        self.request_flush()
+            self._wake.set()
+        if is_last:
+            self.request_flush()
 
     def _merge_at_rest(self) -> None:
         until = self._clock() - self._config.merge_rest_s

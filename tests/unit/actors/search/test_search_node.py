@@ -318,6 +318,22 @@ async def test_force_merge_leaves_as_many_segments_as_are_wanted(tmp_path: Path)
         assert (index.shards.stats().segments, found(node)) == (1, 5)
 
 
+async def test_merged_segments_are_put_on_disk_although_nothing_is_written(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        for number in range(3):
+            await node.write([indexed(number)], "true")
+        index = index_of(node)
+        await node.flush()
+        await node.force_merge([index], 1)
+        async with asyncio.timeout(HANG_S):
+            while any(array_segment(leaf).file is None for leaf in index.shards.leaves()):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert len(index.shards.leaves()) == 1
+    async with open_node(tmp_path) as node:
+        assert len(index_of(node).shards.leaves()) == 1
+        assert found(node) == 3
+
+
 async def test_vectors_have_graphs_which_are_read_again_after_a_restart(tmp_path: Path) -> None:
     vector = {"type": "dense_vector", "dims": 4, "similarity": "l2_norm"}
     writes = [indexed(number) for number in range(ROWS_MIN)]
