@@ -1,5 +1,6 @@
 """`Borrower`: serves the connections that a port has lent to this process: see `serve.port.lending`."""
 
+import contextlib
 import select
 import socket
 import time
@@ -62,6 +63,10 @@ class Borrower:
 
     def run(self) -> None:
         """Until the port is gone."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # of the channel: it has gone
+            self._go_on()
+
+    def _go_on(self) -> None:
         while True:
             self._beat[0] += 1
             events = self._epoll.poll(_LOOK_S)
@@ -146,7 +151,11 @@ class Borrower:
         one.used_at = now
         # From here on the client might be answered twice, or never, if this process were killed.
         self._flags[one.number] = 1
-        one.connection.recv(len(request), socket.MSG_DONTWAIT)
+        try:
+            one.connection.recv(len(request), socket.MSG_DONTWAIT)
+        except OSError:  # the client is gone since
+            self._give_back(one, b"X")
+            return
         self._send(one, self._head_of(answer, now) + answer.body)
 
     def _send(self, one: _Borrowed, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -207,6 +208,24 @@ async def test_a_client_that_leaves_leaves_the_port_too() -> None:
             async with asyncio.timeout(HANG_S):
                 while len(lent.lender):  # noqa: ASYNC110 it is given back
                     await asyncio.sleep(0.01)
+
+
+async def test_clients_that_reset_their_connections_end_nothing_else() -> None:
+    """Whenever they do, also between a look at their request and its answer."""
+    async with _port() as lent, _client(lent) as other:
+        with _borrowing(lent):
+            for _ in range(100):
+                async with _client(lent) as client:
+                    client.writer.get_extra_info("socket").setsockopt(
+                        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                    )
+                    for number in range(4):
+                        assert (await client.ask(b"%d" % number)).endswith(b":%d" % number)
+                    client.writer.write(_request(b"last"))
+                    client.writer.transport.abort()
+            await _until_lent(other, lent) if len(lent.lender) == 0 else None
+            assert await other.ask(b"2") in (b"port:2", b"borrower:2")
+        assert lent.borrowed.answered > 0
 
 
 async def test_idle_connections_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
