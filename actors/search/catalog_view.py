@@ -34,9 +34,9 @@ _NICENESS = 10  # of merges: they can wait, searches and writes cannot
 class SearchThread:
     """For one event loop."""
 
-    def __init__(self, note_change: Callable[[], None] = lambda: None) -> None:
-        """note_change: called there when the catalogue may have changed, before anybody is told."""
-        self._note_change = note_change
+    def __init__(self) -> None:
+        # called on the writer when the catalogue may have changed, before anybody is told
+        self.note_change: Callable[[], None] = lambda: None
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-writer")
         self._builder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-builder")
         self._saver = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-saver")
@@ -54,7 +54,7 @@ class SearchThread:
         try:
             return function(*arguments)
         finally:
-            self._note_change()
+            self.note_change()
 
     async def build(self, function: Callable[..., T], *arguments: object) -> T:
         """Make segments of what was written, while writes go on; searches wait for it."""

@@ -48,17 +48,12 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _nothing() -> None:
-    """Nobody is told."""
-
-
 class OpenSearch:
     """For one event loop."""
 
     def __init__(self, view: CatalogView, log: LogAccess, config: SearchConfig, room: DiskRoom) -> None:
         self.view = view
-        self.on_change: Callable[[], None] = _nothing  # see `SearchThread`
-        self._thread = SearchThread(lambda: self.on_change())
+        self._thread = SearchThread()
         recent = self.recent = RecentEntries(view.applied_index)
         self._own = OwnEntries(log, all_matter=lambda: recent.readers > 0)
         self.runner = ViewRunner(
@@ -74,6 +69,10 @@ class OpenSearch:
             fresh_request_id=lambda: request_ids.fresh(os.urandom(16)),
         )
         self.documents = DocumentWriter(view.catalog, self.commits, self.upkeep.relieved)
+
+    def tell_changes(self, note: Callable[[], None]) -> None:
+        """note: see `SearchThread.note_change`."""
+        self._thread.note_change = note
 
     def has_applied(self, log_index: int) -> bool:
         """Whether readers see what stands in the log up to there."""

@@ -154,7 +154,7 @@ class SearchNode:
             )
         try:
             self._open = await self._recovery.open()
-            self._open.on_change = self._note_change
+            self._open.tell_changes(self._note_change)
         except CorruptionError as error:
             return self._give_up(error)
         begin = asyncio.get_running_loop().create_task
@@ -233,7 +233,7 @@ class SearchNode:
                     self._open = None
                     await opened.close(LogUnavailable("a snapshot takes the place of the search indexes"))
                     opened = self._open = await self._open_again()
-                    opened.on_change = self._note_change
+                    opened.tell_changes(self._note_change)
         except CorruptionError as error:
             failure = error
         except Exception as error:

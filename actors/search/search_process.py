@@ -164,13 +164,11 @@ class SearchProcess:
             named_scores=asked.named_scores,
             hybrid=self._scorer,
         )
-        target = Target(
-            known.searcher,
-            known.context(asked.now_ms),
-            None if asked.filter is None else orjson.loads(asked.filter),
-            asked.boost,
-            asked.window,
-            tuple(range(len(known.state.parts))),
+        target = replace(
+            known.target(asked.now_ms),
+            filter=None if asked.filter is None else orjson.loads(asked.filter),
+            boost=asked.boost,
+            window=asked.window,
         )
         return self._known.prepare(orjson.loads(asked.body), target, self._searchers, options)
 

@@ -59,10 +59,6 @@ class Connection(Protocol):
 
     def deliver_later(self, request: "LaterAnswer", scope: Scope, app: ASGIApp) -> None: ...
 
-    def hand_over_later(
-        self, request: "LaterAnswer", method: bytes, target: bytes, headers: Headers, body: bytes
-    ) -> None: ...
-
 
 class LaterAnswer:
     """Stands for the answer to one request, which is made after the call that received the request.
@@ -99,11 +95,6 @@ class LaterAnswer:
         """
         assert self.connection is not None, "not within the call that receives the request"
         self.connection.deliver_later(self, scope, app)
-
-    def hand_over(self, method: bytes, target: bytes, headers: Headers, body: bytes) -> None:
-        """In place of `reply`: have the port's application answer the request, as it came."""
-        assert self.connection is not None, "not within the call that receives the request"
-        self.connection.hand_over_later(self, method, target, headers, body)
 
 
 Answering: TypeAlias = Callable[[bytes], Response | LaterAnswer | None]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from serve.port.application import Answering, QuickAnswers, WholeAnswer
+from serve.port.bounded_protocol import head_of, lines_of
 from serve.port.known_heads import KnownHead, KnownHeads
 from serve.port.lending import MESSAGE_BYTES_MAX, NUMBERED
 from serve.port.request_heads import Refused, check_head, check_header, origin_form
@@ -55,7 +55,7 @@ class Borrower:
         self._borrowed: dict[int, _Borrowed] = {}  # by file number
         self._heads = KnownHeads()
         self._epoll = select.epoll()
-        self._fixed = b"".join(b"%s: %s\r\n" % header for header in headers)
+        self._fixed = lines_of(headers)
         self._common, self._common_until = b"", 0.0
         self._look_at = 0.0
         channel.setblocking(False)
@@ -227,8 +227,7 @@ class Borrower:
             second = time.time()
             self._common = b"date: %s\r\n%s" % (formatdate(second, usegmt=True).encode(), self._fixed)
             self._common_until = now + 1 - second % 1
-        lines = b"".join([b"%s: %s\r\n" % header for header in answer.raw_headers])
-        return b"%s%s%s\r\n" % (STATUS_LINE[answer.status_code], self._common, lines)
+        return head_of(answer, self._common)
 
 
 class _Head:

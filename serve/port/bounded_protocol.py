@@ -19,7 +19,7 @@ from serve.port.connection_parts import BodyOnly, Flow, LentTransport
 from serve.port.request_heads import CHECKED, FRAMING, Refused, check_head, check_header, origin_form
 from serve.port.watch import NEVER, PortWatch
 
-__all__ = ["BoundedProtocol"]
+__all__ = ["BoundedProtocol", "head_of", "lines_of"]
 
 _NO_HTTP = "Invalid HTTP request received."
 _LINGER_S = 5.0  # how long input is read after the last answer, so that the client can read the answer
@@ -30,7 +30,13 @@ _FRAMING_FACTOR = 8  # ... plus this times the content; a chunk of one byte has 
 _SPACES_BYTES = 1_024  # of a head that do not belong to its fields
 
 
-def _lines_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+def head_of(answer: Response, common: bytes) -> bytes:
+    """Of an answer in HTTP/1.1, with its empty line. common: the lines that all answers have."""
+    return b"%s%s%s\r\n" % (STATUS_LINE[answer.status_code], common, lines_of(answer.raw_headers))
+
+
+def lines_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Headers as they are sent."""
     return b"".join([b"%s: %s\r\n" % header for header in headers])
 
 
@@ -378,9 +384,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _head_of(self, answer: Response) -> bytes:
         common = self.server_state.default_headers
         if common is not self._common:  # made anew each second
-            self._common, self._common_lines = common, _lines_of(common)
-        head = STATUS_LINE[answer.status_code] + self._common_lines
-        return b"%s%s\r\n" % (head, _lines_of(answer.raw_headers))
+            self._common, self._common_lines = common, lines_of(common)
+        return head_of(answer, self._common_lines)
 
     def eof_received(self) -> None:
         """The client sends no more, but may still read: answer an incomplete request."""

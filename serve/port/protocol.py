@@ -2,7 +2,6 @@
 
 import asyncio
 from typing import Any, cast
-from urllib.parse import unquote
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
@@ -212,37 +211,8 @@ class PortProtocol(BoundedProtocol):
             self.end()
         self.on_response_complete()
 
-    def hand_over_later(
-        self,
-        request: LaterAnswer,
-        method: bytes,
-        target: bytes,
-        headers: list[tuple[bytes, bytes]],
-        body: bytes,
-    ) -> None:
-        """See `LaterAnswer.hand_over`."""
-        path, _, query_string = target.partition(b"?")
-        scope = {
-            "type": "http",
-            "asgi": {"version": self.config.asgi_version, "spec_version": "2.3"},
-            "http_version": "1.1",
-            "server": self.server,
-            "client": self.client,
-            "scheme": self.scheme,
-            "root_path": self.root_path,
-            "headers": list(headers),
-            "state": self.app_state.copy(),
-            "method": method.decode("ascii"),
-            "path": self.root_path + unquote(path.decode("ascii")),
-            "raw_path": self.root_path.encode("ascii") + path,
-            "query_string": query_string,
-        }
-        self.deliver_later(request, scope, self.app, body)
-
-    def deliver_later(
-        self, request: LaterAnswer, scope: Scope, app: ASGIApp, body: bytes | None = None
-    ) -> None:
-        """See `LaterAnswer.deliver`; an application that is given a body may read it."""
+    def deliver_later(self, request: LaterAnswer, scope: Scope, app: ASGIApp) -> None:
+        """See `LaterAnswer.deliver`."""
         request.response_started = request.response_complete = True
         if request.disconnected or self._raw.is_closing():
             return
@@ -260,9 +230,6 @@ class PortProtocol(BoundedProtocol):
             on_response=self.on_response_complete,
         )
         cycle.more_body = False
-        if body is not None:
-            cycle.body += body
-            cycle.message_event.set()
         if cast(Any, self.cycle) is request:  # else the client has sent another meanwhile
             self.cycle = cycle
         self._start_asgi_task(cycle, app)

@@ -4,6 +4,7 @@ What matches is found in all segments and shards first, by the ids of parents, s
 memory is in proportion to the parents of what matches.
 """
 
+from abc import abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -63,9 +64,9 @@ class JoinQuery(Query):
     query: Query
     inner_hits: InnerHits | None = None
 
+    @abstractmethod
     def related(self, searcher: Searcher) -> Related:
         """What the query finds in these leaves, with what it is related to there."""
-        raise NotImplementedError
 
     def children(self) -> tuple[Query, ...]:
         return (self.query,)

@@ -145,6 +145,7 @@ class SegmentBuilder:
         self.size += 1
         for path, text in parsed.uncut.items():
             self._texts[path].add_uncut(doc, text)
+        # One after the other: a loop would make its pairs for each document.
         if parsed.texts is not NO_VALUES:
             _give(self._texts, doc, parsed.texts)
         if parsed.terms is not NO_VALUES:
