@@ -149,6 +149,7 @@ class Borrower:
             self._give_back(one)
             return
         one.used_at = now
+        data = self._head_of(answer, now) + answer.body
         # From here on the client might be answered twice, or never, if this process were killed.
         self._flags[one.number] = 1
         try:
@@ -156,7 +157,7 @@ class Borrower:
         except OSError:  # the client is gone since
             self._give_back(one, b"X")
             return
-        self._send(one, self._head_of(answer, now) + answer.body)
+        self._send(one, data)
 
     def _send(self, one: _Borrowed, data: bytes) -> None:
         try:
