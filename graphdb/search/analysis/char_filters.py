@@ -45,13 +45,13 @@ def _apply(text: str, changes: Iterable[Change]) -> FilteredText:
     return FilteredText("".join(parts), offsets)
 
 
-# What does not end where it should ends with the text, so that no place is looked at twice.
+# What does not end where it should ends with the text, as in browsers, so that no place is looked at twice.
 _MARKUP = re.compile(
     r"""<!--.*?(?:-->|\Z)
-    |<(?P<raw>script|style)\b[^>]*+>.*?(?:</(?P=raw)\s*>|\Z)
+    |<(?P<raw>script|style)\b[^>]*+(?:>.*?(?:</(?P=raw)\s*>|\Z)|\Z)
     |<!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)
-    |<[!?][^>]*+>
-    |</?(?P<tag>[A-Za-z][\w:.-]*+)(?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+>
+    |<[!?][^>]*+(?:>|\Z)
+    |</?(?P<tag>[A-Za-z][\w:.-]*+)(?:[^<>"']|"[^"<]*+"|'[^'<]*+'|)*+>
     |&(?P<entity>\#[0-9]{1,7}+;?|\#[xX][0-9A-Fa-f]{1,6}+;?|[A-Za-z][A-Za-z0-9]{1,31}+;?)""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
