@@ -49,7 +49,7 @@ _TOKEN = re.compile(
 )
 # LIVE in front of a SPARQL query: what comes before it is a prologue, or a comment
 _LIVE = re.compile(
-    r"(?:\s|\#[^\r\n]*|PREFIX\s+[^\s:<>]*:\s*<[^<>\s]*>|BASE\s*<[^<>\s]*>)*+(?P<live>LIVE)(?=\s)",
+    r"(?:\s|\#[^\r\n]*|PREFIX\s+[^\s:<>]*:\s*<[^<>\s]*>|BASE\s*<[^<>\s]*>|)*+(?P<live>LIVE)(?=\s)",
     re.IGNORECASE,
 )
 _SHADOWED = re.compile(

@@ -46,11 +46,11 @@ _DATA_OPERATIONS = (InsertData, DeleteData)
 _measured: BoundedCache[Complexity] = BoundedCache(entries_max=2048, chars_max=8_000_000)
 
 # The word DATA up to its brace, and everything before it, as the lexer reads it: a name ends at white space.
-_DATA = r"\s++(?i:DATA)(?:\s++|\#[^\r\n]*+)*+\{"
+_DATA = r"\s++(?i:DATA)(?:\s++|\#[^\r\n]*+|)*+\{"
 _DATA_BRACE = re.compile(_DATA)
 _BEFORE_DATA = re.compile(
     rf"(?:[^\"'<#\s]++|(?!{_DATA})\s++"
-    rf"|{'|'.join(STRINGS.values())}|{IRIREF}|<|\#[^\r\n]*+)*+",
+    rf"|{'|'.join(STRINGS.values())}|{IRIREF}|<|\#[^\r\n]*+|)*+",
     re.DOTALL,
 )
 

@@ -36,7 +36,7 @@ _CONSTANT = re.compile(
     r"""(<[^<>"{}|^`\\\x00-\x20]*+>"""
     r"""|"[^"\\\n\r]*+"|'[^'\\\n\r]*+'"""
     r"""|\#[^\r\n]*+"""
-    r"""|(?<=[\ \t\r\n{(;,])(?:(?:[A-Za-z][A-Za-z0-9_\-]*+)?+:[A-Za-z0-9_][A-Za-z0-9_\-]*+|[0-9]++)"""
+    r"""|(?<=[\ \t\r\n{(;,])(?:(?:[A-Za-z][A-Za-z0-9_\-]*+|)?+:[A-Za-z0-9_][A-Za-z0-9_\-]*+|[0-9]++)"""
     r"""(?=[\ \t\r\n}),;]))"""
 )
 # Variables, strings, unsigned integers, and what may hold the like of them. A name with other letters is left

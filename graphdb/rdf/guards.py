@@ -55,8 +55,8 @@ class Utf8Guard:
 class JsonDepthGuard:
     """Refuses JSON nested deeper than DEPTH_MAX; brackets in strings do not count."""
 
-    _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-    _STRING_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+    _STRING = re.compile(rb'"(?:[^"\\]++|\\.|)*+"', re.DOTALL)
+    _STRING_REST = re.compile(rb'(?:[^"\\]++|\\.|)*+', re.DOTALL)
     _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
     _STEP: ClassVar = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 

@@ -29,24 +29,26 @@ _BASE = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
+# Possessive groups end with an empty alternative: tests/architecture/test_patterns.py says why.
 _NAME = f"0-9_\u00b7\u0300-\u036f\u203f-\u2040{_BASE}"  # VARNAME, but for its first character
-_LOCAL = rf"(?:[\-:{_NAME}]++|%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?#@%])"
-_PREFIX = rf"(?:[{_BASE}][\-{_NAME}]*+(?:\.++[\-{_NAME}]++)*+)?:"
+_LOCAL = rf"[\-:{_NAME}]++|%[0-9A-Fa-f]{{2}}|\\[_~.\-!$&'()*+,;=/?#@%]"
+_LOCALS = rf"(?:{_LOCAL})(?:{_LOCAL}|)*+"
+_PREFIX = rf"(?:[{_BASE}][\-{_NAME}]*+(?:\.++[\-{_NAME}]++|)*+)?:"
 _EXPONENT = "[eE][+-]?[0-9]++"
-_SPACE = r"(?:[ \t\r\n]++|\#[^\r\n]*+)*+"
+_SPACE = r"(?:[ \t\r\n]++|\#[^\r\n]*+|)*+"
 
-IRIREF = r'<(?:[^<>"{}|^`\\\x00-\x20]|\\[uU])*+>'
+IRIREF = r'<(?:[^<>"{}|^`\\\x00-\x20]|\\[uU]|)*+>'
 STRINGS = {
-    "STRING_LITERAL_LONG1": r"'''(?:'{0,2}+(?:[^'\\]++|\\.))*+'''",
-    "STRING_LITERAL_LONG2": r'"""(?:"{0,2}+(?:[^"\\]++|\\.))*+"""',
-    "STRING_LITERAL1": r"'(?!'')(?:[^'\\\n\r]++|\\.)*+'",
-    "STRING_LITERAL2": r'"(?!"")(?:[^"\\\n\r]++|\\.)*+"',
+    "STRING_LITERAL_LONG1": r"'''(?:'{0,2}+(?:[^'\\]++|\\.)|)*+'''",
+    "STRING_LITERAL_LONG2": r'"""(?:"{0,2}+(?:[^"\\]++|\\.)|)*+"""',
+    "STRING_LITERAL1": r"'(?!'')(?:[^'\\\n\r]++|\\.|)*+'",
+    "STRING_LITERAL2": r'"(?!"")(?:[^"\\\n\r]++|\\.|)*+"',
 }
-BLANK_NODE_LABEL = rf"_:[0-9_{_BASE}][\-{_NAME}]*+(?:\.++[\-{_NAME}]++)*+"
+BLANK_NODE_LABEL = rf"_:[0-9_{_BASE}][\-{_NAME}]*+(?:\.++[\-{_NAME}]++|)*+"
 
 _TERMINALS = {
     "VAR1": rf"\?[0-9_{_BASE}][{_NAME}]*+",
-    "PNAME_LN": rf"{_PREFIX}(?![\-\u00b7\u0300-\u036f\u203f-\u2040]){_LOCAL}++(?:\.++{_LOCAL}++)*+",
+    "PNAME_LN": rf"{_PREFIX}(?![\-\u00b7\u0300-\u036f\u203f-\u2040]){_LOCALS}(?:\.++{_LOCALS}|)*+",
     "PNAME_NS": _PREFIX,
     "IRIREF": IRIREF,
     "WORD": "[A-Za-z][A-Za-z0-9_]*+",
@@ -62,7 +64,7 @@ _TERMINALS = {
     "DOUBLE_NEGATIVE": rf"-(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++){_EXPONENT}",
     "DECIMAL_NEGATIVE": r"-[0-9]*+\.[0-9]++",
     "INTEGER_NEGATIVE": r"-[0-9]++",
-    "LANG_DIR": r"@[a-zA-Z]++(?:-[a-zA-Z0-9]++)*+(?:--[a-zA-Z]++)?+",
+    "LANG_DIR": r"@[a-zA-Z]++(?:-[a-zA-Z0-9]++|)*+(?:--[a-zA-Z]++|)?+",
     "VAR2": rf"\$[0-9_{_BASE}][{_NAME}]*+",
     "BLANK_NODE_LABEL": BLANK_NODE_LABEL,
     "SIGN": r"<<\(|\)>>|<<|>>|\{\||\|\}|\^\^|\|\||&&|!=|<=|>=|[{}()\[\].,;=<>+\-*/|^!?~]",
@@ -77,12 +79,13 @@ _CLOSING = frozenset(("}", ")", "]", ">>", ")>>", "|}"))
 # What stands between the braces of a DATA block, as far as it can hide a brace. A lone sign that begins
 # nothing stops it.
 _BRACELESS = re.compile(
-    rf"(?:[^{{}}\"'<#\\]++|{'|'.join(STRINGS.values())}|{IRIREF}|<<\(?|\#[^\r\n]*+|\\.)*+", re.DOTALL
+    rf"(?:[^{{}}\"'<#\\]++|{'|'.join(STRINGS.values())}|{IRIREF}|<<\(?|\#[^\r\n]*+|\\.|)*+", re.DOTALL
 )
 
 # The same, as far as it can hide the signs around a triple term.
 _TERMLESS = re.compile(
-    rf"(?:[^\"'<#\\)]++|{'|'.join(STRINGS.values())}|{IRIREF}|<(?!<\()|\)(?!>>)|\#[^\r\n]*+|\\.)*+", re.DOTALL
+    rf"(?:[^\"'<#\\)]++|{'|'.join(STRINGS.values())}|{IRIREF}|<(?!<\()|\)(?!>>)|\#[^\r\n]*+|\\.|)*+",
+    re.DOTALL,
 )
 
 

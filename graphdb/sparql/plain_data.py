@@ -25,17 +25,17 @@ _PREFIX = r"(?:[A-Za-z][A-Za-z0-9_\-]*+)?:"
 # Where a word ends, so that both lexers see the same one; the same goes for a dot and a number after it.
 _END = rf"(?={_SPACE}|[;,}}]|\.(?:{_SPACE}|\}}))"
 _NAME = rf"{_PREFIX}[A-Za-z0-9_][A-Za-z0-9_\-]*+{_END}"
-_TAG = rf"@[A-Za-z]{{1,8}}(?:-[A-Za-z0-9]{{1,8}})*+{_END}"
-_STRING = rf'"(?!"")[^"\\\r\n]*+"(?:{_TAG}|\^\^(?:{_IRI}|{_NAME}))?+'
-_NUMBER = rf"[+\-]?[0-9]++(?:\.[0-9]++)?+(?:[eE][+\-]?[0-9]++)?+{_END}"
+_TAG = rf"@[A-Za-z]{{1,8}}(?:-[A-Za-z0-9]{{1,8}}|)*+{_END}"
+_STRING = rf'"(?!"")[^"\\\r\n]*+"(?:{_TAG}|\^\^(?:{_IRI}|{_NAME})|)?+'
+_NUMBER = rf"[+\-]?[0-9]++(?:\.[0-9]++|)?+(?:[eE][+\-]?[0-9]++|)?+{_END}"
 _WORD = rf"(?:a|true|false){_END}"
 _LABEL = rf"_:[A-Za-z0-9_]++{_END}"
-_BLOCK = rf"(?:{_SPACE}++|{_IRI}|{_STRING}|{_NAME}|{_NUMBER}|{_WORD}|{_LABEL}|[;,]|\.(?={_SPACE}|\}}))*+"
+_BLOCK = rf"(?:{_SPACE}++|{_IRI}|{_STRING}|{_NAME}|{_NUMBER}|{_WORD}|{_LABEL}|[;,]|\.(?={_SPACE}|\}})|)*+"
 _DECLARATION = rf"(?i:PREFIX){_SPACE}++({_PREFIX}){_SPACE}*+({_IRI}){_SPACE}*+"
 _DECLARED = re.compile(_DECLARATION)
 _NO_PROLOGUE = Prologue()
 _TEXT = re.compile(
-    rf"{_SPACE}*+(?P<declared>(?:(?i:PREFIX){_SPACE}++{_PREFIX}{_SPACE}*+{_IRI}{_SPACE}*+)*+)"
+    rf"{_SPACE}*+(?P<declared>(?:(?i:PREFIX){_SPACE}++{_PREFIX}{_SPACE}*+{_IRI}{_SPACE}*+|)*+)"
     rf"(?P<operation>(?P<verb>(?i:INSERT|DELETE)){_SPACE}++(?i:DATA){_SPACE}*+(?P<block>\{{{_BLOCK}\}}))"
     rf"{_SPACE}*+\Z"
 )

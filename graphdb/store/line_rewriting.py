@@ -45,7 +45,7 @@ _KEPT = re.compile(
     rb'|T(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}Z?"\^\^<http://www\.w3\.org/2001/XMLSchema#dateTime))'
 )
 # a blank node stands neither in a literal nor in an IRI
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|<[^ <>]*+>|_:([^ \n]++)')
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.|)*+"|<[^ <>]*+>|_:([^ \n]++)')
 
 
 class Unusual(Exception):

@@ -72,22 +72,24 @@ _CLASSES = _Classes()
 
 _X = "[xzvkms]*+"  # WB4: belongs to the character before
 _P = "[xzkms]*+"  # the same, but for what asks for emoji style
-_UNIT = (  # WB5 to WB13: Katakana, or letters and digits with what may stand between two of them
-    rf"(?:(?:K{_X})++|(?:H{_X}(?:Q{_X}(?=H)|q{_X}|[:.]{_X}(?=[aGHi]))?+"
-    rf"|[aGi]{_X}(?:[:.q]{_X}(?=[aGHi]))?+|[nd]{_X}(?:[,.q]{_X}(?=[nd]))?+)++)"
+# Possessive groups end with an empty alternative: tests/architecture/test_patterns.py says why.
+_LETTER = (  # a letter or digit, with what may stand between it and the next
+    rf"H{_X}(?:Q{_X}(?=H)|q{_X}|[:.]{_X}(?=[aGHi])|)?+"
+    rf"|[aGi]{_X}(?:[:.q]{_X}(?=[aGHi])|)?+|[nd]{_X}(?:[,.q]{_X}(?=[nd])|)?+"
 )
-_LOW = f"(?:_{_X})++"  # WB13a, WB13b
-_WORD = f"(?:{_LOW}{_UNIT}?+|{_UNIT})(?:{_LOW}{_UNIT}?+)*+"
+_UNIT = f"(?:K[Kxzvkms]*+|(?:{_LETTER})(?:{_LETTER}|)*+)"  # WB5 to WB13; K: Katakana
+_LOW = "_[_xzvkms]*+"  # WB13a, WB13b
+_WORD = f"(?:{_LOW}(?:{_UNIT}|)?+|{_UNIT})(?:{_LOW}(?:{_UNIT}|)?+|)*+"
 _ELEMENT = f"(?:z*+b{_P}m{_P}|z*+[ebi]{_P}v?|m{_P})"
-_EMOJI = f"{_ELEMENT}(?:(?:(?<=z)|(?=z)){_ELEMENT})*+|[d#][xzms]*+v?k{_P}|R{_X}R{_X}"
+_EMOJI = f"{_ELEMENT}(?:(?:(?<=z)|(?=z)){_ELEMENT}|)*+|[d#][xzms]*+v?k{_P}|R{_X}R{_X}"
 
 # The word's own pattern too: an emoji that is a letter as well, or a digit, may go on as a word.
 _WORD_RE = re.compile(_WORD)
 _NEXT = re.compile(
-    f"(?P<emoji>{_EMOJI})|(?P<word>{_WORD})|(?P<asian>(?:[Ss]{_X})++)|(?P<han>h{_X})|(?P<kana>y{_X})"
+    f"(?P<emoji>{_EMOJI})|(?P<word>{_WORD})|(?P<asian>[Ss][Ssxzvkms]*+)|(?P<han>h{_X})|(?P<kana>y{_X})"
 )
 _ASCII = re.compile(
-    r"[A-Za-z0-9_]++(?:(?:(?<=[A-Za-z])[':.](?=[A-Za-z])|(?<=[0-9])['.,;](?=[0-9]))[A-Za-z0-9_]++)*+"
+    r"[A-Za-z0-9_]++(?:(?:(?<=[A-Za-z])[':.](?=[A-Za-z])|(?<=[0-9])['.,;](?=[0-9]))[A-Za-z0-9_]++|)*+"
 )
 _LOW_ONLY = re.compile(r"[_xzvkms]++")
 _Span = tuple[int, int, str]  # start, end, group of _NEXT

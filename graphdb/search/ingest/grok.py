@@ -24,7 +24,7 @@ PATTERNS: dict[str, str] = {
     "DATA": r".*?",
     "GREEDYDATA": r".*",
     "GREEDYMULTILINE": r"(?s:.*)",
-    "QUOTEDSTRING": r"\"(?:\\.|[^\\\"])*+\"|'(?:\\.|[^\\'])*+'|`(?:\\.|[^\\`])*+`",
+    "QUOTEDSTRING": r"\"(?:\\.|[^\\\"]|)*+\"|'(?:\\.|[^\\']|)*+'|`(?:\\.|[^\\`]|)*+`",
     "QS": r"%{QUOTEDSTRING}",
     "UUID": r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
     "INT": r"[+-]?[0-9]+",

@@ -147,8 +147,8 @@ _MONTHS = [
     "December",
 ]
 _DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-_OFFSET = r"Z|[+-]\d\d(?::?\d\d(?::?\d\d)?+)?+"
-_REGION = r"[A-Za-z][A-Za-z0-9_+\-]*+(?:/[A-Za-z0-9_+\-]++)*+(?:[+-]\d\d?+(?::?\d\d)?+)?+"
+_OFFSET = r"Z|[+-]\d\d(?::?\d\d(?::?\d\d|)?+|)?+"
+_REGION = r"[A-Za-z][A-Za-z0-9_+\-]*+(?:/[A-Za-z0-9_+\-]++|)*+(?:[+-]\d\d?+(?::?\d\d|)?+|)?+"
 _NUMBERS = "MLdDHhkKmseQqwc"
 
 
@@ -204,7 +204,7 @@ class DatePattern:
                 parts.append("(?:")
             elif piece.letter == "]":
                 depth -= 1
-                parts.append(")?+")
+                parts.append("|)?+")
             else:
                 self._pieces.append(piece)
                 parts.append(self._piece_expression(piece, pattern))
@@ -294,7 +294,7 @@ def _year_expression(count: int, lenient: bool) -> str:
 
 def _zone_expression(letter: str) -> str | None:
     if letter == "Z":
-        return rf"GMT(?:[+-]\d\d?+:?\d\d)?+|{_OFFSET}"
+        return rf"GMT(?:[+-]\d\d?+:?\d\d|)?+|{_OFFSET}"
     return rf"{_OFFSET}|{_REGION}" if letter in "zVOv" else None
 
 

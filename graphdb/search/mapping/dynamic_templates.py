@@ -89,7 +89,7 @@ def _regex(pattern: str) -> re.Pattern[str]:
     """Only such as end soon: few repetitions, and none of a group."""
     if (
         len(pattern) > _NAME_LENGTH_MAX
-        or re.search(r"\)[*+{]", pattern)
+        or re.search(r"\)(?:[*+{]|\?\+)", pattern)
         or len(_REPEAT.findall(pattern)) > _REPEATS_MAX
     ):
         raise mapper_parsing(f"Pattern [{pattern[:100]}] of type [regex] is too complex")
