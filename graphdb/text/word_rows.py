@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Floats, Longs
-from graphdb.search.query.field_table import BASE, HIGHS, SIZE, bytes_at, flags_at, ints_at, longs_at
+from graphdb.search.query.field_table import BASE, HIDDEN, SIZE, bytes_at, flags_at, ints_at, longs_at
 from graphdb.search.query.max_score import top_of_leaves
 from graphdb.text.score_digits import DIGITS_MAX, write_digits
 
@@ -44,7 +44,7 @@ def load() -> None:
     """
     one = np.zeros(1, np.float32)
     table, live, numbers = (
-        np.zeros((0, HIGHS + 1), np.int64),
+        np.zeros((0, HIDDEN + 1), np.int64),
         np.zeros(0, np.int64),
         np.zeros((1, 0), np.int64),
     )
@@ -63,7 +63,7 @@ def answer_of(
     limit = layout[LIMIT]
     kept, best = np.empty(limit, np.int64), np.empty(limit, np.float32)
     hits, _ = top_of_leaves(
-        table, live, numbers, weights, inverse, False, np.arange(len(weights)), kept, best, 0, 0
+        table, live, numbers, weights, inverse, False, np.arange(len(weights)), kept, best, 0, 0, False
     )
     met = longs_at(layout[MET], limit)
     _number(table, layout, kept[:hits], met)

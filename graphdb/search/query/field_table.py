@@ -23,6 +23,7 @@ __all__ = [
     "CEILINGS",
     "DOCS",
     "FREQS",
+    "HIDDEN",
     "HIGH",
     "HIGHS",
     "NORMS",
@@ -44,8 +45,8 @@ BLOCK = 128  # postings with one ceiling
 
 # The columns of a table. A leaf without the field has no terms, and nothing else of its row is read.
 SIZE, BASE, TERMS, BLOB, BLOB_BYTES, TERM_STARTS = range(6)
-POSTINGS, STARTS, DOCS, FREQS, NORMS, CEILINGS, HIGH, HIGHS = range(6, 14)
-_COLUMNS = 14
+POSTINGS, STARTS, DOCS, FREQS, NORMS, CEILINGS, HIGH, HIGHS, HIDDEN = range(6, 15)
+_COLUMNS = 15
 
 
 def _pointer(typing: Any, address: Any) -> Any:
@@ -154,8 +155,9 @@ class FieldTable:
             text = leaf.segment.text(path)
             if leaf.segment.live_only or (text is None and leaf.segment.terms(path) is not None):
                 return None
-            rows[number, [SIZE, BASE]] = leaf.segment.size, leaf.base
             roots = leaf.roots
+            hidden = leaf.segment.size - int(np.count_nonzero(roots))
+            rows[number, [SIZE, BASE, HIDDEN]] = leaf.segment.size, leaf.base, hidden
             if roots.dtype != np.bool_ or not roots.flags.c_contiguous:
                 return None
             if text is not None and not _fill(rows[number], leaf, path, text, kept):

@@ -17,6 +17,7 @@ from graphdb.search.query.field_table import (
     CEILINGS,
     DOCS,
     FREQS,
+    HIDDEN,
     HIGH,
     HIGHS,
     NORMS,
@@ -146,14 +147,21 @@ def top_of_leaves(
     best: Floats,
     begun: int,
     counted: int,
+    masked: bool,
 ) -> tuple[int, int]:
     """The best documents of several leaves: kept and best, of which `begun` are from leaves before, with
-    numbers in the whole searcher. Returns how many there are, and how many documents of these leaves match.
+    numbers in the whole searcher. Returns how many there are, and how many documents of these leaves match;
+    beyond `counted` some number that no more than match.
 
-    table, live: rows of a `FieldTable`, of these leaves. numbers: (terms, leaves). weights descend, and order
-    has the places of the terms in the query; needs_all: all of them have to match.
+    table, live: rows of a `FieldTable`, of these leaves; masked: live hides more than the table says. numbers:
+    (terms, leaves). weights descend, and order has the places of the terms in the query; needs_all: all of
+    them have to match.
     """
     count, k = 0, len(best)
+    if not needs_all and not masked:
+        least = _least_matching(table, numbers)
+        if least > counted:
+            count = least  # and none is counted
     for leaf in range(len(table)):
         terms, places = 0, np.empty(len(weights), np.int64)
         for term in range(len(weights)):
@@ -181,18 +189,60 @@ def top_of_leaves(
             )
         else:
             ceilings = words_at(table[leaf, CEILINGS], postings // BLOCK + 1)
-            left = counted - count
+            some = 0
+            if count <= counted and terms == 1 and table[leaf, HIDDEN] == 0 and not masked:
+                some = ends[0] - begins[0]
+            elif count <= counted:
+                some = _count_any(docs, begins, ends, allowed, counted - count)
+            if k == 0:
+                count += some
+                continue
             if terms <= FEW:
-                found, scores, some = top_of_few(
-                    docs, freqs, high, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
+                found, scores, _ = top_of_few(
+                    docs, freqs, high, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, -1
                 )
             else:
-                found, scores, some = top_of_any(
-                    docs, freqs, high, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, left
+                found, scores, _ = top_of_any(
+                    docs, freqs, high, begins, ends, own, norms, inverse, allowed, ceilings, few, floor, -1
                 )
         count += some
         begun = _put(kept, best, begun, found, scores, table[leaf, BASE])
     return begun, count
+
+
+@compiled(nogil=True)
+def _least_matching(table: Longs, numbers: Longs) -> int:
+    """So many documents that are shown have any of the terms at least: those of the most frequent one."""
+    least = 0
+    for leaf in range(len(table)):
+        most = 0
+        for term in range(len(numbers)):
+            number = numbers[term, leaf]
+            if number >= 0:
+                starts = longs_at(table[leaf, STARTS], number + 2)
+                most = max(most, starts[number + 1] - starts[number])
+        least += max(0, most - table[leaf, HIDDEN])
+    return least
+
+
+@compiled(nogil=True)
+def _count_any(docs: Ints, begins: Longs, ends: Longs, allowed: Bools, wanted: int) -> int:
+    """How many documents of a leaf have any of the terms, or some number of them beyond `wanted`.
+
+    That takes a tenth of what their scores take, and these can be chosen among once the number is known.
+    """
+    met, count = np.zeros(len(allowed) // 64 + 1, np.uint64), 0
+    for term in range(len(begins)):
+        for i in range(begins[term], ends[term]):
+            doc = docs[i]
+            bit = np.uint64(1) << np.uint64(doc & 63)
+            is_new = (met[doc >> 6] & bit) == 0
+            met[doc >> 6] |= bit
+            count += is_new & allowed[doc]
+        if count > wanted:
+            break
+    return count
+
 
 
 @compiled(nogil=True)

@@ -116,6 +116,7 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
             best,
             begun,
             counted - total,
+            peeled.narrows,
         )
         total += count
     return TopHits(kept[:begun], best[:begun], total)
