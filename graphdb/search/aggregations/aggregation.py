@@ -148,7 +148,7 @@ def own_cells(rows: Rows, members: Longs, keys: Longs, doc_counts: Longs | None)
 # What aggregations read while they run: columns, queries, scores, and the count of buckets made so far.
 
 MAX_BUCKETS = 65_536  # `search.max_buckets`
-BUCKET_STEPS = 300  # to show one, see `Aggregation.steps`
+BUCKET_STEPS = 50  # to show one, see `Aggregation.steps`
 
 Piece = TypeVar("Piece")
 

@@ -113,7 +113,7 @@ class Histogram(Aggregation):
         except SearchError:  # which a search that meets such values raises itself
             return None
         buckets: int = last - first + 1
-        return 5 * documents + BUCKET_STEPS * buckets
+        return documents + BUCKET_STEPS * buckets
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, base = self._cells(scope, rows)

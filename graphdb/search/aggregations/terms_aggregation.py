@@ -312,7 +312,7 @@ class Terms(Aggregation):
         if spec is None or not self._is_counted_alone(scope) or not scope.columns.is_merged(spec):
             return None
         terms = len(scope.columns.dictionary(spec))
-        return documents + terms // 8 + BUCKET_STEPS * min(terms, self.size)
+        return documents // 2 + terms // 8 + BUCKET_STEPS * min(terms, self.size)
 
     def _is_counted_alone(self, scope: Scope) -> bool:
         """Whether no one asks which documents are in a bucket, or for other terms than those of the field."""

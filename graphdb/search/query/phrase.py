@@ -208,6 +208,9 @@ class PhraseQuery(Query):
         inverse = searcher.inverse_norms(self.path)[index.norms[docs]]
         return docs, bm25(weight, freqs, inverse)
 
+    def docs_in(self, leaf: Leaf, searcher: Searcher) -> Ints:
+        return self._occurrences(leaf)[0]
+
     def _counted(self, docs: Ints, places: "list[tuple[Ints, Ints, Ints]]") -> Floats:
         starts = np.zeros((len(docs), len(places)), dtype=np.int64)
         stops = np.zeros_like(starts)

@@ -87,6 +87,10 @@ class TermQuery(Query):
         inverse, weight = searcher.inverse_norms(self.path), self.weight(searcher, boost)
         return postings[0], kernels.term_scores(*postings, index.norms, inverse, weight)
 
+    def docs_in(self, leaf: Leaf, searcher: Searcher) -> Ints:
+        postings = self.postings(leaf)
+        return np.zeros(0, np.int32) if postings is None else postings[0]
+
     def accumulate(self, leaf: Leaf, searcher: Searcher, boost: float, scores: Doubles, counts: Ints) -> None:
         postings, index = self.postings(leaf), leaf.segment.text(self.path)
         if postings is None or index is None:
@@ -147,6 +151,11 @@ class KeywordQuery(Query):
         if index is not None and number >= 0:
             kernels.mark(mask, index.postings(number))
         return mask
+
+    def docs_in(self, leaf: Leaf, searcher: Searcher) -> Ints:
+        index = leaf.segment.terms(self.path)
+        number = -1 if index is None else index.dictionary.find(self.term)
+        return np.zeros(0, np.int32) if index is None or number < 0 else index.postings(number)
 
     def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
         if not self.mask(leaf, searcher)[doc]:

@@ -115,6 +115,11 @@ class Query(ABC):
         """
         return None
 
+    def docs_in(self, leaf: Leaf, searcher: "Searcher") -> "Ints | None":
+        """The same without scores."""
+        found = self.listed_in(leaf, searcher, 1.0)
+        return None if found is None else found[0]
+
     def part(self, number: int) -> "Query":
         """What it is on one of several indexes, by number."""
         return self

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ __all__ = [
     "Found",
     "Hit",
     "Rescored",
+    "ScoredLater",
     "Sorting",
     "collected",
     "first_of",
     "joined",
+    "matched",
     "matches_of",
     "rescored",
     "without_later",
@@ -190,6 +193,35 @@ def matches_of(scope: Scope, query: Query) -> list[Matches]:
         checkpoint()
         found.append(query.matches(leaf, scope.searcher))
     return found
+
+
+@dataclass
+class ScoredLater:
+    """Documents that a query has found without scores, for the few aggregations that ask for these."""
+
+    docs: Longs
+    scope: Scope
+    query: Query
+
+    @cached_property
+    def scores(self) -> Floats | None:
+        found = collected(self.scope, self.query, None, None)
+        assert found.scores is not None
+        return found.scores[np.searchsorted(found.docs, self.docs)]
+
+
+def matched(scope: Scope, query: Query) -> Found:
+    """As `collected`, without scores."""
+    docs = [np.empty(0, np.int64)]
+    for leaf in scope.columns.leaves:
+        checkpoint()
+        local = query.docs_in(leaf, scope.searcher)
+        if local is None:
+            local = np.flatnonzero(query.mask(leaf, scope.searcher) & leaf.roots)
+        elif not scope.searcher.keep_of(leaf, "all are shown", leaf.roots.all):
+            local = local[leaf.roots[local]]
+        docs.append(local + np.int64(leaf.base))
+    return Found(np.concatenate(docs), None)
 
 
 def collected(

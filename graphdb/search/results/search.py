@@ -19,9 +19,11 @@ from graphdb.search.results.matching import (
     Found,
     Hit,
     Rescored,
+    ScoredLater,
     Sorting,
     collected,
     first_of,
+    matched,
     rescored,
     without_later,
 )
@@ -92,7 +94,11 @@ def scope_of(searcher: Searcher, context: QueryContext, options: SearchOptions =
 
 
 def find(request: SearchRequest, scope: Scope, matches: Sequence[Matches] | None = None) -> Found:
-    """The candidates: all documents that the query (or who has made matches) finds, with their scores."""
+    """The candidates: all documents that the query (or who has made matches) finds, with their scores where
+    hits need them.
+    """
+    if matches is None and not request.scores_hits:
+        return matched(scope, request.query)
     return collected(scope, request.query, matches, request.min_score)
 
 
@@ -150,7 +156,7 @@ def _with_inner(shown: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
 
 def _aggregations(request: SearchRequest, scope: Scope, found: Found) -> dict[str, Any]:
     assert request.aggregations is not None
-    scope.scored = found
+    scope.scored = found if found.scores is not None else ScoredLater(found.docs, scope, request.query)
     scope.top_hits = partial(top_hits, query=request.query, around=request.fetching)
     return run(request.aggregations, scope, found.docs)
 

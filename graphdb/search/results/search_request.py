@@ -113,6 +113,14 @@ class SearchRequest:
         return not self.sort and self._has_nothing_else
 
     @property
+    def scores_hits(self) -> bool:
+        """Whether hits are chosen by their scores, or show them."""
+        if not self._has_nothing_else:
+            return True
+        by_fields = bool(self.sort) and all(isinstance(key, ByField | ByDoc) for key in self.sort)
+        return self.size > 0 and (self.track_scores or not by_fields)
+
+    @property
     def _is_plain_but_for_sort(self) -> bool:
         return self._has_nothing_else and self.aggregations is None and self.size > 0
 
