@@ -10,13 +10,29 @@ from hypothesis import strategies as st
 
 from graphdb.search.query.few_terms import NEVER
 from graphdb.search.query.few_terms import top_of_few as compiled_of_few
+from graphdb.search.query.field_table import (
+    BASE,
+    CEILINGS,
+    DOCS,
+    FREQS,
+    HIDDEN,
+    HIGH,
+    HIGHS,
+    NORMS,
+    POSTINGS,
+    STARTS,
+    address_of,
+)
+from graphdb.search.query.field_table import SIZE as SIZES
 from graphdb.search.query.max_score import top_of_any as compiled
+from graphdb.search.query.max_score import top_of_leaves as compiled_of_leaves
 from graphdb.search.segments.postings import narrow_freqs, whole_freqs
 
 SIZE = 9000  # more than two windows
 # compiled: their types are not seen
 top_of_any: Any = compiled
 top_of_few: Any = compiled_of_few
+top_of_leaves: Any = compiled_of_leaves
 
 
 @st.composite
@@ -97,3 +113,65 @@ def test_a_ceiling_is_above_all(given: dict[str, Any], place: int) -> None:
         freqs[place % len(freqs)] = 2**31 - 1
         given["freqs"], given["high"] = narrow_freqs(freqs)
     test_the_same_best.hypothesis.inner_test(given, 3, 0, top_of_few)  # type: ignore[attr-defined]
+
+
+def _table(leaves: list[dict[str, Any]]) -> tuple[Any, Any, list[Any]]:
+    """(rows, live) of a `FieldTable`, and what has to be kept."""
+    rows, live = np.zeros((len(leaves), HIDDEN + 1), np.int64), np.zeros(len(leaves), np.int64)
+    kept: list[Any] = []
+    for number, leaf in enumerate(leaves):
+        starts = np.append(leaf["begins"], leaf["ends"][-1])
+        hidden = SIZE - int(leaf["allowed"].sum())
+        rows[number, [SIZES, BASE, HIDDEN]] = SIZE, number * SIZE, hidden
+        rows[number, [POSTINGS, HIGHS]] = len(leaf["docs"]), len(leaf["high"])
+        arrays = {DOCS: "docs", FREQS: "freqs", HIGH: "high", NORMS: "norms", CEILINGS: "ceilings"}
+        for column, name in arrays.items():
+            rows[number, column] = address_of(leaf[name])
+        rows[number, STARTS], live[number] = address_of(starts), address_of(leaf["allowed"])
+        kept += [starts, leaf]
+    return rows, live, kept
+
+
+@settings(deadline=None)  # the first call may have to compile
+@given(
+    st.lists(postings(), min_size=1, max_size=3),
+    st.integers(0, 20),
+    st.sampled_from([0, 100, 5000, NEVER]),
+    st.booleans(),
+)
+def test_the_best_of_several_leaves(leaves: list[dict[str, Any]], k: int, counted: int, masked: bool) -> None:
+    """Also where it is known without counting that many match, and where filters hide more than deletions."""
+    terms = min(len(leaf["weights"]) for leaf in leaves)
+    weights = np.maximum(leaves[0]["weights"][:terms], np.float32(0.1))
+    for leaf in leaves:
+        leaf["begins"], leaf["ends"], leaf["weights"] = leaf["begins"][:terms], leaf["ends"][:terms], weights
+        leaf["inverse"] = leaves[0]["inverse"]
+        leaf["docs"], leaf["freqs"] = leaf["docs"][: leaf["ends"][-1]], leaf["freqs"][: leaf["ends"][-1]]
+    rows, live, kept = _table(leaves)
+    if masked:
+        rows[:, HIDDEN] = 0
+    scores = np.concatenate([_all_scores(leaf) for leaf in leaves])
+    numbers = np.repeat(np.arange(terms)[:, np.newaxis], len(leaves), axis=1)
+    found, best = np.empty(k, np.int64), np.empty(k, np.float32)
+    given_order = np.arange(terms)
+    some, count = top_of_leaves(
+        rows,
+        live,
+        numbers,
+        weights,
+        leaves[0]["inverse"],
+        False,
+        given_order,
+        found,
+        best,
+        0,
+        counted,
+        masked,
+    )
+    order = np.lexsort((np.arange(len(scores)), -scores))[:k]
+    order = order[scores[order] > 0]
+    assert found[:some].tolist() == order.tolist()
+    assert best[:some].tolist() == scores[order].tolist()
+    matching = np.count_nonzero(scores)
+    assert count == matching if matching <= counted else counted < count <= matching
+    del kept

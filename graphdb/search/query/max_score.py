@@ -150,12 +150,12 @@ def top_of_leaves(
     masked: bool,
 ) -> tuple[int, int]:
     """The best documents of several leaves: kept and best, of which `begun` are from leaves before, with
-    numbers in the whole searcher. Returns how many there are, and how many documents of these leaves match;
-    beyond `counted` some number that no more than match.
+    numbers in the whole searcher. Returns how many there are, and how many documents of these leaves match,
+    or some number of them beyond `counted`.
 
-    table, live: rows of a `FieldTable`, of these leaves; masked: live hides more than the table says. numbers:
-    (terms, leaves). weights descend, and order has the places of the terms in the query; needs_all: all of
-    them have to match.
+    table, live: rows of a `FieldTable`, of these leaves; masked: live hides more than the table says.
+    numbers: (terms, leaves). weights descend, and order has the places of the terms in the query; needs_all:
+    all of them have to match.
     """
     count, k = 0, len(best)
     if not needs_all and not masked:
@@ -242,7 +242,6 @@ def _count_any(docs: Ints, begins: Longs, ends: Longs, allowed: Bools, wanted: i
         if count > wanted:
             break
     return count
-
 
 
 @compiled(nogil=True)

@@ -215,12 +215,14 @@ def matched(scope: Scope, query: Query) -> Found:
     docs = [np.empty(0, np.int64)]
     for leaf in scope.columns.leaves:
         checkpoint()
-        local = query.docs_in(leaf, scope.searcher)
-        if local is None:
+        listed = query.docs_in(leaf, scope.searcher)
+        if listed is None:
             local = np.flatnonzero(query.mask(leaf, scope.searcher) & leaf.roots)
-        elif not scope.searcher.keep_of(leaf, "all are shown", leaf.roots.all):
-            local = local[leaf.roots[local]]
-        docs.append(local + np.int64(leaf.base))
+        elif scope.searcher.keep_of(leaf, "all are shown", leaf.roots.all):
+            local = listed.astype(np.int64)
+        else:
+            local = listed[leaf.roots[listed]].astype(np.int64)
+        docs.append(local + leaf.base)
     return Found(np.concatenate(docs), None)
 
 
