@@ -16,6 +16,7 @@ __all__ = [
     "NotFound",
     "Ready",
     "SearchIndex",
+    "SharedGraph",
     "SharedLeaf",
 ]
 
@@ -24,15 +25,25 @@ SHARED_BYTES = 4_096  # with each: see `lending_memory`
 
 
 @dataclass(frozen=True, slots=True)
+class SharedGraph:
+    """The graph of a field's vectors. file, inode: as of a segment."""
+
+    path: str
+    file: str
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
 class SharedLeaf:
     """file, inode: path of the segment, and which file that is. live: which of its documents are, as bits;
-    None: all of them.
+    None: all of them. graphs: all that the port has.
     """
 
     segment: str
     file: str
     inode: int
     live: bytes | None = field(repr=False)
+    graphs: tuple[SharedGraph, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One search process: answers searches over segments that it maps, for the search port that started it.
+"""One search process: answers searches for the port that started it, over segments and graphs that it maps.
 
 It talks over a socket, in `PROCESS_MESSAGES`. Short searches are answered one after the other as they come,
 others on threads. Whatever a search does here, the port kills this process and starts another. It ends with
@@ -6,8 +6,6 @@ its parent. `serve.deployments.search_process` is the program; it serves the con
 """
 
 import logging
-import mmap
-import os
 import socket
 import time
 from collections.abc import Callable
@@ -47,8 +45,9 @@ from graphdb.search.multi.prepared import is_short
 from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.results import SearchOptions
 from graphdb.search.segments.array_segment import ArraySegment
-from graphdb.search.segments.segment_file import read_segment
+from graphdb.search.segments.segment_file import map_pages, read_segment
 from graphdb.search.segments.shard_view import numbered
+from graphdb.search.vectors import attach_graph, graph_of, read_graph
 
 __all__ = ["SearchProcess"]
 
@@ -214,9 +213,15 @@ def _members(prepared: Prepared, only: str | None) -> dict[str, bytes]:
 def _opened(state: AdoptIndex, before: _State | None, valid: memoryview) -> _State:
     """Raises OSError, CorruptionError."""
     known = {} if before is None else before.segments
-    segments = {
-        leaf.segment: known.get(leaf.segment) or _mapped(leaf) for part in state.parts for leaf in part
-    }
+    segments: dict[str, ArraySegment] = {}
+    for leaf in (leaf for part in state.parts for leaf in part):
+        segment = known.get(leaf.segment)
+        if segment is None:
+            segment = read_segment(_mapped(leaf.file, leaf.inode), leaf.file)
+        segments[leaf.segment] = segment
+        for one in leaf.graphs:
+            if graph_of(segment, one.path) is None:
+                attach_graph(segment, one.path, read_graph(_mapped(one.file, one.inode), one.file))
     settings, aliases = orjson.loads(state.settings), orjson.loads(state.aliases)
     same = before is not None and (before.state.settings, before.state.mapping) == (
         state.settings,
@@ -238,12 +243,11 @@ def _opened(state: AdoptIndex, before: _State | None, valid: memoryview) -> _Sta
     return _State(state, segments, settings, aliases, analyzers, mapping, searcher, context, valid)
 
 
-def _mapped(leaf: SharedLeaf) -> ArraySegment:
-    with open(leaf.file, "rb") as file:
-        if os.fstat(file.fileno()).st_ino != leaf.inode:
-            raise FileNotFoundError(leaf.file)
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return read_segment(memoryview(mapped), leaf.file)
+def _mapped(path: str, inode: int) -> memoryview:
+    pages, found = map_pages(path)
+    if found != inode:
+        raise FileNotFoundError(path)
+    return pages
 
 
 def _live(leaf: SharedLeaf, size: int) -> Bools:

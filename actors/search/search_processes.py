@@ -3,8 +3,9 @@
     a search ─► SearchProcesses.search ─┬─ a process that has the index of now, and less to do ─► its answer
                                         └─ None: the port searches itself
 
-They map the files of the segments. A search names the state of now, so it never sees less than the port does.
-Whatever a process cannot do, or does not live to do, the port does itself.
+They map the files of the segments and of the graphs of their vectors. A search names the state of now, so it
+never sees less than the port does. Whatever a process cannot do, or does not live to do, the port does
+itself.
 
 Whole connections may be lent to them (`serve.port.lending`). What they answer there names no state: for each
 index a number that they share with the port says which state is that of now, and the port takes it away when
@@ -17,9 +18,10 @@ import mmap
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from operator import is_
 from typing import IO, Any
 
 import numpy as np
@@ -38,6 +40,7 @@ from actors.search.process_messages import (
     NotFound,
     Ready,
     SearchIndex,
+    SharedGraph,
     SharedLeaf,
 )
 from actors.wire.connection import Stream, stream_over
@@ -45,16 +48,18 @@ from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.state import Index
 from graphdb.search.leaf_reader import Leaf
+from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.index_shards import ShardLeaves
 from graphdb.search.segments.segment_file import segment_pieces
 from graphdb.search.segments.shard_view import array_segment
 from graphdb.search.sharded import SearchTask
+from graphdb.search.vectors import Graph, graph_bytes, graphs_of
 
 __all__ = ["SearchProcesses", "SharedMemory", "idle_s", "lending_memory"]
 
 logger = logging.getLogger(__name__)
 _MEMORY_MB = 1_024  # that one may have to itself, without the segments
-_UNSAVED_BYTES = 64 << 20  # of segments that are in no file yet; with more, the port searches itself
+_UNSAVED_BYTES = 64 << 20  # of what is in no file yet; with more, the port searches itself
 _ASKED_MAX = 64  # searches that wait for one process
 _BUSY = 50  # searches that found others waiting, within _BUSY_S, until one more process is started
 _BUSY_S = 1.0
@@ -69,7 +74,7 @@ _CHECK_S = 0.05  # at most until a process hears that a state has changed which 
 
 @dataclass(slots=True)
 class _State:
-    """An index as of one moment, and what holds those of its segments that are in no file."""
+    """An index as of one moment, and what holds those of its segments and graphs that are in no file."""
 
     message: AdoptIndex
     index: Index
@@ -424,10 +429,13 @@ class SearchProcesses:
             gone = self._states.pop(uuid)
             self._valid[gone.message.slot] = 0
             gone.close()
-            for process in self._processes:
-                process.sent.pop(uuid, None)
-                process.states.pop(uuid, None)
-                process.tell(ForgetIndex(uuid))
+            self._tell_to_forget(uuid)
+
+    def _tell_to_forget(self, uuid: str) -> None:
+        for process in self._processes:
+            process.sent.pop(uuid, None)
+            process.states.pop(uuid, None)
+            process.tell(ForgetIndex(uuid))
 
     # what they have
 
@@ -450,15 +458,13 @@ class SearchProcesses:
 
     def _state_of(self, index: Index) -> _State | None:
         """As of now; None where too much of it is in no file yet."""
-        now = _now(index)
-        view = now[1]
-        known = self._states.get(index.uuid)
-        if known is not None and all(one is other for one, other in zip(known.now, now, strict=True)):
-            return known
-        unsaved = [leaf for leaf in view.leaves if array_segment(leaf).file is None]
-        if sum(array_segment(leaf).size_bytes for leaf in unsaved) > _UNSAVED_BYTES:
-            return None
+        view = index.shards.view()
+        now = _now(index, view)
         before = self._states.get(index.uuid)
+        if before is not None and _is_same(before.now, now):
+            return before
+        if sum(map(_unsaved_bytes, view.leaves)) > _UNSAVED_BYTES:
+            return None
         slot = self._free_slot() if before is None else before.message.slot
         if slot is None:
             return None
@@ -466,6 +472,8 @@ class SearchProcesses:
             del self._states[index.uuid]
             self._valid[slot] = 0
             before.close()
+            if before.index is not index:  # as with a new catalogue, whose segments may have the same names
+                self._tell_to_forget(index.uuid)
         settings = self._catalog().cluster_settings
         self._state_number += 1
         files: list[IO[bytes]] = []
@@ -542,16 +550,21 @@ class SearchProcesses:
         return waiting
 
 
-def _now(index: Index) -> tuple[Index, ShardLeaves, object, object, object]:
-    """What searches see of it; each of these is replaced, never changed."""
-    return index, index.shards.view(), index.mapping, index.settings, index.aliases
+def _now(index: Index, view: ShardLeaves) -> tuple[object, ...]:
+    """What searches see of it; each of these is replaced, never changed. view: of its shards, now."""
+    graphs = [graph for leaf in view.leaves for graph in graphs_of(leaf.segment).values()]
+    return index, view, index.mapping, index.settings, index.aliases, *graphs
+
+
+def _is_same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def _is_now(state: _State, catalog: Catalog) -> bool:
     index = catalog.find(state.message.name)
     if index is None or index.is_closed or catalog.cluster_settings is not state.settings:
         return False
-    return all(one is other for one, other in zip(state.now, _now(index), strict=True))
+    return _is_same(state.now, _now(index, index.shards.view()))
 
 
 def idle_s() -> float:
@@ -561,15 +574,42 @@ def idle_s() -> float:
     return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
 
+def _unsaved_bytes(leaf: Leaf) -> int:
+    """Of what of it is in no file."""
+    segment = array_segment(leaf)
+    graphs = [graph for graph in graphs_of(segment).values() if not _is_saved(graph)]
+    return sum(graph.size_bytes for graph in graphs) + (segment.size_bytes if segment.file is None else 0)
+
+
+def _is_saved(graph: Graph) -> bool:
+    """Whether its file is there. (Others may have removed it, as it can be made again.)"""
+    if graph.file is None:
+        return False
+    with suppress(OSError):
+        return os.stat(graph.file[0]).st_ino == graph.file[1]
+    return False
+
+
 def _shared_leaf(leaf: Leaf, unsaved: list[IO[bytes]]) -> SharedLeaf:
     segment = array_segment(leaf)
     live = None if leaf.live.all() else np.packbits(leaf.live).tobytes()
-    if segment.file is not None:
-        path, inode = segment.file
-    else:
-        file = os.fdopen(os.memfd_create(segment.name), "wb", buffering=0)
-        unsaved.append(file)
-        for offset, piece in segment_pieces(segment):
-            os.pwrite(file.fileno(), piece, offset)
-        path, inode = f"/proc/{os.getpid()}/fd/{file.fileno()}", os.fstat(file.fileno()).st_ino
-    return SharedLeaf(segment.name, path, inode, live)
+    file = segment.file or _in_memory(segment.name, segment_pieces(segment), unsaved)
+    graphs = tuple(_shared_graph(segment, *one, unsaved) for one in graphs_of(segment).items())
+    return SharedLeaf(segment.name, *file, live, graphs)
+
+
+def _shared_graph(segment: ArraySegment, path: str, graph: Graph, unsaved: list[IO[bytes]]) -> SharedGraph:
+    if graph.file is not None and _is_saved(graph):
+        return SharedGraph(path, *graph.file)
+    column = segment.vectors(path)
+    assert column is not None
+    return SharedGraph(path, *_in_memory(segment.name, [(0, graph_bytes(graph, column.rows))], unsaved))
+
+
+def _in_memory(name: str, pieces: Iterable[tuple[int, bytes]], unsaved: list[IO[bytes]]) -> tuple[str, int]:
+    """(path, inode) of a new file that is as long there as it is open here."""
+    file = os.fdopen(os.memfd_create(name), "wb", buffering=0)
+    unsaved.append(file)
+    for offset, piece in pieces:
+        os.pwrite(file.fileno(), piece, offset)
+    return f"/proc/{os.getpid()}/fd/{file.fileno()}", os.fstat(file.fileno()).st_ino

@@ -159,7 +159,7 @@ class Merger:
                 elif await self._merged_at_rest(index):
                     self.look_at_rest([name])
                 else:
-                    await self._thread.beside(self._keep_graphs, index)
+                    await self._look_at_graphs(index)
             except Exception:
                 logger.exception("merging segments of %s failed", name)
 
@@ -192,12 +192,23 @@ class Merger:
         keep_graphs([leaf], index.mapping, self._graph_files(index, plan.shard), self._closing.is_set)
         return merged
 
-    def _keep_graphs(self, index: Index) -> None:
+    async def _look_at_graphs(self, index: Index) -> None:
+        if await self._thread.beside(self._keep_graphs, index):
+            async with self._one_at_a_time:  # the file of a segment that is being merged is not stale
+                await self._thread.beside(self._remove_stale_graphs, index)
+
+    def _keep_graphs(self, index: Index) -> bool:
+        """Whether any were missing."""
+        found = False
         for number, leaves in enumerate(index.shards.view().parts):
             if missing_graphs(leaves, index.mapping):
-                files = self._graph_files(index, number)
-                keep_graphs(leaves, index.mapping, files, self._closing.is_set)
-                remove_stale(leaves, files)
+                found = True
+                keep_graphs(leaves, index.mapping, self._graph_files(index, number), self._closing.is_set)
+        return found
+
+    def _remove_stale_graphs(self, index: Index) -> None:
+        for number, leaves in enumerate(index.shards.view().parts):
+            remove_stale(leaves, self._graph_files(index, number))
 
 
 _RELIEF = 0.5  # of the bytes of a flush, after which updates wait for one

@@ -13,6 +13,7 @@ its full length; the sections only on demand, for that means to read all of them
 
 import json
 import mmap
+import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from graphdb.log.file_system import File, FileSystem, RealFileSystem
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.sections import Key, freeze
 
-__all__ = ["map_file", "read_segment", "segment_pieces", "verify_segment", "write_segment"]
+__all__ = ["map_file", "map_pages", "read_segment", "segment_pieces", "verify_segment", "write_segment"]
 
 MAGIC = b"GDBSEGM\n"
 VERSION = 3
@@ -90,8 +91,15 @@ def map_file(file_system: FileSystem, path: str) -> memoryview:
             return memoryview(file.read(file.size(), 0))
         finally:
             file.close()
-    with open(path, "rb") as real:
-        return memoryview(mmap.mmap(real.fileno(), 0, access=mmap.ACCESS_READ) if real.seek(0, 2) else b"")
+    return map_pages(path)[0]
+
+
+def map_pages(path: str) -> tuple[memoryview, int]:
+    """The pages of a real file, which stay there when it is removed, and its inode. Raises OSError."""
+    with open(path, "rb") as file:
+        found = os.fstat(file.fileno())
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if found.st_size else b""
+        return memoryview(pages), found.st_ino
 
 
 def read_segment(data: memoryview, where: str) -> ArraySegment:

@@ -2,9 +2,25 @@
 
 from graphdb.search.vectors.graph import Graph, GraphShape, build_graph
 from graphdb.search.vectors.metric import Metric, of_usual_length
-from graphdb.search.vectors.nearest import Sought, VectorRows, nearest_in, nearest_ns_max
+from graphdb.search.vectors.nearest import (
+    Sought,
+    VectorRows,
+    attach_graph,
+    graph_of,
+    graphs_of,
+    nearest_in,
+    nearest_ns_max,
+)
 from graphdb.search.vectors.row_set import RowSet
-from graphdb.search.vectors.upkeep import GraphFiles, GraphJob, keep_graphs, missing_graphs, remove_stale
+from graphdb.search.vectors.upkeep import (
+    GraphFiles,
+    GraphJob,
+    graph_bytes,
+    keep_graphs,
+    missing_graphs,
+    read_graph,
+    remove_stale,
+)
 
 __all__ = [
     "Graph",
@@ -15,11 +31,16 @@ __all__ = [
     "RowSet",
     "Sought",
     "VectorRows",
+    "attach_graph",
     "build_graph",
+    "graph_bytes",
+    "graph_of",
+    "graphs_of",
     "keep_graphs",
     "missing_graphs",
     "nearest_in",
     "nearest_ns_max",
     "of_usual_length",
+    "read_graph",
     "remove_stale",
 ]

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Floats
 
-__all__ = ["Codes", "aligned", "prepared", "prepared_parts"]
+__all__ = ["LINE_BYTES", "Codes", "aligned", "prepared", "prepared_parts"]
 
 _MOST = 127
 _TINY = np.finfo(np.float32).tiny
-_LINE_BYTES = 64  # what a processor fetches at a time
+LINE_BYTES = 64  # what a processor fetches at a time
 _BATCH = 2_048  # rows that are prepared at a time
 
 
@@ -57,8 +57,8 @@ class Codes:
 def aligned(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
     """Room for an array, its beginning where a line of the processor's cache begins."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
-    room = np.empty(size + _LINE_BYTES, np.uint8)
-    start = -room.ctypes.data % _LINE_BYTES
+    room = np.empty(size + LINE_BYTES, np.uint8)
+    start = -room.ctypes.data % LINE_BYTES
     array: NDArray[Any] = room[start : start + size].view(kind).reshape(shape)
     return array
 

@@ -1,5 +1,6 @@
 """The graph of nearest neighbours (HNSW): built, linked, searched."""
 
+import json
 import math
 import struct
 from collections.abc import Callable, Iterable
@@ -7,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Floats, Ints
-from graphdb.search.vectors.codes import Codes, aligned, prepared_parts
+from graphdb.search.vectors.codes import LINE_BYTES, Codes, aligned, prepared_parts
 from graphdb.search.vectors.metric import Metric
 from graphdb.search.vectors.row_set import Bits, RowSet
 from graphdb.search.vectors.walk import scan, walk
@@ -94,7 +96,7 @@ MAGNITUDE_MAX = 1e15  # of an element: squares of larger ones may not be summed 
 SHARES = (1.0, 0.5, 0.25, 0.1)
 """Of the rows, that a filter may leave: where it is measured how much effort that takes."""
 
-_HEADER = struct.Struct("<6I4I?")
+_LENGTH = struct.Struct("<I")
 _EVERY: Bits = np.zeros(0, np.uint64)
 _EVERY.setflags(write=False)
 
@@ -116,16 +118,24 @@ class Graph:
     """Any number of threads search it at a time. It has codes of the rows, and does without the segment.
 
     efforts: for each of SHARES how many rows to look for, so that of the ten nearest hardly any is missed.
+    file: path and inode of the file that its arrays are mapped from.
     """
 
     shape: GraphShape
     links: Links
     codes: Codes
     efforts: tuple[int, ...]
+    file: tuple[str, int] | None = None
 
     @property
     def size(self) -> int:
         return len(self.codes.codes)
+
+    @property
+    def size_bytes(self) -> int:
+        """What the arrays take, in memory or on disk."""
+        links, codes = self.links, self.codes
+        return sum(one.nbytes for one in (links.lowest, links.upper_at, links.upper, codes.codes))
 
     def effort(self, share: float) -> int:
         """How many rows to look for where a share of them is allowed."""
@@ -167,26 +177,44 @@ class Graph:
         return found
 
     def to_bytes(self) -> bytes:
-        """Without the codes, which the rows give again."""
-        links = self.links
-        upper, above = links.upper.shape
-        head = (self.size, links.lowest.shape[1], upper, above, links.entry, links.level)
-        whole = self.codes.codes.dtype != np.int8
-        arrays = (links.lowest, links.upper_at, links.upper)
-        return _HEADER.pack(*head, *self.efforts, whole) + b"".join(array.tobytes() for array in arrays)
+        """The length of a table in JSON, the table, and the arrays, each where a line of the processor's
+        cache begins. All numbers are little-endian.
+        """
+        links, codes = self.links, self.codes
+        arrays = (links.lowest, links.upper_at, links.upper, codes.codes, codes.steps, codes.offsets)
+        table = {
+            "shape": self.shape.as_json(),
+            "entry": links.entry,
+            "level": links.level,
+            "efforts": self.efforts,
+            "arrays": [[array.dtype.newbyteorder("<").str, array.shape] for array in arrays],
+        }
+        text = json.dumps(table).encode()
+        pieces = [_LENGTH.pack(len(text)), text]
+        size = sum(map(len, pieces))
+        for array in arrays:
+            raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+            pieces += [bytes(-size % LINE_BYTES), raw]
+            size += len(pieces[-2]) + len(raw)
+        return b"".join(pieces)
 
     @classmethod
-    def from_bytes(cls, data: bytes, rows: Floats, shape: GraphShape) -> "Graph":
-        """Of what to_bytes gave, unharmed, and the same rows."""
-        size, width, upper, above, entry, level, *efforts, whole = _HEADER.unpack_from(data)
-        arrays, start = [], _HEADER.size
-        for form in ((size, width), (size,), (upper, above)):
-            array = aligned(form, np.int32)
-            array[...] = np.frombuffer(data, "<i4", array.size, start).reshape(form)
+    def from_bytes(cls, data: memoryview) -> "Graph":
+        """Over what to_bytes gave, unharmed: the arrays stay where they are."""
+        (length,) = _LENGTH.unpack_from(data)
+        end = _LENGTH.size + length
+        table = json.loads(bytes(data[_LENGTH.size : end]))
+        arrays: list[NDArray[Any]] = []
+        for kind, form in table["arrays"]:
+            end += -end % LINE_BYTES
+            array = np.frombuffer(data, kind, math.prod(form), end).reshape(form)
+            array.setflags(write=False)
             arrays.append(array)
-            start += array.nbytes
-        links = Links(arrays[0], arrays[1], arrays[2], entry, level)
-        return cls(shape, links, Codes.of(rows, shape.similarity, whole), tuple(efforts))
+            end += array.nbytes
+        lowest, upper_at, upper, *of_codes = arrays
+        shape = GraphShape(**table["shape"])
+        links = Links(lowest, upper_at, upper, table["entry"], table["level"])
+        return cls(shape, links, Codes(shape.similarity, *of_codes), tuple(table["efforts"]))
 
 
 # Building a graph: its links, codes that are fine enough, and how much effort searches will take.

@@ -10,7 +10,16 @@ from graphdb.search.vectors.graph import MAGNITUDE_MAX, Graph
 from graphdb.search.vectors.metric import Metric
 from graphdb.search.vectors.row_set import RowSet
 
-__all__ = ["GRAPH_KEY", "Sought", "VectorRows", "graph_of", "nearest_in", "nearest_ns_max"]
+__all__ = [
+    "GRAPH_KEY",
+    "Sought",
+    "VectorRows",
+    "attach_graph",
+    "graph_of",
+    "graphs_of",
+    "nearest_in",
+    "nearest_ns_max",
+]
 
 # `VectorRows`: the rows of one vector field of a segment, and the documents that they are of.
 
@@ -123,6 +132,16 @@ def graph_of(segment: Segment, path: str) -> Graph | None:
     """The graph of a field, where it is made already."""
     found: Graph | None = segment.derived.get((GRAPH_KEY, path))
     return found
+
+
+def graphs_of(segment: Segment) -> dict[str, Graph]:
+    """The graphs that are made already, by field. Any thread."""
+    return {path: found for (kind, path), found in list(segment.derived.items()) if kind == GRAPH_KEY}
+
+
+def attach_graph(segment: Segment, path: str, graph: Graph) -> None:
+    """Have searches use it from now on. Any thread."""
+    segment.derived[GRAPH_KEY, path] = graph
 
 
 def _likely(graph: Graph, sought: Sought, allowed: RowSet | None, count: int) -> Ints:

@@ -5,29 +5,41 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 import numpy as np
 
-from graphdb.log.file_system import FileSystem
+from graphdb.errors import CorruptionError
+from graphdb.log.file_system import FileSystem, RealFileSystem
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Floats, Leaf, Segment
 from graphdb.search.mapping import Mapping
-from graphdb.search.segments.segment_file import map_file
+from graphdb.search.segments.segment_file import map_file, map_pages
 from graphdb.search.vectors.graph import MAGNITUDE_MAX, Graph, GraphShape, build_graph
-from graphdb.search.vectors.nearest import GRAPH_KEY
+from graphdb.search.vectors.nearest import GRAPH_KEY, attach_graph
 
-__all__ = ["ROWS_MIN", "GraphFiles", "GraphJob", "keep_graphs", "missing_graphs", "remove_stale"]
+__all__ = [
+    "ROWS_MIN",
+    "GraphFiles",
+    "GraphJob",
+    "graph_bytes",
+    "keep_graphs",
+    "missing_graphs",
+    "read_graph",
+    "remove_stale",
+]
 
 # `GraphFiles`: graphs beside the segments that they are of, in the directory of an index.
 #
 #     <segment>.<digest of the field's path>.hnsw
 #
 # A file that is missing, damaged or of other rows is as good as none: graphs are made of the segment again.
+# Others are mapped, and searched where they lie, by any number of processes.
 
-_MAGIC = b"gdbhnsw2"
-_HEADER = struct.Struct("<8sII")  # magic, CRC-32 of the rest, CRC-32 of rows and shape
+_MAGIC = b"gdbhnsw3"
+_HEADER = struct.Struct("<8sII48x")  # magic, CRC-32 of the rest, CRC-32 of rows and shape
+_CHECKED_FROM = 12
 _SUFFIX, _UNFINISHED = ".hnsw", ".hnsw-part"
 
 
@@ -37,35 +49,47 @@ class GraphFiles:
     def __init__(self, file_system: FileSystem, directory: str) -> None:
         self._system, self._directory = file_system, directory
 
-    def save(self, segment: str, path: str, graph: Graph, rows: Floats) -> bool:
-        """Whether the graph is on disk now; where it is not, the next start builds it again."""
-        body = graph.to_bytes()
+    def save(self, segment: str, path: str, graph: Graph, rows: Floats) -> Graph:
+        """The graph over its file; as it was where it cannot be on disk, so that the next start builds it
+        again.
+        """
         name = _name(segment, path)
         unfinished = self._path(name.removesuffix(_SUFFIX) + _UNFINISHED)
-        rest = struct.pack("<I", _fingerprint(rows, graph.shape)) + body
         try:
             self._system.make_directory(self._directory)  # an index gets it with its first flush
             with contextlib.closing(self._system.create(unfinished)) as file:
-                file.write(_MAGIC + struct.pack("<I", zlib.crc32(rest)) + rest, 0)
+                file.write(graph_bytes(graph, rows), 0)
                 file.sync()
             self._system.rename(unfinished, self._path(name))
             self._system.sync_directory(self._directory)
+            data, inode = self._mapped(name)
         except OSError:
-            return False
-        return True
+            return graph
+        return self._over(data, name, inode)
 
     def load(self, segment: str, path: str, rows: Floats, shape: GraphShape) -> Graph | None:
         """None where there is none that is whole and of these rows and this shape."""
+        name = _name(segment, path)
         try:
-            data = map_file(self._system, self._path(_name(segment, path)))
+            data, inode = self._mapped(name)
         except OSError:
             return None
         if len(data) < _HEADER.size:
             return None
         magic, checksum, fingerprint = _HEADER.unpack_from(data)
-        if magic != _MAGIC or zlib.crc32(data[12:]) != checksum or fingerprint != _fingerprint(rows, shape):
+        if magic != _MAGIC or zlib.crc32(data[_CHECKED_FROM:]) != checksum:
             return None
-        return Graph.from_bytes(bytes(data[_HEADER.size :]), rows, shape)
+        return self._over(data, name, inode) if fingerprint == _fingerprint(rows, shape) else None
+
+    def _over(self, data: memoryview, name: str, inode: int | None) -> Graph:
+        file = None if inode is None else (os.path.abspath(self._path(name)), inode)
+        return replace(read_graph(data, name), file=file)
+
+    def _mapped(self, name: str) -> tuple[memoryview, int | None]:
+        """(bytes, inode of a real file). Raises OSError."""
+        if isinstance(self._system, RealFileSystem):
+            return map_pages(self._path(name))
+        return map_file(self._system, self._path(name)), None
 
     def remove_all_but(self, segments: Collection[str]) -> None:
         """Remove the graphs of other segments; what cannot be removed now is removed another time."""
@@ -76,6 +100,19 @@ class GraphFiles:
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
+
+
+def graph_bytes(graph: Graph, rows: Floats) -> bytes:
+    """What the file of a graph of some rows has."""
+    rest = struct.pack("<I48x", _fingerprint(rows, graph.shape)) + graph.to_bytes()
+    return _MAGIC + struct.pack("<I", zlib.crc32(rest)) + rest
+
+
+def read_graph(data: memoryview, where: str) -> Graph:
+    """The graph in a file's bytes, which stay where they are and are not checked. Raises CorruptionError."""
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise CorruptionError("this is no graph of vectors", where)
+    return Graph.from_bytes(data[_HEADER.size :])
 
 
 def _name(segment: str, path: str) -> str:
@@ -108,14 +145,14 @@ class GraphJob:
         files None: of an index in memory.
         """
         rows = self._rows()
-        graph = files and files.load(self.segment.name, self.path, rows, self.shape)
+        graph = None if files is None else files.load(self.segment.name, self.path, rows, self.shape)
         if graph is None:
             graph = build_graph(rows, self.shape, stopped, _threads())
             if graph is None:
                 return False
             if files is not None:
-                files.save(self.segment.name, self.path, graph, rows)
-        self.segment.derived[GRAPH_KEY, self.path] = graph
+                graph = files.save(self.segment.name, self.path, graph, rows)
+        attach_graph(self.segment, self.path, graph)
         return True
 
     def _rows(self) -> Floats:

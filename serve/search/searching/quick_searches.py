@@ -147,7 +147,7 @@ class QuickSearches(_PlainSearches):
         shown = self._shown(request, asked, answer)
         if shown is not None:
             self._load.note(time.thread_time() - began)
-            if runner.node.helpers is not None and self._load.is_high() and not _is_of_the_port(body):
+            if runner.node.helpers is not None and self._load.is_high() and not looks_up(body):
                 shown.offer = partial(self._offer, request.name)
         return shown
 
@@ -203,7 +203,7 @@ class LentSearches(_PlainSearches):
         self._counted: dict[str, list[float]] = {}
 
     def _searched(self, request: _Request, asked: Mapping[str, Any], body: bytes) -> WholeAnswer | None:
-        if _is_of_the_port(body) or is_long_to_parse(asked):
+        if looks_up(body) or is_long_to_parse(asked):
             return None
         start = time.perf_counter()
         index = self._find(request.name)
@@ -228,11 +228,6 @@ class LentSearches(_PlainSearches):
         counted, self._counted = self._counted, {}
         for name, (searches, taken_ms, hits, misses) in counted.items():
             yield orjson.dumps([name, searches, taken_ms, hits, misses])
-
-
-def _is_of_the_port(body: bytes) -> bool:
-    """Whether only the port has what the search is about: graphs of vectors, documents of any index."""
-    return b'"knn"' in body or looks_up(body)
 
 
 def _shape(request: _Request, asked: Mapping[str, Any]) -> tuple[str, ...]:

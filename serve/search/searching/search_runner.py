@@ -528,8 +528,8 @@ def _on_loop(
 
 
 def _is_of_this_process(body: Mapping[str, Any]) -> bool:
-    """Whether only this process has what the search is about: graphs of vectors, and who has searched."""
-    return bool(body.get("profile")) or b'"knn"' in orjson.dumps(body)
+    """Whether only this process knows what the search asks: who has searched."""
+    return bool(body.get("profile"))
 
 
 def _groups(body: Mapping[str, Any]) -> list[str]:

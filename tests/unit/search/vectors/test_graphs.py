@@ -315,7 +315,7 @@ def test_damaged_graphs_are_none(tmp_path: Path, where: int) -> None:
     graph = build_graph(rows, shape)
     assert graph is not None
     files = GraphFiles(RealFileSystem(), str(tmp_path))
-    assert files.save("_1_1", "v/ü", graph, rows)
+    assert files.save("_1_1", "v/ü", graph, rows).file is not None
     assert files.load("_1_1", "v/ü", rows, shape) is not None
     assert files.load("_1_1", "other", rows, shape) is None
     assert files.load("_1_1", "v/ü", rows + 1, shape) is None
@@ -338,7 +338,8 @@ def test_files_of_segments_that_are_gone_are_removed() -> None:
     graph = build_graph(rows, GraphShape("cosine"))
     assert graph is not None
     for segment in ("_1_1", "_1_2"):
-        assert files.save(segment, "v", graph, rows)
+        files.save(segment, "v", graph, rows)
+    assert len(system.list("index")) == 2
     shard = IndexShard("i", mapping_of(), {})
     write(shard, rows[:2])
     remove_stale(shard.leaves(), files)
