@@ -375,6 +375,18 @@ class Aggregation(ABC):
         """
         return None
 
+    def steps_below(self, scope: Scope, documents: int, buckets: int) -> float | None:
+        """The same of what is in so many of its buckets, to which the documents are dealt out for that; None
+        also where that are buckets again, whose number nobody knows.
+        """
+        children = self.common.children
+        if not children:
+            return 0
+        steps = [child.steps(scope, documents) if child.leaf_only else None for child in children]
+        if None in steps:
+            return None
+        return documents + BUCKET_STEPS * buckets * len(children) + sum(one or 0 for one in steps)
+
     def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
         """One number for each bucket, to order buckets by. path leads to an aggregation further below."""
         raise SearchError(

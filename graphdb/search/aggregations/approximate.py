@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphdb.search.aggregations.aggregation import (
+    BUCKET_STEPS,
     Aggregation,
     Answer,
     Cells,
@@ -19,6 +20,7 @@ from graphdb.search.aggregations.aggregation import (
 from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.value_sources import COMPARABLE, NUMERIC, Source
 from graphdb.search.errors import SearchError, illegal_request
+from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Doubles, Longs
 
 __all__ = [
@@ -59,6 +61,11 @@ class Cardinality(Aggregation):
         if path or metric not in ("", "value"):
             return super().measure(scope, rows, path, metric)
         return np.bincount(self._distinct(scope, rows).owners, minlength=rows.count).astype(np.float64)
+
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        spec = self.source.spec
+        is_known = spec is not None and spec.storage is Storage.TERMS and scope.columns.is_merged(spec)
+        return self.source.values_among(scope, documents) + BUCKET_STEPS if is_known else None
 
     def _distinct(self, scope: Scope, rows: Rows) -> Cells:
         members, numbers, _ = self.source.keyed(scope, rows.docs)

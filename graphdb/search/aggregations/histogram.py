@@ -99,7 +99,7 @@ class Histogram(Aggregation):
 
     def steps(self, scope: Scope, documents: int) -> float | None:
         spec, common = self.source.spec, self.common
-        if spec is None or common.children or common.pipelines:
+        if spec is None or common.pipelines:
             return None
         if self.source.missing is not None or self.extended != (None, None):
             return None
@@ -113,7 +113,8 @@ class Histogram(Aggregation):
         except SearchError:  # which a search that meets such values raises itself
             return None
         buckets: int = last - first + 1
-        return documents + BUCKET_STEPS * buckets
+        below = self.steps_below(scope, documents, buckets)
+        return None if below is None else documents + BUCKET_STEPS * buckets + below
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, base = self._cells(scope, rows)

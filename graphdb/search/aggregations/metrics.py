@@ -252,7 +252,7 @@ class NumberMetric(Aggregation):
     def steps(self, scope: Scope, documents: int) -> float | None:
         spec = self.source.spec
         is_number = spec is not None and spec.storage in NUMERIC
-        return 10 * documents + BUCKET_STEPS if is_number else None
+        return 2 * documents + BUCKET_STEPS if is_number else None
 
     def _moments(self, scope: Scope, rows: Rows) -> Moments:
         places, data = self.source.countable(scope, rows.docs)

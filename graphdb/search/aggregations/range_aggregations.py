@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.search.aggregations.aggregation import (
+    BUCKET_STEPS,
     Aggregation,
     Answer,
     Definition,
@@ -79,6 +80,12 @@ class Ranges(Aggregation):
     @property
     def typed(self) -> str:
         return self.kind
+
+    def steps(self, scope: Scope, documents: int) -> float | None:
+        spec, below = self.source.spec, self.steps_below(scope, documents, len(self.ranges))
+        if type(self) is not Ranges or spec is None or spec.storage not in NUMERIC or below is None:
+            return None
+        return (1 + len(self.ranges)) * documents + BUCKET_STEPS * len(self.ranges) + below
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         members, values = self.values(scope, rows.docs)

@@ -309,18 +309,26 @@ class Terms(Aggregation):
 
     def steps(self, scope: Scope, documents: int) -> float | None:
         spec = self.source.spec
-        if spec is None or not self._is_counted_alone(scope) or not scope.columns.is_merged(spec):
+        if spec is None or not self._is_of_texts(scope) or not scope.columns.is_merged(spec):
             return None
         terms = len(scope.columns.dictionary(spec))
-        return documents // 2 + terms // 8 + BUCKET_STEPS * min(terms, self.size)
+        own = documents // 2 + terms // 8 + BUCKET_STEPS * min(terms, self.size)
+        if self._is_counted_alone(scope):
+            return own
+        below = self.steps_below(scope, self.source.values_among(scope, documents), terms)
+        return None if self.choice.tests or self.common.pipelines or below is None else own + below
 
     def _is_counted_alone(self, scope: Scope) -> bool:
         """Whether no one asks which documents are in a bucket, or for other terms than those of the field."""
         alone = not self.common.children and not self.common.pipelines and not self.choice.tests
+        return alone and self._is_of_texts(scope)
+
+    def _is_of_texts(self, scope: Scope) -> bool:
+        """Whether its buckets are the terms of a field, of one shard."""
         spec = self.source.spec
         held = spec is not None and spec.storage is Storage.TERMS and spec.type != "text"
         simple = scope.searcher.peers is None and scope.columns.doc_counts is None
-        return alone and held and self.source.missing is None and simple
+        return held and self.source.missing is None and simple
 
     def _counted(self, scope: Scope, docs: Longs) -> tuple[Cells, Vocabulary]:
         """The same, without the documents of each bucket."""

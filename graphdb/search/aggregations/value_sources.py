@@ -288,6 +288,13 @@ class Source:
         text = self.display.key_text(value)
         return self.display.key(value) if text is None else text
 
+    def values_among(self, scope: Scope, documents: int) -> int:
+        """How many terms so many documents may have, if all have about as many."""
+        assert self.spec is not None
+        held = [leaf.segment.terms(self.spec.path) for leaf in scope.columns.leaves]
+        every = sum(int(one.ordinals.starts[-1]) for one in held if one is not None)
+        return documents * every // max(1, scope.columns.size)
+
     def numbers(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
         """(rows, values): the numbers of these documents, those of `missing` among them, to compute with."""
         rows, data = self._numbers(scope, docs)

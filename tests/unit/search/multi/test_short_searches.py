@@ -61,12 +61,18 @@ def test_few_buckets_of_few_documents_are_short(target: Target) -> None:
     assert _is_short(target, {"histogram": {"field": "number", "interval": 100}})
     assert _is_short(target, {"date_histogram": {"field": "at", "calendar_interval": "month"}})
     assert _is_short(target, {"avg": {"field": "number"}})
+    assert _is_short(target, {"cardinality": {"field": "tags"}})
+    assert _is_short(target, {"range": {"field": "number", "ranges": [{"to": 100}, {"from": 100}]}})
+    below = {"aggs": {"below": {"avg": {"field": "number"}}, "other": {"cardinality": {"field": "tags"}}}}
+    assert _is_short(target, TERMS | below)
+    assert _is_short(target, {"histogram": {"field": "number", "interval": 100}} | below)
 
 
 def test_others_are_not(target: Target) -> None:
     _prepared(target, aggs={"one": TERMS}).run()
-    below = {"aggs": {"below": {"avg": {"field": "number"}}}}
+    below = {"aggs": {"below": TERMS}}
     assert not _is_short(target, TERMS | below)
+    assert not _is_short(target, {"histogram": {"field": "number", "interval": 100}} | below)
     assert not _is_short(target, {"histogram": {"field": "number", "interval": 1}})
     assert not _is_short(target, {"histogram": {"field": "number", "interval": 1e-9}})
     far = {"histogram": {"field": "number", "interval": 10, "offset": 1e300}}
@@ -74,7 +80,7 @@ def test_others_are_not(target: Target) -> None:
     assert not _is_short(target, {"date_histogram": {"field": "at", "fixed_interval": "1ms"}})
     bounds = {"extended_bounds": {"min": 0, "max": 10**9}}
     assert not _is_short(target, {"histogram": {"field": "number", "interval": 100} | bounds})
-    assert not _is_short(target, {"cardinality": {"field": "tags"}})
+    assert not _is_short(target, {"geo_bounds": {"field": "place"}})
     assert not _is_short(target, TERMS, query={"wildcard": {"tags": "*1"}})
     assert not _is_short(target, TERMS, min_score=0.1)
     several = {str(number): TERMS for number in range(5)}
