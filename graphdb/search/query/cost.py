@@ -25,15 +25,13 @@ def is_short_query(query: Query, searcher: Searcher) -> bool:
     """Whether its best documents are found within about two milliseconds."""
     if searcher.has_runtime_fields:
         return False
+    if searcher.max_doc > _DOCUMENTS_MAX:
+        steps = _steps(query, searcher)
+        return steps is not None and steps <= STEPS_MAX
     nodes = list(islice(walk(query), _NODES_MAX + 1))
     if len(nodes) > _NODES_MAX or any(node.is_late for node in nodes):
         return False
-    if any(isinstance(node, RewrittenQuery | PerIndexQuery) for node in nodes):
-        return False
-    if searcher.max_doc <= _DOCUMENTS_MAX:
-        return True
-    steps = _steps(query, searcher)
-    return steps is not None and steps <= STEPS_MAX
+    return not any(isinstance(node, RewrittenQuery | PerIndexQuery) for node in nodes)
 
 
 def is_narrow_query(query: Query, searcher: Searcher) -> bool:
@@ -87,7 +85,10 @@ def _steps(query: Query, searcher: Searcher) -> float | None:
         case NumberRangeQuery():
             return searcher.max_doc / 8
         case ConstantScoreQuery() | BoolQuery():
-            below = [_steps(one, searcher) for one in query.children()]
+            children = query.children()
+            if len(children) > _NODES_MAX:
+                return None
+            below = [_steps(one, searcher) for one in children]
             return None if None in below else searcher.max_doc / 8 + sum(one or 0 for one in below)
         case _:
             return None
