@@ -232,8 +232,7 @@ class NestedHits:
                         "[inner_hits] of [has_child] and [has_parent] are not supported where shards are "
                         "searched apart: search for the related documents"
                     )
-                related = node.related(scope.searcher)
-                objects, owners = Found(related.docs, related.scores), related.owners
+                objects, owners = _related(scope, node)
             below = NestedHits(scope, node.query, inside)
             self._clauses.append(_Clause(inner, node, objects, owners, below))
 
@@ -262,6 +261,8 @@ class NestedHits:
         number, own, searcher = self._scope.searcher.part(leaf)
         if number not in self._parts:
             scope = Scope(searcher, columns_of(searcher), self._scope.context.parts[number])
+            if isinstance(self._scope.visible, PerIndexQuery):
+                scope.visible = self._scope.visible.queries[number]
             self._parts[number] = NestedHits(scope, query.queries[number])
         return self._parts[number].of(own.base + local)
 
@@ -287,6 +288,16 @@ def _objects(scope: Scope, node: NestedQuery) -> Found:
         docs.append(objects + leaf.base)
         scores.append(node.query.matches(leaf, scope.searcher).dense()[objects])
     return Found(np.concatenate(docs), np.concatenate(scores))
+
+
+def _related(scope: Scope, node: JoinQuery) -> tuple[Found, Longs]:
+    """The related documents that a clause finds, and their owners, without those that aliases hide."""
+    related = node.related(scope.searcher)
+    found, owners = Found(related.docs, related.scores), related.owners
+    if scope.visible is None:
+        return found, owners
+    shown = np.flatnonzero(scope.matching(scope.visible)[found.docs])
+    return found.kept(shown), owners[shown]
 
 
 def top_hits(

@@ -139,3 +139,33 @@ def test_hidden_aliases_in_a_listing(http: httpx.Client) -> None:
         path, _, query = parameters.partition("?")
         rows = http.get(f"/_cat/aliases{path}?format=json&{query}").json()
         assert [row["alias"] for row in rows] == names
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_inner_hits_show_no_documents_that_an_alias_hides(http: httpx.Client, several: bool) -> None:
+    films = {"mappings": {"properties": {"j": {"type": "join", "relations": {"film": "review"}}}}}
+    assert http.put("/films", json=films).status_code == 200
+    documents = {
+        "f": {"j": "film", "by": "ada"},
+        "g": {"j": "film", "by": "eve"},
+        "r": {"j": {"name": "review", "parent": "f"}, "by": "ada"},
+        "s": {"j": {"name": "review", "parent": "f"}, "by": "eve"},
+        "t": {"j": {"name": "review", "parent": "g"}, "by": "ada"},
+    }
+    for doc_id, document in documents.items():
+        assert http.put(f"/films/_doc/{doc_id}?routing=f&refresh=true", json=document).status_code == 201
+    assert http.put("/films/_alias/hers", json={"filter": {"match": {"by": "ada"}}}).status_code == 200
+    names = "dogs,hers" if several else "hers"
+
+    def inner(name: str, clause: dict[str, Any]) -> dict[str, list[str]]:
+        query = {
+            name: {"query": {"match_all": {}}, "ignore_unmapped": True, "inner_hits": {"name": "x"}, **clause}
+        }
+        answer = http.post(f"/{names}/_search", json={"query": query}).json()
+        return {
+            hit["_id"]: [below["_id"] for below in hit["inner_hits"]["x"]["hits"]["hits"]]
+            for hit in answer["hits"]["hits"]
+        }
+
+    assert inner("has_child", {"type": "review"}) == {"f": ["r"]}
+    assert inner("has_parent", {"parent_type": "film"}) == {"r": ["f"], "t": []}

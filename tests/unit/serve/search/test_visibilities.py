@@ -217,6 +217,19 @@ def test_joins_lead_to_no_hidden_document(ask: Asking) -> None:
         body: dict[str, Any] = {"size": 0, "query": query, "aggs": aggs}
         found = ask(READER, "POST", "/logs-films,logs-more/_search", body).json()["aggregations"]["r"]
         assert (found["doc_count"], found["total"]["value"]) == expected
+    for name, clause, shown in (
+        ("has_child", {"type": "review"}, {"f": ["r"]}),
+        ("has_parent", {"parent_type": "film"}, {"r": ["f"]}),
+    ):
+        body = {"query": {name: {**clause, "query": {"match_all": {}}, "inner_hits": {"name": "x"}}}}
+        for index in ("logs-films", "logs-more"):
+            hits = ask(READER, "POST", f"/{index}/_search", body).json()["hits"]["hits"]
+            below = [one["inner_hits"]["x"]["hits"]["hits"] for one in hits]
+            found = {hit["_id"]: [it["_id"] for it in its] for hit, its in zip(hits, below, strict=True)}
+            assert found == shown
+    assert ask(NODE, "DELETE", "/logs-films/_doc/r?routing=f&refresh=true").status_code == 200
+    body = {"query": {"has_child": {"type": "review", "query": {"match_all": {}}}}}
+    assert ids_of(ask(READER, "POST", "/logs-films/_search", body)) == set()
 
 
 def test_documents_are_got_by_those_who_see_them(ask: Asking) -> None:
