@@ -10,7 +10,9 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -32,7 +34,7 @@ from actors.search.process_messages import (
 from actors.wire.blocking import BlockingStream
 from graphdb.errors import CorruptionError
 from graphdb.search.analysis import Analyzers
-from graphdb.search.answer_room import one_answer
+from graphdb.search.answer_room import LongAnswer, one_answer, short_answer
 from graphdb.search.catalog.index_settings import analyzers_of, limits_of, number_setting
 from graphdb.search.catalog.state import query_context
 from graphdb.search.deadline import limited
@@ -145,16 +147,18 @@ class SearchProcess:
         if known is None or known.state.number != asked.state:
             self._send(NotFound(asked.search))
             return
-        check = _check_of(asked)
-        read = self._answered(asked, check, lambda: self._prepared(asked, known))
-        if read is None:
-            return
-        prepared, name = read
-        if is_short(prepared):
-            self._finish(asked, check, prepared, name)
-        else:
+        check, prepare = _check_of(asked), partial(self._prepared, asked, known)
+        read = self._answered(asked, check, prepare)
+        if read is not None and is_short(read[0]):
+            try:
+                self._finish(asked, check, read, short_answer)
+            except LongAnswer:
+                read = self._answered(asked, check, prepare)
+            else:
+                return
+        if read is not None:
             self._send(LongSearch(asked.search))
-            self._pool.submit(self._finish, asked, check, prepared, name)
+            self._pool.submit(self._finish, asked, check, read, one_answer)
 
     def _prepared(self, asked: SearchIndex, known: _State) -> tuple[Prepared, str | None]:
         options = SearchOptions(
@@ -172,18 +176,25 @@ class SearchProcess:
         return self._known.prepare(orjson.loads(asked.body), target, self._searchers, options)
 
     def _finish(
-        self, asked: SearchIndex, check: Callable[[], None], prepared: Prepared, name: str | None
+        self,
+        asked: SearchIndex,
+        check: Callable[[], None],
+        read: tuple[Prepared, str | None],
+        room: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        members = self._answered(asked, check, lambda: _members(prepared, name))
+        """Raises what room raises."""
+        members = self._answered(asked, check, partial(_members, *read, room))
         if members is not None:
             self._send(Found(asked.search, members))
 
     def _answered(self, asked: SearchIndex, check: Callable[[], None], work: Callable[[], Any]) -> Any:
-        """What comes of work; None where it has failed, which is told then."""
+        """What comes of work; None where it has failed, which is told then. Raises LongAnswer."""
         try:
-            with limited(check), one_answer():
+            with limited(check):
                 check()
                 return work()
+        except LongAnswer:
+            raise
         except _Late:
             is_wanted = asked.timeout_s is not None and asked.timeout_s < asked.deadline_s
             self._send(NotFound(asked.search, timed_out=is_wanted))
@@ -205,8 +216,11 @@ def _check_of(asked: SearchIndex) -> Callable[[], None]:
     return check
 
 
-def _members(prepared: Prepared, only: str | None) -> dict[str, bytes]:
-    answer = with_name(prepared.run(), only)
+def _members(
+    prepared: Prepared, only: str | None, room: Callable[[], AbstractContextManager[None]]
+) -> dict[str, bytes]:
+    with room():
+        answer = with_name(prepared.run(), only)
     return {name: orjson.dumps(value, option=_JSON) for name, value in answer.items()}
 
 

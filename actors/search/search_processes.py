@@ -220,7 +220,7 @@ class _Process(BoundedProcess):
             waiting.set_exception(QueryMemoryExceeded("the search took more memory than a search may have"))
 
     def _fail(self) -> None:
-        """It is gone. Short searches are tried again by the port, which one that fills the memory is not."""
+        """It is gone. The port tries short searches again: they fill no memory (`short_answer`)."""
         for search in list(self.asked):
             if search in self.long and self.has_filled_memory():
                 self._refuse(search)

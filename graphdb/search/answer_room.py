@@ -2,11 +2,12 @@
 
 The room travels as the deadline does (a context variable), for documents are shown deep inside of searches
 that know nothing of requests: `one_answer` begins it, `take_room` counts. Elasticsearch has circuit breakers
-for what would fill its memory; the error is theirs.
+for what would fill its memory; the error is theirs. What may be made again counts when it is made:
+`answer_attempt`, `short_answer`.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,8 +18,11 @@ from graphdb.search.errors import SearchError
 __all__ = [
     "ANSWER_BYTES_MAX",
     "AnswerRoom",
+    "LongAnswer",
+    "answer_attempt",
     "one_answer",
     "room_of_answer",
+    "short_answer",
     "take_room",
     "take_room_of_part",
     "whole_document",
@@ -26,6 +30,11 @@ __all__ = [
 
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 _SHORT_BYTES = 16 * 1024
+_SHORT_ANSWER_BYTES_MAX = 2 << 20  # so much is made and sent while others wait
+
+
+class LongAnswer(Exception):
+    """A `short_answer` would not be short."""
 
 
 class AnswerRoom:
@@ -33,8 +42,8 @@ class AnswerRoom:
 
     __slots__ = ("taken_bytes",)
 
-    def __init__(self) -> None:
-        self.taken_bytes = 0
+    def __init__(self, taken_bytes: int = 0) -> None:
+        self.taken_bytes = taken_bytes
 
     def take(self, size_bytes: int) -> None:
         """Raises circuit_breaking_exception (429) where the answer has become too long."""
@@ -51,6 +60,21 @@ class AnswerRoom:
                     "durability": "TRANSIENT",
                 },
             )
+
+
+class _ShortRoom(AnswerRoom):
+    """Of an answer that is to be short."""
+
+    __slots__ = ("_end",)
+
+    def __init__(self, taken_bytes: int) -> None:
+        super().__init__(taken_bytes)
+        self._end = taken_bytes + _SHORT_ANSWER_BYTES_MAX
+
+    def take(self, size_bytes: int) -> None:
+        if self.taken_bytes + size_bytes > self._end:
+            raise LongAnswer
+        super().take(size_bytes)
 
 
 _ROOM: ContextVar[AnswerRoom | None] = ContextVar("search_answer_room", default=None)
@@ -72,6 +96,33 @@ def one_answer(room: AnswerRoom | None = None) -> Iterator[None]:
         yield
     finally:
         _ROOM.reset(token)
+
+
+def answer_attempt() -> AbstractContextManager[None]:
+    """What runs inside makes an answer, or a part of one. It takes room if it does not fail: it may be made
+    again.
+    """
+    around = _ROOM.get()
+    return nullcontext() if around is None else _taken_at_last(around, AnswerRoom(around.taken_bytes))
+
+
+def short_answer() -> AbstractContextManager[None]:
+    """As `answer_attempt`, of an answer that others wait for. Raises LongAnswer where it shows so much of
+    documents that it is to be made beside them.
+    """
+    around = _ROOM.get() or AnswerRoom()
+    return _taken_at_last(around, _ShortRoom(around.taken_bytes))
+
+
+@contextmanager
+def _taken_at_last(around: AnswerRoom, room: AnswerRoom) -> Iterator[None]:
+    before = room.taken_bytes
+    token = _ROOM.set(room)
+    try:
+        yield
+    finally:
+        _ROOM.reset(token)
+    around.take(room.taken_bytes - before)
 
 
 def whole_document(source: bytes) -> orjson.Fragment:

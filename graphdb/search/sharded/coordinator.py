@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphdb.search.answer_room import answer_attempt
 from graphdb.search.sharded.search_shard import Steps
 from graphdb.search.sharded.search_task import SearchTask, whole_answer
 from graphdb.search.sharded.several_task import SeveralTask
@@ -91,9 +92,9 @@ def search_shards(
         attempt += 1
         leading = _Leading(f"{search}/{attempt}", list(chosen.values()), calls, advise)
         try:
-            parts, owners = zip(
-                *map(pickle.loads, leading.run(pickle.dumps(task.among(list(chosen))))), strict=True
-            )
+            with answer_attempt():  # a shard may be lost when others have answered
+                results = leading.run(pickle.dumps(task.among(list(chosen))))
+            parts, owners = zip(*map(pickle.loads, results), strict=True)
             return whole_answer(parts, owners[0], task.options.raw_source), missing
         except _ShardLost as error:
             number = list(chosen)[error.place]

@@ -7,7 +7,7 @@ from weakref import ref
 
 import orjson
 
-from graphdb.search.answer_room import one_answer
+from graphdb.search.answer_room import LongAnswer, short_answer
 from graphdb.search.multi import Searchers, Target
 from graphdb.search.multi.known_requests import KnownRequests, with_name
 from graphdb.search.multi.prepared import is_short
@@ -99,8 +99,11 @@ class AtOnce:
         prepared, name = self._known.prepare(body, target, self._searchers, options)
         if not is_short(prepared):
             return None, was_kept
-        with one_answer():
-            answer = with_name(prepared.run(), name)
+        try:
+            with short_answer():
+                answer = with_name(prepared.run(), name)
+        except LongAnswer:
+            return None, was_kept
         if key is not None:
             self._cache.put(key, [target.searcher], answer)
         return answer, was_kept

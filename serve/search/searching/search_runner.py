@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,7 @@ import orjson
 from graphdb.access.principal import NOBODY, Principal
 from graphdb.config import Settings
 from graphdb.search.aggregations.aggregation import MAX_BUCKETS
-from graphdb.search.answer_room import one_answer, take_room
+from graphdb.search.answer_room import LongAnswer, short_answer, take_room
 from graphdb.search.catalog.cluster_settings import max_buckets, max_keep_alive_ms
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.contexts import check_keep_alive
@@ -446,9 +447,11 @@ class SearchRunner:
             return await self._within(asked, partial(self._whole, targets, asked))
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared) and timeout_ms(asked.body) != 0:
-            self.work.note_short()
-            with one_answer():
-                return prepared, self._shown(prepared)
+            with suppress(LongAnswer), short_answer():
+                answer = self._shown(prepared)
+                self.work.note_short()
+                return prepared, answer
+            prepared = self._prepared(asked.body, targets, asked)
         return prepared, await self._within(asked, partial(self._shown, prepared))
 
     async def _staged(

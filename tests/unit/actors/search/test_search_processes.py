@@ -6,9 +6,11 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from actors.search import search_processes
+from actors.search.process_messages import LongSearch
 from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.segments.operations import Action, Operation
 from tests.support.busy_search import busy_node, busy_port, processes_of, until_handed_on
@@ -141,6 +143,34 @@ async def test_what_is_idle_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 TOPS = {f"top{number}": {"top_hits": {"size": 1}} for number in range(3)}
+
+
+async def test_a_short_search_with_a_long_answer_is_no_short_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process may be killed for what it takes; the port would not try it again then."""
+    long = []
+
+    def take(process: Any, message: object) -> None:
+        long.extend([message] if isinstance(message, LongSearch) else [])
+        taken(process, message)
+
+    taken = search_processes._Process._take
+    monkeypatch.setattr(search_processes._Process, "_take", take)
+    async with busy_node(tmp_path, monkeypatch, DOCUMENTS) as (node, ask):
+        for number in (7, 8):
+            body = orjson.dumps({"number": number, "title": "a long story", "text": "x" * 1_500_000})
+            await node.write([DocumentWrite("books", Operation(Action.INDEX, str(number), body))], "true")
+        short, whole = ({"query": {"match": {"title": "long"}}, "size": size} for size in (1, 2))
+        wanted = await ask(short), await ask(whole)
+        assert [len(answer["hits"]["hits"]) for _, answer in wanted] == [1, 2]
+        await until_handed_on(node, ask)
+        assert await asyncio.gather(*(ask(short) for _ in range(6))) == [wanted[0]] * 6
+        assert not long
+        assert await asyncio.gather(*(ask(whole) for _ in range(6))) == [wanted[1]] * 6
+        assert long
+
+
 GREEDY: dict[str, Any] = {
     "size": 0,
     "aggs": {"each": {"terms": {"field": "number", "size": 6_000}, "aggs": TOPS}},

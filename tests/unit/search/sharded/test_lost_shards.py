@@ -10,12 +10,14 @@ import orjson
 import pytest
 
 from graphdb.search.analysis import Analyzers
+from graphdb.search.answer_room import one_answer, room_of_answer, take_room
 from graphdb.search.errors import SearchError
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.segments import SegmentBuilder
-from graphdb.search.sharded import Lost, NoShard, SearchShard, SearchTask, search_shards
+from graphdb.search.sharded import Call, Lost, NoShard, SearchShard, SearchTask, search_shards
+from graphdb.search.sharded.steps import Answered
 from tests.support.search_apart import Transport, shards_apart
 from tests.support.timing import HANG_S
 
@@ -115,3 +117,31 @@ def test_a_search_that_nobody_goes_on_with_ends(copies: Copies) -> None:
     assert len(shard) == 0
     thread.join(HANG_S)
     assert not thread.is_alive()
+
+
+def test_what_is_shown_again_takes_room_once(copies: Copies) -> None:
+    """A shard that is lost when others have answered makes these answer again."""
+
+    class Counting(Transport):
+        taken = 0
+
+        def _called(self, call: Call) -> Any:
+            step = super()._called(call)
+            if isinstance(step, Answered):
+                take_room(len(step.result))
+                self.taken += len(step.result)
+            return step
+
+    calm = Counting()
+    search_shards("calm", copies, SearchTask(BODY), calm)
+    taken = []
+    for answered in range(calm.calls // COUNT):
+        transport = Counting()
+        transport.lost[copies[2][0]] = answered
+        with one_answer():
+            search_shards(f"lost {answered}", copies, SearchTask(BODY), transport)
+            room = room_of_answer()
+            assert room is not None
+            assert room.taken_bytes == calm.taken
+        taken.append(transport.taken)
+    assert max(taken) > calm.taken, "some had answered when a shard was lost"

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from graphdb.config import Settings
+from graphdb.search import answer_room
 from graphdb.search.query import phrase
 from serve.port.application import PortApplication
 from serve.search.searching import quick_searches
@@ -154,6 +155,18 @@ def test_short_searches_are_answered_at_once_and_as_the_application_does(both: _
         answer = both.same(body)
         assert answer.status_code == 200
         assert both.answered == before + 1, body
+
+
+def test_short_searches_with_long_answers_are_the_applications(
+    both: _Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So they fill no memory and take no time of others."""
+    monkeypatch.setattr(answer_room, "_SHORT_ANSWER_BYTES_MAX", 1_000)
+    for size, at_once in ((2, 1), (50, 0), (3, 1), (50, 0)):
+        before = both.answered
+        answer = both.same({"query": _MATCH, "size": size, "track_total_hits": False})
+        assert len(answer.json()["hits"]["hits"]) == size
+        assert both.answered == before + at_once
 
 
 def test_searches_that_differ_in_their_query_alone_are_answered_for_theirs(both: _Both) -> None:
