@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -208,15 +207,16 @@ class Scope:
     measured: dict[int, "Measured"] = field(default_factory=dict)  # by the identity of an aggregation
     spans: Spans | None = None  # the intervals of the date_histogram that the buckets at hand are in
     _masks: dict[int, tuple[Query, Bools]] = field(default_factory=dict)
+    _scores: Floats | None = field(default=None, init=False)
 
-    @cached_property
+    # No cached_property: in Python 3.11 that holds one lock for all objects, and shards wait for one another.
+    @property
     def scores(self) -> Floats | None:
         """By document in the whole; made for the few aggregations that ask for them."""
-        if self.scored is None or self.scored.scores is None:
-            return None
-        scores = np.zeros(self.columns.size, np.float32)
-        scores[self.scored.docs] = self.scored.scores
-        return scores
+        if self._scores is None and self.scored is not None and self.scored.scores is not None:
+            self._scores = np.zeros(self.columns.size, np.float32)
+            self._scores[self.scored.docs] = self.scored.scores
+        return self._scores
 
     def gathered(self, place: str, piece: Piece) -> list[Piece]:
         """What each shard that is searched has at this place, by number; all of them come by it."""

@@ -1,8 +1,7 @@
 """The documents that a request matches, and the selection of its page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -202,12 +201,16 @@ class ScoredLater:
     docs: Longs
     scope: Scope
     query: Query
+    _made: Floats | None = field(init=False, default=None)
 
-    @cached_property
+    # No cached_property: in Python 3.11 that holds one lock for all objects, and shards wait for one another.
+    @property
     def scores(self) -> Floats | None:
-        found = collected(self.scope, self.query, None, None)
-        assert found.scores is not None
-        return found.scores[np.searchsorted(found.docs, self.docs)]
+        if self._made is None:
+            found = collected(self.scope, self.query, None, None)
+            assert found.scores is not None
+            self._made = found.scores[np.searchsorted(found.docs, self.docs)]
+        return self._made
 
 
 def matched(scope: Scope, query: Query) -> Found:
