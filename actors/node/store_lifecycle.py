@@ -339,7 +339,14 @@ class StoreLifecycle:
         kept.alerts.on_change = self._means.on_alerts
         kept.purges.on_change = self._means.on_purges
         scratch = str(directory.scratch)
-        replayer = Replayer(quads.apply_many, applied, scratch, kept.requests, kept.books)
+        replayer = Replayer(
+            quads.apply_many,
+            applied,
+            scratch,
+            kept.requests,
+            kept.books,
+            is_settled=lambda: not quads.is_removing,
+        )
         every_bytes = self._config.checkpoint_log_bytes
         checkpointer = Checkpointer(directory, quads, kept, replayer, self._log, every_bytes, self.room)
         writer = ShardWriter(

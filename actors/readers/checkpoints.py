@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from pyoxigraph import NamedNode
+
 from actors.log.applied_index import AppliedIndex
 from actors.worker_thread import on_thread
 from graphdb.errors import LogUnavailable
@@ -33,13 +35,27 @@ class Checkpoint:
     path: Path
     index: int  # the log index that it is of, or a later one
     is_exact: bool  # of exactly this one
+    hidden_graphs: frozenset[NamedNode] = frozenset()  # it has their quads, which are not of its state
     holders: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    index: int  # or a later one
+    is_exact: bool = False
+    may_hide: bool = False
+
+    def is_met_by(self, checkpoint: Checkpoint) -> bool:
+        if checkpoint.index < self.index or (self.is_exact and not checkpoint.is_exact):
+            return False
+        return self.may_hide or not checkpoint.hidden_graphs
 
 
 class CheckpointSource(Protocol):
     """Whom readers get a checkpoint from; see `Checkpoints`."""
 
     async def take(self) -> Checkpoint: ...
+    async def take_hiding(self) -> Checkpoint: ...
     async def take_exact(self) -> Checkpoint: ...
     def is_present(self, checkpoint: Checkpoint) -> bool: ...
     def give_back(self, checkpoint: Checkpoint) -> None: ...
@@ -54,6 +70,10 @@ class FixedCheckpoints:
 
     async def take(self) -> Checkpoint:
         """See `Checkpoints.take`."""
+        return self._checkpoint
+
+    async def take_hiding(self) -> Checkpoint:
+        """See `Checkpoints.take_hiding`."""
         return self._checkpoint
 
     async def take_exact(self) -> Checkpoint:
@@ -98,13 +118,19 @@ class Checkpoints:
     async def take(self) -> Checkpoint:
         """A checkpoint that has in it whatever was applied at the call. Give it back after use.
 
-        Those who ask while one is being made share the next one.
+        Those who ask while one is being made share the next one. It waits for what is being removed.
         Raises StorageFull, CorruptionError, LogUnavailable (once closed).
         """
-        needed = self._applied.current
-        while (current := self._current) is None or current.index < needed:
+        return await self._take(_Wanted(self._applied.current))
+
+    async def take_hiding(self) -> Checkpoint:
+        """The same at once: it may have hidden_graphs."""
+        return await self._take(_Wanted(self._applied.current, may_hide=True))
+
+    async def _take(self, wanted: "_Wanted") -> Checkpoint:
+        while (current := self._current) is None or not wanted.is_met_by(current):
             # on a task of its own: who no longer waits does not leave a copy behind that nobody knows of
-            await asyncio.shield(self._begin(self._renew(needed)))
+            await asyncio.shield(self._begin(self._renew(wanted)))
         current.holders += 1
         return current
 
@@ -119,7 +145,7 @@ class Checkpoints:
             await self._still(self._renew_exactly)
 
     async def _renew_exactly(self) -> None:
-        await asyncio.shield(self._begin(self._renew(self._applied.current, is_exact=True)))
+        await asyncio.shield(self._begin(self._renew(_Wanted(self._applied.current, is_exact=True))))
 
     def is_present(self, checkpoint: Checkpoint) -> bool:
         """Whether the store is still as the checkpoint has it."""
@@ -146,21 +172,25 @@ class Checkpoints:
             self._current = None
         await asyncio.gather(*self._tasks)
 
-    async def _renew(self, needed: int, *, is_exact: bool = False) -> None:
+    async def _renew(self, wanted: "_Wanted") -> None:
         async with self._making:
             if self._is_closed:
                 raise LogUnavailable("the node is starting or stopping")
             current = self._current
-            if current is None or current.index < needed or (is_exact and not current.is_exact):
-                self._replace(await self._make())
+            if current is None or not wanted.is_met_by(current):
+                self._replace(await self._make(may_hide=wanted.may_hide))
 
-    async def _make(self) -> Checkpoint:
+    async def _make(self, *, may_hide: bool) -> Checkpoint:
         path = self._directory / next(self._names)
         index, before = self._applied.current, self._applied.exact
-        await on_thread(self._quads.checkpoint, path)
+        hidden: frozenset[NamedNode] = frozenset()
+        if may_hide:
+            hidden = await on_thread(self._quads.checkpoint_hiding, path)
+        else:
+            await on_thread(self._quads.checkpoint, path)
         # every change moves the index on: where it stands still, nothing came in between
         is_exact = before is not None and before == self._applied.exact
-        return Checkpoint(path, index, is_exact)
+        return Checkpoint(path, index, is_exact, hidden)
 
     def _replace(self, fresh: Checkpoint) -> None:
         outdated, self._current = self._current, fresh

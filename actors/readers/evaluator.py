@@ -36,6 +36,7 @@ from graphdb.sparql.results import ResultFormat, write_answer
 from graphdb.store.engine_errors import request_failures
 from graphdb.store.engine_query import engine_query, first_full
 from graphdb.store.explaining import explain
+from graphdb.store.seen_dataset import seen_dataset
 
 __all__ = ["Evaluator"]
 
@@ -78,12 +79,20 @@ class Evaluator:
             self._send(Done())
 
     def _evaluate(self, task: ReaderTask) -> None:
+        store = self._opened(task.checkpoint)
+        default_graphs, named_graphs = seen_dataset(
+            store,
+            frozenset(map(NamedNode, task.hidden_graphs)),
+            _nodes(task.default_graphs),
+            _nodes(task.named_graphs),
+            union_default_graph=task.union_default_graph,
+        )
         ask = partial(
             engine_query,
-            self._opened(task.checkpoint),
+            store,
             base_iri=task.base_iri,
-            default_graph=_nodes(task.default_graphs),
-            named_graphs=_nodes(task.named_graphs),
+            default_graph=default_graphs,
+            named_graphs=named_graphs,
             union_default_graph=task.union_default_graph,
             calls_geometry=task.calls_geometry,
         )

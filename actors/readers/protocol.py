@@ -65,6 +65,7 @@ class ReaderTask:
     attempt_rows: int = 0
     lookups: Sequence[Mapping[str, Any]] = ()  # for explain: what a spatial index did for the text
     count_queries: Sequence[str] = ()  # for explain: texts for the engine, each with one row, ?n
+    hidden_graphs: Sequence[str] = ()  # IRIs of graphs that are not there, though the checkpoint has them
 
 
 @dataclass(frozen=True, slots=True)

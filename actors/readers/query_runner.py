@@ -61,7 +61,8 @@ class QueryRunner:
         if request.searching is not None:
             return await self._start_searched(run, request, request.searching, checkpoints, quads)
         make_task = partial(self._query_task, request, checkpoints, quads, {})
-        return await self._start(run, request.timeout_s, checkpoints, make_task)
+        take = checkpoints.take_hiding
+        return await self._start(run, request.timeout_s, checkpoints, make_task, take)
 
     async def _start_searched(
         self,
@@ -188,6 +189,8 @@ class QueryRunner:
             union_default_graph=quads.unites_graphs,
             calls_geometry=made.calls_geometry,
         )
+        if checkpoint.hidden_graphs:
+            task = replace(task, hidden_graphs=[graph.value for graph in checkpoint.hidden_graphs])
         if not services:  # else an attempt would call them once more
             task = replace(task, attempts=asked.attempts, attempt_rows=asked.rows)
         if not request.explain:

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +115,8 @@ class WhereClauses:
         path = directory / f"where-{secrets.token_hex(8)}"
         with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(directory)) as document:
             try:
-                store.checkpoint(path)
-                task = self._task(where, path)
+                hidden = store.checkpoint_hiding(path)
+                task = replace(self._task(where, path), hidden_graphs=[graph.value for graph in hidden])
                 fetching = fetch(self._readers, turn.run, task, turn.left_s, document.write)
                 asyncio.run_coroutine_threadsafe(fetching, turn.run.loop).result()
             except QueryTimeout:

@@ -8,7 +8,7 @@ from actors.disk_room import DiskRoom
 from graphdb.errors import StorageFull
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.store.clearing import Emptied, clear_lines, is_worth_lines
-from graphdb.store.overlay import Overlay
+from graphdb.store.overlay import GraphsInRemoval, Overlay
 
 __all__ = ["GraphClearing"]
 
@@ -36,11 +36,13 @@ class GraphClearing:
 
     def change(self, state: Overlay, emptied: Emptied) -> LineChange | None:
         """Empty graphs in this state. None where that is to be planned a quad at a time: few quads, or a
-        full disk. Raises BaseNotApplied.
+        full disk. Raises BaseNotApplied, GraphsInRemoval.
         """
         if not is_worth_lines(state, emptied):
             return None
         store = state.applied_store()
+        if store.is_removing:
+            raise GraphsInRemoval
         self.close()  # it may be planned more than once
         with suppress(OSError, StorageFull):
             self._directory = tempfile.TemporaryDirectory(dir=self._scratch)

@@ -24,7 +24,7 @@ from graphdb.rdf.quad_lines import AddedLines, LineChange
 from graphdb.rdf.reading import ByteSource, read_quads
 from graphdb.store.document_lines import DocumentLines
 from graphdb.store.line_rewriting import is_of_lines
-from graphdb.store.overlay import Overlay
+from graphdb.store.overlay import GraphsInRemoval, Overlay
 from graphdb.store.staging import StagedBody
 
 __all__ = ["GrowingDocument", "LargeBodies", "StagedDocument"]
@@ -145,8 +145,10 @@ class _Lines:
     is_dataset: bool
 
     def change(self, state: Overlay) -> Iterable[ChangeSet] | LineChange:
-        """What putting it into this state changes. Raises BaseNotApplied, StorageFull."""
+        """What putting it into this state changes. Raises BaseNotApplied, GraphsInRemoval, StorageFull."""
         store = state.applied_store()
+        if store.is_removing:
+            raise GraphsInRemoval
         lines = self.directory / "lines"
         created = tuple(g for g in self.targets if g is not None and not store.graph_exists(g))
         filled = [g for g in self.targets if g not in created and next(store.graph_quads(g), None)]

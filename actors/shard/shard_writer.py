@@ -22,6 +22,7 @@ from actors.log.client import LogAccess
 from actors.log.view_runner import ViewRunner
 from actors.log.view_sources import LogReading, Pace
 from actors.shard.checkpointer import engine_bytes
+from actors.shard.graph_removal import GraphRemoval
 from actors.shard.log_appender import LogAppender
 from actors.shard.single_entries import Admit, SingleEntries
 from actors.shard.write_batch import (
@@ -142,6 +143,7 @@ class ShardWriter:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        self._removal = GraphRemoval(quads, self._queue, self._fail_removal, self._wake.set)
         self._runner = ViewRunner(
             QUADS,
             _QuadsView(replayer),
@@ -210,6 +212,7 @@ class ShardWriter:
     def start(self) -> None:
         """Begin to take requests."""
         loop = asyncio.get_running_loop()
+        self._quads.hides_cleared = True
         self._task = loop.create_task(self._run())
         if self._on_heard is not None:
             self._watching = loop.create_task(self._runner.watch())
@@ -274,8 +277,8 @@ class ShardWriter:
     def _enqueue(self, job: WriteJob | TurnJob) -> None:
         if self._closing:
             raise LogUnavailable("the node is stopping")
-        if len(self._queue) >= self._config.waiting_requests_max:
-            raise Overloaded(f"{len(self._queue)} writes are waiting")
+        if (waiting := len(self._queue) + self._removal.parked) >= self._config.waiting_requests_max:
+            raise Overloaded(f"{waiting} writes are waiting")
         self._queue.add(job)
         self._wake.set()
         self._runner.hurry()
@@ -291,6 +294,9 @@ class ShardWriter:
         if self.fault is None:
             self._wake.set()
 
+    def _fail_removal(self, error: GraphDBError) -> None:
+        self._runner.fall_behind(error)
+
     async def _note_heard(self) -> None:
         if self.fault is None:
             self._wake.set()
@@ -304,6 +310,7 @@ class ShardWriter:
     async def close(self) -> None:
         """Finish what is waiting, and stop."""
         self._closing = True
+        self._removal.stop()
         self._wake.set()
         self._runner.hurry()
         if self._watching is not None:
@@ -312,6 +319,7 @@ class ShardWriter:
         try:
             if self._task is not None:
                 await self._task
+            await self._removal.close()
         finally:
             # else they would keep this, and with it the store, which may be about to be opened anew
             self.applied.end_waits("the node is starting or stopping")
@@ -328,16 +336,24 @@ class ShardWriter:
 
     async def _run(self) -> None:
         wait_s, poll_s = self._config.log_wait_s, self._config.log_poll_s
-        while self._queue or not self._closing:
+        while self._queue or self._removal.parked or not self._closing:
             is_idle = not self._queue and not self._closing
             if not await self._runner.keep_up(wait_s=wait_s, poll_s=poll_s, gather=is_idle):
                 assert self.fault is not None
+                self._removal.unpark()
                 self._queue.fail_all(self.fault)
             elif self._queue:
                 await self._gather()
                 await self._guarded_turn()
-            if not self._queue and not self._closing and (self.fault or not self._runner.is_behind):
+            if self.fault is None:
+                self._removal.look()
+            if not self._queue and self._may_sleep():
                 await self._sleep()
+
+    def _may_sleep(self) -> bool:
+        if self._closing:
+            return self._removal.is_under_way
+        return self.fault is not None or not self._runner.is_behind
 
     async def _gather(self) -> None:
         """Let the requests that have been received already come into the queue, as long as more do with each
@@ -375,6 +391,8 @@ class ShardWriter:
 
     async def _turn(self) -> None:
         if (turn := self._queue.take_turn()) is not None:
+            if self._removal.holds_turns:
+                return self._removal.park(turn)
             await self._perform(turn)
             return
         if (entry := self._queue.take_entry()) is not None:
@@ -412,6 +430,7 @@ class ShardWriter:
         quick = is_short and all(job.quick for job in jobs)
         batch = plan_batch(*arguments) if quick else await self._on_thread(plan_batch, *arguments)
         self._under_way = batch.jobs
+        self._removal.park(*batch.parked)
         if batch.deferred:
             self._queue.put_back(batch.deferred)
         return batch

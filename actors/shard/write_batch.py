@@ -24,7 +24,7 @@ from graphdb.model import (
     Outcome,
 )
 from graphdb.rdf.quad_lines import LineChange
-from graphdb.store.overlay import BaseNotApplied, Overlay
+from graphdb.store.overlay import BaseNotApplied, GraphsInRemoval, Overlay
 from graphdb.store.quad_store import QuadStore
 
 __all__ = [
@@ -181,13 +181,15 @@ class LargeWrite:
 class Batch:
     """Attempts in order, and what the store will be after them.
 
-    Where there is a `large` one, those before it change nothing; `deferred` are for the next batch.
+    Where there is a `large` one, those before it change nothing; `deferred` are for the next batch, `parked`
+    for one when nothing is being removed any more.
     """
 
     overlay: Overlay
     attempts: list[Attempt] = field(default_factory=list)
     large: LargeWrite | None = None
     deferred: list[WriteJob] = field(default_factory=list)
+    parked: list[WriteJob] = field(default_factory=list)
 
     @property
     def jobs(self) -> list[WriteJob]:
@@ -239,10 +241,13 @@ def plan_batch(
     for position, job in enumerate(jobs):
         attempt = Attempt(job)
         try:
-            batch.large = _plan(attempt, batch.overlay, part_bytes, guard)
+            batch.large = _plan(attempt, batch.overlay, part_bytes, guard, quads)
         except BaseNotApplied:
             batch.deferred = jobs[position:]
             break
+        except GraphsInRemoval:
+            batch.parked.append(job)
+            continue
         except Exception as error:  # noqa: BLE001 whoever asked gets it
             attempt.error = error
         if batch.large is not None:
@@ -252,7 +257,9 @@ def plan_batch(
     return batch
 
 
-def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard | None) -> LargeWrite | None:
+def _plan(
+    attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard | None, quads: QuadStore
+) -> LargeWrite | None:
     """Plan one request and lay its change over the state, unless it is a large one."""
     plan = attempt.job.plan
     assert not isinstance(plan, EntryPlan), "it has a turn of its own"
@@ -261,7 +268,11 @@ def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard
     if isinstance(made, LineChange):
         assert guard is None, "whoever looks into a change gets its quads"
         assert planned.state is overlay, "whoever does not see everything gets the quads"
-        return None if made.is_empty else LargeWrite(attempt, planned, made, part_bytes)
+        if made.is_empty:
+            return None
+        if quads.is_removing:
+            raise GraphsInRemoval
+        return LargeWrite(attempt, planned, made, part_bytes)
     parts = iter(made)
     first = next(parts, _NO_CHANGE)
     second = next(parts, None)
@@ -277,12 +288,16 @@ def _plan(attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard
     if len(payloads) > 1 or second is not None:
         if overlay.pending:
             raise BaseNotApplied
+        if quads.is_removing:
+            raise GraphsInRemoval
         if guard is None:
             rest = chain((first,), () if second is None else (second,), parts)
             return LargeWrite(attempt, planned, rest, part_bytes)
         parts = iter(())  # as above
         whole = first if second is None else None
         return _guarded_large(attempt, plan, planned, part_bytes, guard, whole)
+    if quads.hides(change):
+        raise GraphsInRemoval
     if guard is not None:
         guard.check(planned.state, first)
     # what changes nothing for its writer has no entry; what does has one, even if it really does not
@@ -343,7 +358,7 @@ class WriteQueue:
         """Behind all others."""
         self._jobs.append(job)
 
-    def put_back(self, jobs: Iterable[WriteJob]) -> None:
+    def put_back(self, jobs: Iterable[WriteJob | TurnJob]) -> None:
         """In front of all others, in this order."""
         self._jobs.extendleft(reversed([*jobs]))
 

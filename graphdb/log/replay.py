@@ -132,23 +132,34 @@ class Replayer:
         spool_directory: str | None = None,
         requests: RecentRequests | None = None,
         books: Mapping[EntryKind, Book] = MappingProxyType({}),
+        is_settled: Callable[[], bool] = lambda: True,
     ) -> None:
         """apply makes the parts of one change visible at once, or raises and leaves nothing of them. It gets
         `AddedLines` for a change that only adds, and many quads, and `ClearedLines` where that is logged.
 
         requests accounts for the entries up to applied_index at least; none are known where it is not given.
         books: what entries of a kind of their own are fed to; without its book, such an entry has no effect.
+        is_settled, on any thread: False where the store has yet to do what it shows as done already.
         """
         self._apply = apply
         self._spool_directory = spool_directory
         self._parts: _OpenParts | None = None
         self.applied_index = applied_index
         self.quad_entries = 0  # how many entries that concern quads were fed so far
-        # the last index that need not be replayed for a store that holds what this one does; for any thread
-        self.resume_index = applied_index
+        self._resume_index = applied_index
+        self._is_settled = is_settled
+        self._unsettled_from: int | None = None  # the resume_index before a change that may not be settled
         self.requests = RecentRequests(applied_index) if requests is None else requests
         self._books = books
         assert self.requests.through >= applied_index
+
+    @property
+    def resume_index(self) -> int:
+        """The last index that need not be replayed for a store that holds what this one does. Any thread."""
+        held = self._unsettled_from
+        if held is not None and not self._is_settled():
+            return held
+        return self._resume_index
 
     def replay(self, entries: Iterable[LogEntry]) -> None:
         """Apply many entries, several at once. Raises CorruptionError, and what apply raises."""
@@ -194,7 +205,7 @@ class Replayer:
         """
         if self._parts is not None and self._parts.last_index == last_part:
             self._forget_parts()
-            self.resume_index = self.applied_index
+            self._resume_index = self.applied_index
 
     def close(self) -> None:
         """Let go of the temporary file; resume_index stays. Nothing can be replayed any more."""
@@ -203,7 +214,7 @@ class Replayer:
 
     def _advance(self, index: int) -> None:
         """The entry at index is done with, and so are open parts."""
-        self.applied_index = self.resume_index = index
+        self.applied_index = self._resume_index = index
         self._forget_parts()
 
     def _forget_parts(self) -> None:
@@ -214,7 +225,9 @@ class Replayer:
     def _take(self, entry: LogEntry) -> None:
         """One entry that is no CHANGES."""
         if entry.kind.closes_parts:
+            before = self.resume_index
             affected_triples = self._close_parts(entry)
+            self._unsettled_from = None if self._is_settled() else before
             self.requests.remember(entry.request_id, entry.log_index, affected_triples)
             self._advance(entry.log_index)
         elif entry.kind.is_of_a_book:
@@ -241,7 +254,7 @@ class Replayer:
         parts = self._parts
         if parts is None or parts.request_id != entry.request_id:
             self._forget_parts()
-            self.resume_index = entry.log_index - 1
+            self._resume_index = entry.log_index - 1
             spool = tempfile.TemporaryFile(dir=self._spool_directory, buffering=0)  # noqa: SIM115
             parts = self._parts = _OpenParts(entry.request_id, spool)
         data = len(entry.payload).to_bytes(_LENGTH_BYTES, "little") + entry.payload

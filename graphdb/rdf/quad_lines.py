@@ -14,7 +14,15 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, parse
 
 from graphdb.model import ChangeSet, GraphName, NamedGraph
 
-__all__ = ["MANY_QUADS", "AddedLines", "ClearedLines", "LineChange", "line_blocks", "parse_lines"]
+__all__ = [
+    "MANY_QUADS",
+    "AddedLines",
+    "ClearedLines",
+    "LineChange",
+    "line_blocks",
+    "parse_lines",
+    "triples_of",
+]
 
 MANY_QUADS = 50_000  # so many are worth files of their own
 
@@ -44,6 +52,18 @@ def parse_lines(lines: bytes) -> Iterator[Quad]:
     return parse(lines, format=RdfFormat.N_QUADS, lenient=True) if lines else iter(())
 
 
+def triples_of(lines: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Quads without blank nodes as canonical N-Triples, with the graph they are in as these write it, or
+    nothing for the default graph.
+    """
+    for graph, run in groupby(lines.splitlines(keepends=True), _graph_of):
+        triples = [*run]
+        if graph:
+            end = -len(graph) - len(_END)
+            triples = [line[:end] + _END for line in triples]
+        yield b"".join(triples), graph
+
+
 @dataclass(frozen=True)
 class _QuadLines:
     """One change of `count` quads, none twice, in the engine's form. The file is its maker's.
@@ -60,16 +80,9 @@ class _QuadLines:
         return any(b"_:" in block for block in self._blocks())
 
     def triples(self) -> Iterator[tuple[bytes, bytes]]:
-        """All quads without blank nodes: canonical N-Triples, and the graph they are in as these write it, or
-        nothing for the default graph.
-        """
+        """See `triples_of`."""
         for block in self._blocks():
-            for graph, run in groupby(block.splitlines(keepends=True), _graph_of):
-                lines = [*run]
-                if graph:
-                    end = -len(graph) - len(_END)
-                    lines = [line[:end] + _END for line in lines]
-                yield b"".join(lines), graph
+            yield from triples_of(block)
 
     def quads(self, pause: Callable[[], None] = lambda: None) -> Iterator[Quad]:
         """All quads; pause is called between some and the next."""

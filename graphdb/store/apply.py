@@ -22,11 +22,18 @@ from typing import TypeAlias
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFormat, Store, Triple
 
 from graphdb.errors import CorruptionError
-from graphdb.model import ChangeSet, NamedGraph
-from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines, ClearedLines
+from graphdb.model import ChangeSet, GraphName, NamedGraph
+from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines, ClearedLines, parse_lines, triples_of
 from graphdb.store.engine_errors import storage_failures
 
-__all__ = ["add_lines", "apply_changes", "clear_graphs", "may_clear"]
+__all__ = [
+    "add_lines",
+    "apply_changes",
+    "clear_graphs",
+    "is_cleared_at_once",
+    "may_clear",
+    "remove_lines",
+]
 
 Term: TypeAlias = NamedNode | BlankNode | Literal | Triple
 Row: TypeAlias = tuple[bool, Quad]  # a quad and whether it is removed
@@ -147,9 +154,8 @@ def _ways_to_clear(store: Store, graphs: Sequence[NamedGraph], lines: ClearedLin
     if not graphs:
         yield []
         return
-    put_back_max = min(_PUT_BACK_MAX, lines.count // _PUT_BACK_TIMES)
-    kept = list(islice(_quads_beside(store, frozenset(graphs)), put_back_max + 1))
-    if len(kept) <= put_back_max and all(map(_has_text, kept)):
+    kept = _put_back(store, graphs, lines.count)
+    if kept is not None:
         everything = (
             "DROP NAMED" if set(lines.dropped_graphs).issuperset(store.named_graphs()) else "CLEAR NAMED"
         )
@@ -159,6 +165,31 @@ def _ways_to_clear(store: Store, graphs: Sequence[NamedGraph], lines: ClearedLin
     if lines.count and _may_be_text(lines):
         yield [*_data("DELETE", (run for run in lines.triples() if run[1]))]
     yield [_EMPTY % graphs[0] if len(graphs) == 1 else _EMPTY_ALL % " ".join(map(str, graphs))]
+
+
+def is_cleared_at_once(store: Store, lines: ClearedLines) -> bool:
+    """Whether these named graphs go with the engine's deletion of all, which takes no time a quad."""
+    return _put_back(store, lines.cleared_graphs, lines.count) is not None
+
+
+def remove_lines(store: Store, block: bytes) -> None:
+    """Take the quads of some lines out of the store, in one call where text can name them all. Raises
+    OSError.
+    """
+    lines = block.splitlines(keepends=True)
+    rest = [line for line in lines if b"_:" in line]
+    text = block if not rest else b"".join(line for line in lines if b"_:" not in line)
+    if text and not _reads(store, [*_data("DELETE", triples_of(text))]):
+        rest = lines
+    for quad in parse_lines(b"".join(rest)):
+        store.remove(quad)
+
+
+def _put_back(store: Store, graphs: Sequence[GraphName], count: int) -> list[Quad] | None:
+    """The quads of other named graphs, where it takes less to insert them again than to delete `count`."""
+    put_back_max = min(_PUT_BACK_MAX, count // _PUT_BACK_TIMES)
+    kept = list(islice(_quads_beside(store, frozenset(graphs)), put_back_max + 1))
+    return kept if len(kept) <= put_back_max and all(map(_has_text, kept)) else None
 
 
 def _may_be_text(lines: AddedLines | ClearedLines) -> bool:
@@ -173,7 +204,7 @@ def _data(operation: str, runs: Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
         yield f"{operation} DATA {{ {block} }}"
 
 
-def _quads_beside(store: Store, graphs: frozenset[NamedGraph]) -> Iterator[Quad]:
+def _quads_beside(store: Store, graphs: frozenset[GraphName]) -> Iterator[Quad]:
     """Those of all named graphs but these."""
     for graph in store.named_graphs():
         if graph not in graphs:

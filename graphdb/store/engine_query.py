@@ -31,8 +31,8 @@ def engine_query(
     text: str,
     *,
     base_iri: str | None,
-    default_graph: NamedNode | Iterable[NamedNode] | None,
-    named_graphs: Iterable[NamedNode] | None,
+    default_graph: NamedNode | Iterable[_Graph] | None,
+    named_graphs: Iterable[NamedNode | BlankNode] | None,
     union_default_graph: bool,
     calls_geometry: bool = False,
 ) -> EngineAnswer:
@@ -75,5 +75,5 @@ def first_full(ask: Ask, attempts: Sequence[str], rows: int, text: str) -> Engin
     return ask(text)
 
 
-def _given(graph: NamedNode | Iterable[NamedNode] | None) -> "NamedNode | list[_Graph] | None":
+def _given(graph: NamedNode | Iterable[_Graph] | None) -> "NamedNode | list[_Graph] | None":
     return graph if graph is None or isinstance(graph, NamedNode) else list(graph)

@@ -11,9 +11,9 @@ from fcntl import F_SETPIPE_SZ, fcntl
 from threading import Thread
 from typing import Final
 
-from pyoxigraph import NamedNode, QueryResultsFormat, QuerySolutions, Store
+from pyoxigraph import NamedNode, QueryResultsFormat, QuerySolutions
 
-from graphdb.model import GraphName
+from graphdb.store.engine_query import Ask
 
 __all__ = ["ObjectRows"]
 
@@ -29,8 +29,9 @@ class ObjectRows:
     For one thread. It has to be closed.
     """
 
-    def __init__(self, store: Store, predicate: NamedNode, graph: GraphName) -> None:
-        self._store, self._predicate, self._graph = store, predicate, graph
+    def __init__(self, ask: Ask, predicate: NamedNode) -> None:
+        """ask evaluates a text on the graph, as its default graph."""
+        self._ask, self._predicate = ask, predicate
         self._failure: BaseException | None = None
         self._read_end, self._write_end = os.pipe()
         with suppress(OSError):  # the user has many pipes: it stays as small as it is
@@ -58,7 +59,7 @@ class ObjectRows:
     def _write(self) -> None:
         try:
             with open(self._write_end, "wb", _PIECE_BYTES) as pipe:
-                rows = self._store.query(_QUERY.format(predicate=self._predicate), default_graph=self._graph)
+                rows = self._ask(_QUERY.format(predicate=self._predicate))
                 assert isinstance(rows, QuerySolutions)
                 rows.serialize(pipe, QueryResultsFormat.TSV)
         except BaseException as error:  # noqa: BLE001 the reader raises it

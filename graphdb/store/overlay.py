@@ -15,11 +15,15 @@ from graphdb.store.quad_index import QuadIndex
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.view import StoreView, Subject, Term
 
-__all__ = ["Base", "BaseNotApplied", "Overlay", "RequestOverlay"]
+__all__ = ["Base", "BaseNotApplied", "GraphsInRemoval", "Overlay", "RequestOverlay"]
 
 
 class BaseNotApplied(Exception):
     """A request must query a state that holds earlier requests' changes: apply those, then plan it again."""
+
+
+class GraphsInRemoval(Exception):
+    """A request would have to wait until hidden graphs are gone: plan it then, and others meanwhile."""
 
 
 class Base(StoreView, Protocol):

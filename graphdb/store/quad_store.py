@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,12 +33,14 @@ from graphdb.geometry.geosparql_names import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.rdf.quad_lines import AddedLines, ClearedLines
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.store.apply import add_lines, apply_changes, clear_graphs, may_clear
+from graphdb.store.apply import add_lines, apply_changes, clear_graphs, is_cleared_at_once, may_clear
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.engine_flushes import EngineFlushes
 from graphdb.store.engine_query import engine_query
+from graphdb.store.hidden_graphs import Hidden, HiddenGraphs
 from graphdb.store.object_rows import ObjectRows
 from graphdb.store.search_tables import Table, patterns_of
+from graphdb.store.seen_dataset import seen_dataset
 from graphdb.store.view import Subject, Term
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ __all__ = ["Answer", "ChangeListener", "QuadStore", "Term"]
 
 _SERIALIZATIONS = tuple(map(NamedNode, SERIALIZATIONS))
 _HAS_GEOMETRY = tuple(map(NamedNode, GEOMETRY_PROPERTIES))
+_HIDDEN_QUADS_MIN = 20_000  # fewer are gone in some tenths of a second
+_NAMES_MAX = 1_000  # of graphs, which each query has to name while one is hidden
 
 Answer = QuerySolutions | QueryTriples | QueryBoolean
 
@@ -101,6 +105,9 @@ class QuadStore:
         their own the union of all graphs.
         """
         self._store = store
+        self._hidden = HiddenGraphs(store)
+        # large graphs that are emptied are hidden; whoever sets this calls `remove_some`
+        self.hides_cleared = False
         self._flushes = EngineFlushes(store.flush)
         self._scratch_directory = scratch_directory
         self._union_default_graph = union_default_graph
@@ -162,15 +169,25 @@ class QuadStore:
         default_graph stands in for the store's default graph, beside all named graphs, where the dataset
         names none. calls_geometry: see `engine_query`.
         """
-        return engine_query(
-            self._store,
-            text,
-            base_iri=base_iri,
-            default_graph=dataset.default_graphs if dataset else default_graph,
-            named_graphs=dataset.named_graphs if dataset else None,
-            union_default_graph=self._union_default_graph,
-            calls_geometry=calls_geometry,
-        )
+        given = dataset.default_graphs if dataset else default_graph
+        named = dataset.named_graphs if dataset else None
+        union = self._union_default_graph
+
+        def ask(hidden: Hidden) -> Answer:
+            default_graphs, named_graphs = seen_dataset(
+                self._store, hidden.graphs, given, named, union_default_graph=union
+            )
+            return engine_query(
+                self._store,
+                text,
+                base_iri=base_iri,
+                default_graph=default_graphs,
+                named_graphs=named_graphs,
+                union_default_graph=union,
+                calls_geometry=calls_geometry,
+            )
+
+        return self._hidden.read(ask)
 
     def narrowed(self, made: "EngineText", at: int | None = None, *, is_present: bool = True) -> "Narrowed":
         """A query's text with what the spatial index finds for it in the present state, or that of a log
@@ -185,13 +202,11 @@ class QuadStore:
     def _geometries_of(self, iri: str) -> Iterator[Term]:
         """The geometries of a resource, itself one or a feature, in any graph, as they are written."""
         resource = NamedNode(iri)
-        own = chain.from_iterable(
-            self._store.quads_for_pattern(resource, has, None, None) for has in _HAS_GEOMETRY
-        )
+        own = chain.from_iterable(self.quads_matching(resource, has, None, None) for has in _HAS_GEOMETRY)
         for node in (resource, *(quad.object for quad in own)):
             if isinstance(node, NamedNode | BlankNode):
                 for serialization in _SERIALIZATIONS:
-                    quads = self._store.quads_for_pattern(node, serialization, None, None)
+                    quads = self.quads_matching(node, serialization, None, None)
                     yield from (quad.object for quad in quads)
 
     def candidates(self, lookup: "Lookup") -> list[Term] | None:
@@ -207,7 +222,7 @@ class QuadStore:
 
     def contains(self, quad: Quad) -> bool:
         """Whether the quad is there."""
-        return quad in self._store
+        return self._hidden.read(lambda hidden: quad in self._store and quad.graph_name not in hidden.graphs)
 
     def matching(
         self, subject: Term | None, predicate: Term | None, object_: Term | None, graph: NamedNode | None
@@ -219,7 +234,7 @@ class QuadStore:
         if isinstance(subject, Literal | Triple) or not isinstance(predicate, NamedNode | None):
             return iter(())
         default = None if self._union_default_graph else DefaultGraph()
-        return self._store.quads_for_pattern(subject, predicate, object_, graph or default)
+        return self.quads_matching(subject, predicate, object_, graph or default)
 
     def quads_matching(
         self,
@@ -229,7 +244,18 @@ class QuadStore:
         graph: GraphName | None,
     ) -> Iterator[Quad]:
         """See `StoreView.quads_matching`; as of the call."""
-        return self._store.quads_for_pattern(subject, predicate, object_, graph)
+        hidden = self._hidden.now
+        found = self._store.quads_for_pattern(subject, predicate, object_, graph)
+        if hidden is self._hidden.now and not hidden.graphs:  # mostly, and this is called very often
+            return found
+
+        def find(hidden: Hidden) -> Iterator[Quad]:
+            if graph in hidden.graphs:
+                return iter(())
+            found = self._store.quads_for_pattern(subject, predicate, object_, graph)
+            return hidden.seen(found) if graph is None else found
+
+        return self._hidden.read(find)
 
     def objects_of(self, predicate: NamedNode) -> Iterator[Term]:
         """The objects of all quads with a predicate, as of the call; each as often as it stands there."""
@@ -237,15 +263,24 @@ class QuadStore:
 
     def quads_of(self, predicate: NamedNode | None) -> Iterator[Quad]:
         """The quads with a predicate (None: all), as of the call."""
-        return self._store.quads_for_pattern(None, predicate, None, None)
+        return self.quads_matching(None, predicate, None, None)
 
     def object_rows(self, predicate: NamedNode, graph: GraphName) -> ObjectRows:
         """The subjects and objects of a predicate in a graph, in the present state or a later one."""
-        return ObjectRows(self._store, predicate, graph)
+
+        def ask(text: str) -> Answer:
+            def of_graph(hidden: Hidden) -> Answer:
+                return self._store.query(text, default_graph=[] if graph in hidden.graphs else graph)
+
+            return self._hidden.read(of_graph)
+
+        return ObjectRows(ask, predicate)
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """True also for a graph that was created empty."""
-        return self._store.contains_named_graph(graph)
+        return self._hidden.read(
+            lambda hidden: graph not in hidden.dropped and self._store.contains_named_graph(graph)
+        )
 
     def graph_quads(self, graph: NamedGraph | None) -> Iterator[Quad]:
         """The quads of one graph (None: the default graph) as it is at the call.
@@ -254,29 +289,43 @@ class QuadStore:
         """
         if graph is not None and not self.graph_exists(graph):
             raise UnknownGraph(graph.value)
-        return self._store.quads_for_pattern(None, None, None, graph or DefaultGraph())
+        return self.quads_matching(None, None, None, graph or DefaultGraph())
 
     def dump_graph(self, graph: NamedGraph | None, path: Path) -> None:
         """Write the triples of one graph (None: the default graph), as it is at the call, as N-Triples.
 
         Raises StorageFull, CorruptionError.
         """
+
+        def dump(hidden: Hidden) -> None:
+            if graph in hidden.graphs:
+                path.touch()
+            else:
+                self._store.dump(path, RdfFormat.N_TRIPLES, from_graph=graph or DefaultGraph())
+
         with storage_failures():
-            self._store.dump(path, RdfFormat.N_TRIPLES, from_graph=graph or DefaultGraph())
+            self._hidden.read(dump)
 
     def dataset_quads(self) -> Iterator[Quad]:
         """Every quad, as the dataset is at the call."""
-        return self._store.quads_for_pattern(None, None, None, None)
+        return self.quads_matching(None, None, None, None)
 
     def named_graphs(self) -> Iterator[NamedGraph]:
         """The names of the graphs that exist, the empty ones too."""
-        return self._store.named_graphs()
+
+        def names(hidden: Hidden) -> Iterator[NamedGraph]:
+            found = self._store.named_graphs()
+            return (graph for graph in found if graph not in hidden.dropped) if hidden else found
+
+        return self._hidden.read(names)
 
     def apply(self, change: ChangeSet) -> None:
         """Make one change visible, all at once. Applying it again changes nothing.
 
         Raises StorageFull, CorruptionError.
         """
+        if self.hides(change):
+            self.remove_hidden()
         for index in self._noters():
             index.note(change)
         self._apply((change,))
@@ -287,15 +336,59 @@ class QuadStore:
         The parts together are net: no quad stands in two of them. Parts that remove come before parts that
         only add (so a stream that begins without removals can take the faster road), and graphs created or
         dropped stand in the first part; those named later come and go by themselves just after the quads.
-        `AddedLines` and `ClearedLines` take the fastest road.
+        `AddedLines` and `ClearedLines` take the fastest road. What readers do not see any more may be taken
+        away only later: see `hides_cleared`.
         Raises StorageFull, CorruptionError.
         """
+        if self.is_removing and not (isinstance(changes, tuple) and not any(map(self.hides, changes))):
+            self.remove_hidden()
         if isinstance(changes, AddedLines) or (isinstance(changes, ClearedLines) and may_clear(changes)):
             self._apply_lines(changes)
             return
         for index in self._noters():
             changes = index.noted(changes)
         self._apply(changes)
+
+    @property
+    def is_removing(self) -> bool:
+        """Whether the engine has quads of graphs that are empty for readers."""
+        return bool(self._hidden.now)
+
+    def hides(self, change: ChangeSet) -> bool:
+        """Whether a change is about such graphs: applying it takes as long as their removal."""
+        return self._hidden.now.concerns(change)
+
+    def remove_some(self) -> None:
+        """Take some of these quads away, in a tenth of a second or so; nothing while the store is copied.
+
+        On any thread, beside reading and changes. Raises StorageFull, CorruptionError, LogUnavailable (after
+        `let_go`).
+        """
+        with self._watching_room(), storage_failures():
+            self._hidden.remove_some()
+
+    def remove_hidden(self) -> None:
+        """The same for all of them."""
+        while self.is_removing:
+            self.remove_some()
+
+    def let_go(self) -> None:
+        """Nothing is taken away any more: what is hidden is so until the store is opened again, and the
+        change that emptied it is to be applied again.
+        """
+        self._hidden.close()
+
+    def _is_hidden_first(self, lines: AddedLines | ClearedLines) -> bool:
+        if not (self.hides_cleared and isinstance(lines, ClearedLines)) or lines.added is not None:
+            return False
+        if lines.count < _HIDDEN_QUADS_MIN or self._union_default_graph:
+            return False
+        names = list(islice(self._store.named_graphs(), _NAMES_MAX + 1))
+        # a dataset cannot name a graph by a blank node
+        if len(names) > _NAMES_MAX or any(isinstance(name, BlankNode) for name in names):
+            return False
+        are_named = all(isinstance(graph, NamedNode) for graph in lines.cleared_graphs)
+        return are_named and not is_cleared_at_once(self._store, lines)
 
     def _noters(self) -> Iterator[ChangeNoter]:
         if self.spatial_index is not None:
@@ -319,7 +412,9 @@ class QuadStore:
             for listener in self._listeners:
                 listener.applying_lines(some)
         with self._watching_room():
-            if isinstance(lines, ClearedLines):
+            if isinstance(lines, ClearedLines) and self._is_hidden_first(lines):
+                self._hidden.hide(lines)
+            elif isinstance(lines, ClearedLines):
                 clear_graphs(self._store, lines)
             else:
                 add_lines(self._store, lines, self._flushes.watched, self.pause)
@@ -328,10 +423,24 @@ class QuadStore:
 
     def checkpoint(self, path: Path) -> None:
         """Write a copy of the present state to a directory that does not exist yet: hard links where
-        possible.
+        possible. What is hidden is removed first.
 
         Raises StorageFull, CorruptionError. The store must be on disk.
         """
+        while True:
+            self.remove_hidden()
+            with self._hidden.held() as hidden:
+                if not hidden:
+                    self._back_up(path)
+                    return
+
+    def checkpoint_hiding(self, path: Path) -> frozenset[NamedNode]:
+        """The same without delay. The copy has quads of these graphs, of which none are in its state."""
+        with self._hidden.held() as hidden:
+            self._back_up(path)
+            return hidden.graphs
+
+    def _back_up(self, path: Path) -> None:
         with self._flushes.one_at_a_time(), self._watching_room(), self.flushing(), storage_failures():
             self._store.backup(path)
 
