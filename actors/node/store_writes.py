@@ -152,6 +152,7 @@ class StoreWrites:
             return await writing.plan(lambda state: graph_deletion(state, graph))
         emptied = Emptied((graph,), () if graph is None else (graph,))
         async with _clearing(shard) as clearing:
+            await clearing.prepared(lambda store: emptied)
             return await writing.plan(
                 lambda state: clearing.change(state, emptied) or graph_deletion(state, graph)
             )
@@ -202,7 +203,7 @@ class StoreWrites:
 @asynccontextmanager
 async def _clearing(shard: OpenStore) -> AsyncIterator[GraphClearing]:
     """For one write; the files that it has made are deleted on a thread."""
-    clearing = GraphClearing(shard.directory.scratch, shard.checkpointer.room)
+    clearing = GraphClearing(shard.quads, shard.directory.scratch, shard.checkpointer.room)
     try:
         yield clearing
     finally:

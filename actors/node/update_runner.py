@@ -29,7 +29,7 @@ from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import DeleteData, InsertData, Modify, Update
 from graphdb.store.overlay import Overlay
 from graphdb.updates.planner import UpdateContext, check_calls, plan_update
-from graphdb.updates.whole_graphs import emptied_by
+from graphdb.updates.whole_graphs import emptied_by, empties_graphs
 
 __all__ = ["UpdateRunner", "is_quick"]
 
@@ -123,6 +123,8 @@ class UpdateRunner:
         with self._running.listed(update.text, "UPDATE") as run:
             run.where = "writer"
             load = await self._documents.load(update)
+            if clearing is not None and empties_graphs(update):
+                await clearing.prepared(lambda store: emptied_by(update, store))
 
             def plan(state: Overlay) -> Iterable[ChangeSet] | LineChange:
                 if clearing is not None and (emptied := emptied_by(update, state)) is not None:

@@ -173,6 +173,8 @@ class Checkpoints:
         await asyncio.gather(*self._tasks)
 
     async def _renew(self, wanted: "_Wanted") -> None:
+        if not wanted.may_hide:  # before it is held up: others need not wait for that
+            await on_thread(self._quads.remove_hidden)
         async with self._making:
             if self._is_closed:
                 raise LogUnavailable("the node is starting or stopping")

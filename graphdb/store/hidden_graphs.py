@@ -8,6 +8,7 @@ hidden: `graphdb.store.seen_dataset` says it to the engine, the rest is told by 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from threading import RLock
 from typing import TypeVar
 
@@ -16,15 +17,17 @@ from pyoxigraph import BlankNode, NamedNode, Quad, Store
 from graphdb.errors import LogUnavailable
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.rdf.quad_lines import ClearedLines, line_blocks
-from graphdb.store.apply import remove_lines
+from graphdb.store.apply import is_cleared_at_once, remove_lines
 
-__all__ = ["Hidden", "HiddenGraphs"]
+__all__ = ["Hidden", "HiddenGraphs", "may_hide"]
 
 T = TypeVar("T")
 
 _BLOCK_BYTES = 512 << 10  # some 5,000 quads, which take the engine 50 ms
 
 _HELD_S = 0.05
+_QUADS_MIN = 20_000  # fewer are gone in some tenths of a second
+_NAMES_MAX = 1_000  # of graphs, which each query has to name while one is hidden
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,6 +56,19 @@ class Hidden:
             return True
         quads = (quad.graph_name for part in (change.added, change.removed) for quad in part)
         return any(name in self.graphs for name in quads)
+
+
+def may_hide(store: Store, lines: ClearedLines) -> bool:
+    """Whether the graphs of this change can be hidden first, and it is worth while."""
+    if lines.added is not None or lines.count < _QUADS_MIN:
+        return False
+    if not all(isinstance(graph, NamedNode) for graph in lines.cleared_graphs):
+        return False
+    names = list(islice(store.named_graphs(), _NAMES_MAX + 1))
+    # a dataset cannot name a graph by a blank node
+    if len(names) > _NAMES_MAX or any(isinstance(name, BlankNode) for name in names):
+        return False
+    return not is_cleared_at_once(store, lines)
 
 
 class HiddenGraphs:

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,11 +33,12 @@ from graphdb.geometry.geosparql_names import GEOMETRY_PROPERTIES, SERIALIZATIONS
 from graphdb.model import ChangeSet, GraphName, NamedGraph
 from graphdb.rdf.quad_lines import AddedLines, ClearedLines
 from graphdb.sparql.dataset import Dataset, own_dataset
-from graphdb.store.apply import add_lines, apply_changes, clear_graphs, is_cleared_at_once, may_clear
+from graphdb.store.apply import add_lines, apply_changes, clear_graphs, may_clear
 from graphdb.store.engine_errors import storage_failures
 from graphdb.store.engine_flushes import EngineFlushes
 from graphdb.store.engine_query import engine_query
-from graphdb.store.hidden_graphs import Hidden, HiddenGraphs
+from graphdb.store.graph_watch import GraphWatch
+from graphdb.store.hidden_graphs import Hidden, HiddenGraphs, may_hide
 from graphdb.store.object_rows import ObjectRows
 from graphdb.store.search_tables import Table, patterns_of
 from graphdb.store.seen_dataset import seen_dataset
@@ -52,8 +53,6 @@ __all__ = ["Answer", "ChangeListener", "QuadStore", "Term"]
 
 _SERIALIZATIONS = tuple(map(NamedNode, SERIALIZATIONS))
 _HAS_GEOMETRY = tuple(map(NamedNode, GEOMETRY_PROPERTIES))
-_HIDDEN_QUADS_MIN = 20_000  # fewer are gone in some tenths of a second
-_NAMES_MAX = 1_000  # of graphs, which each query has to name while one is hidden
 
 Answer = QuerySolutions | QueryTriples | QueryBoolean
 
@@ -114,6 +113,7 @@ class QuadStore:
         self.spatial_index: SpatialIndex | None = None  # where there is one, it follows all changes
         self.text_index: ChangeNoter | None = None  # likewise
         self._listeners = tuple(listeners)
+        self._watches: set[GraphWatch] = set()
         # entered around what has the engine write all that it holds in memory; may make room on the disk
         self.flushing: Callable[[], AbstractContextManager[None]] = nullcontext
         # called now and then while many quads are handed to the engine, whose call gives other threads no
@@ -378,17 +378,8 @@ class QuadStore:
         """
         self._hidden.close()
 
-    def _is_hidden_first(self, lines: AddedLines | ClearedLines) -> bool:
-        if not (self.hides_cleared and isinstance(lines, ClearedLines)) or lines.added is not None:
-            return False
-        if lines.count < _HIDDEN_QUADS_MIN or self._union_default_graph:
-            return False
-        names = list(islice(self._store.named_graphs(), _NAMES_MAX + 1))
-        # a dataset cannot name a graph by a blank node
-        if len(names) > _NAMES_MAX or any(isinstance(name, BlankNode) for name in names):
-            return False
-        are_named = all(isinstance(graph, NamedNode) for graph in lines.cleared_graphs)
-        return are_named and not is_cleared_at_once(self._store, lines)
+    def _is_hidden_first(self, lines: ClearedLines) -> bool:
+        return self.hides_cleared and not self._union_default_graph and may_hide(self._store, lines)
 
     def _noters(self) -> Iterator[ChangeNoter]:
         if self.spatial_index is not None:
@@ -396,7 +387,19 @@ class QuadStore:
         if self.text_index is not None:
             yield self.text_index
 
+    @contextmanager
+    def watching(self, graphs: Iterable[NamedGraph | None]) -> Iterator[GraphWatch]:
+        """Whether these graphs (None: the default graph) stay as they are."""
+        watch = GraphWatch(frozenset(graph or DefaultGraph() for graph in graphs))
+        self._watches.add(watch)
+        try:
+            yield watch
+        finally:
+            self._watches.discard(watch)
+
     def _apply(self, changes: Iterable[ChangeSet]) -> None:
+        for watch in tuple(self._watches):
+            watch.note(changes)
         for listener in self._listeners:
             changes = listener.applying(changes)
         with self._watching_room():
@@ -405,6 +408,8 @@ class QuadStore:
             listener.applied()
 
     def _apply_lines(self, lines: AddedLines | ClearedLines) -> None:
+        for watch in tuple(self._watches):
+            watch.note(lines)
         more = lines.added if isinstance(lines, ClearedLines) else None
         for some in (lines, more) if more is not None else (lines,):
             for index in self._noters():

@@ -18,7 +18,12 @@ from graphdb.sparql.translation import pattern_of_group, pattern_of_quads
 from graphdb.store.clearing import Emptied
 from graphdb.store.view import StoreView
 
-__all__ = ["emptied_by"]
+__all__ = ["emptied_by", "empties_graphs"]
+
+
+def empties_graphs(update: Update) -> bool:
+    """Whether an update does nothing else, in whatever state."""
+    return len(update.operations) == 1 and _target(update.operations[0]) is not None
 
 
 def emptied_by(update: Update, view: StoreView) -> Emptied | None:
