@@ -1,16 +1,18 @@
 """Large graphs that are emptied as a whole: what is logged, what stays, and what a fault leaves."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 
+from actors.shard import graph_clearing
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import OutcomeUnknown, StorageFull, UnknownGraph
 from graphdb.log.codec import decode_changes
 from graphdb.model import Confirmation, EntryKind, LogEntry
+from graphdb.rdf.quad_lines import LineChange
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_update
 from graphdb.store import clearing, quad_store
@@ -149,3 +151,35 @@ async def test_whoever_does_not_see_everything_leaves_the_rest(tmp_path: Path) -
         left: Sequence[Quad] = [*shard.graph_quads(G)]
         assert Quad(NamedNode("urn:s0"), NamedNode("urn:p"), Literal(0), G) in left
         assert len(left) == 3
+
+
+@pytest.mark.parametrize(("into", "written"), [("urn:g", 2), ("urn:h", 1)])
+async def test_lines_that_were_written_before_the_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, into: str, written: int
+) -> None:
+    """They count only if the graph has stayed as it was."""
+    calls = 0
+
+    def counted(store: quad_store.QuadStore, emptied: clearing.Emptied, lines: Path) -> LineChange:
+        nonlocal calls
+        calls += 1
+        return clearing.clear_lines(store, emptied, lines)
+
+    prepared = graph_clearing.GraphClearing.prepared
+
+    async with stand_alone(tmp_path) as shard:
+        await fill(shard)
+
+        async def meanwhile(
+            one: graph_clearing.GraphClearing,
+            emptied_by: Callable[[quad_store.QuadStore], clearing.Emptied | None],
+        ) -> None:
+            await prepared(one, emptied_by)
+            await update(shard, f"INSERT DATA {{ GRAPH <{into}> {{ <urn:new> <urn:p> 1 }} }}")
+
+        monkeypatch.setattr(graph_clearing, "clear_lines", counted)
+        monkeypatch.setattr(graph_clearing.GraphClearing, "prepared", meanwhile)
+        done = await update(shard, "DROP GRAPH <urn:g>")
+        assert calls == written
+        assert done.affected_triples == MANY + (into == "urn:g")
+        assert graphs(shard) == {D: MANY, H: MANY + (into == "urn:h")}

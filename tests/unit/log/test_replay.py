@@ -1,5 +1,7 @@
 """Replaying entries: which parts a CLOSE closes, where to go on, whose requests they were."""
 
+from collections.abc import Iterable
+
 import pytest
 from pyoxigraph import NamedNode, Quad, Store
 
@@ -65,6 +67,30 @@ def test_stories(story: str, there: set[int], resume: int) -> None:
         again.replay(told[resume:])
         assert {*store.dataset_quads()} == {quad(number) for number in there}
         again.close()
+
+
+def test_a_change_that_is_not_settled_is_to_be_replayed() -> None:
+    """Also behind later entries, and once more where another such change follows."""
+    unsettled: set[str] = set()
+    store = QuadStore(Store())
+
+    def apply(changes: Iterable[ChangeSet]) -> None:
+        store.apply_many(changes)
+        if not isinstance(changes, tuple):  # a large one
+            unsettled.add("something")
+
+    replayer = Replayer(apply, 0, is_settled=lambda: not unsettled)
+    told = entries("cx px px 2x cy py py 2y cy")
+    replayer.replay(told[:3])
+    assert replayer.resume_index == 1
+    replayer.replay(told[3:7])
+    assert (replayer.applied_index, replayer.resume_index) == (7, 1)
+    unsettled.clear()
+    assert replayer.resume_index == 5, "parts of the second one are open"
+    replayer.replay(told[7:])
+    assert (replayer.applied_index, replayer.resume_index) == (9, 5)
+    unsettled.clear()
+    assert replayer.resume_index == 9
 
 
 @pytest.mark.parametrize(
