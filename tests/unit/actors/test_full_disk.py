@@ -194,9 +194,9 @@ async def test_a_store_that_could_not_be_copied_is_opened_anew(
     """After a flush that met the end of the disk the engine gives no copy any more, also when there is room:
     nothing was written meanwhile, so nothing but the reads shows it.
     """
-    real, refusing = QuadStore.checkpoint, list[int]()
+    real, refusing = QuadStore._back_up, list[int]()
 
-    def checkpoint(quads: QuadStore, path: Path) -> None:
+    def back_up(quads: QuadStore, path: Path) -> None:
         if not refusing:
             refusing.append(id(quads))
         if id(quads) in refusing:
@@ -204,7 +204,7 @@ async def test_a_store_that_could_not_be_copied_is_opened_anew(
             raise StorageFull("the store has no room")
         real(quads, path)
 
-    monkeypatch.setattr(QuadStore, "checkpoint", checkpoint)
+    monkeypatch.setattr(QuadStore, "_back_up", back_up)
     async with open_shard(tmp_path) as shard:
         await update(shard, inserting("g", 0, 10))
         with pytest.raises(StorageFull):
