@@ -169,7 +169,13 @@ class _TasksOfNodes:
             shown, value = orjson.Fragment(finished.shown), orjson.Fragment(finished.value)
             return {"completed": True, "task": shown, finished.member: value}
         if task is None:
-            raise _missing(f"task [{wanted}] isn't running and hasn't stored its results")
+            reason = f"task [{wanted}] isn't running and hasn't stored its results"
+            if exchange.tasks.is_of_earlier_start(wanted.number):
+                reason += (
+                    ": its node has been started again since. If it ran then, it ended before its work was "
+                    "done, and what it had written is there"
+                )
+            raise _missing(reason)
         return {"completed": task.ended.is_set(), "task": task.to_json(node.id, detailed=True)}
 
     def _node(self, exchange: Exchange, node_id: str) -> NodeName | None:

@@ -104,7 +104,7 @@ class SearchRouter:
     ) -> None:
         """Raises LookupError for an endpoint without a permission in needs."""
         self._nodes, self._settings, self._work = VisibleNodes(node), settings, work
-        self._tasks = Tasks()
+        self._tasks = Tasks(node.now_ms())
         self.endpoints = tuple(endpoints)
         self._root = _Place()
         for endpoint in endpoints:

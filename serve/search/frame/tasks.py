@@ -132,8 +132,12 @@ class Finished:
 class Tasks:
     """Of one node, owned by its application. For the event loop only. A stop of the node ends them."""
 
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
+    def __init__(self, first: int) -> None:
+        """first: the number of the first one, higher than those of earlier starts: no task is taken for
+        another, and those that a stop has ended are known by their numbers.
+        """
+        self._first = first
+        self._numbers = itertools.count(first)
         self._running: dict[int, Task] = {}
         self._background: dict[int, asyncio.Task[None]] = {}
         self._finished: OrderedDict[int, Finished] = OrderedDict()
@@ -218,6 +222,10 @@ class Tasks:
         """One that runs; None where there is none that it may see."""
         task = self._running.get(number)
         return task if task is not None and task.is_shown_to(principal) else None
+
+    def is_of_earlier_start(self, number: int) -> bool:
+        """Whether a task of this number, if there was one, has ended with the node at the latest."""
+        return number < self._first
 
     def finished(self, number: int, principal: Principal) -> Finished | None:
         """The result of one that ran without its client, where it is kept still."""

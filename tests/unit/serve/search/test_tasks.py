@@ -8,9 +8,12 @@ import pytest
 
 from graphdb.access.principal import EVERYONE
 from serve.search.frame.tasks import Tasks
+from serve.search_app import build_search_app
+from tests.support.http_server import serving
+from tests.support.memory_search import MemorySearch
 from tests.support.timing import HANG_S
 from tests.unit.serve.search.asking import principal_of
-from tests.unit.serve.search.conftest import one_shard, reason_of
+from tests.unit.serve.search.conftest import SETTINGS, one_shard, reason_of
 
 pytestmark = one_shard
 
@@ -126,7 +129,7 @@ def test_what_is_refused(http: httpx.Client) -> None:
 
 
 def test_a_task_is_its_authors() -> None:
-    tasks = Tasks()
+    tasks = Tasks(1)
     anna, berta = principal_of("anna"), principal_of("berta")
     task = tasks.begin("a", "secret", anna, 0, {})
     with tasks.shown(task):
@@ -134,3 +137,25 @@ def test_a_task_is_its_authors() -> None:
         assert tasks.running(berta) == []
         assert tasks.find(task.number, berta) is None
     assert tasks.running(anna) == []
+
+
+def test_a_task_that_ended_with_its_node_is_told_from_one_that_never_was(
+    node: MemorySearch, http: httpx.Client
+) -> None:
+    """Its copy may be half of what was asked for."""
+    body = {"source": {"index": "books"}, "dest": {"index": "copies"}}
+    task = begun(http, f"/_reindex?{SLOW}", body)
+    until_first_batch(http, task)
+    here, _, number = task.partition(":")
+    status, _, reason = reason_of(http.get(f"/_tasks/{here}:{int(number) + 1_000}"))
+    assert (status, "started again" in reason) == (404, False)
+    node.clock_ms += 10_000
+    with (
+        serving(build_search_app(node, SETTINGS)) as url,  # as after another start
+        httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as later,
+    ):
+        assert begun(later, "/_reindex?wait_for_completion=false", body) != task
+        status, kind, reason = reason_of(later.get(f"/_tasks/{task}"))
+    assert (status, kind) == (404, "resource_not_found_exception")
+    assert "its node has been started again since" in reason
+    http.post(f"/_tasks/{task}/_cancel?wait_for_completion=true").raise_for_status()
