@@ -1,7 +1,8 @@
 """`IngestDocument`: a document on its way through a pipeline; paths into it; texts with its values."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +60,16 @@ class IngestDocument:
             return IngestDocument(deepcopy(self.source), dict(self.meta), deepcopy(self.ingest), self.running)
         except RecursionError:
             raise illegal_argument("the document is nested too deeply") from None
+
+    @contextmanager
+    def tried(self) -> "Iterator[IngestDocument]":
+        """A copy to try processors on, which counts here. Errors: illegal_argument_exception."""
+        copy = self.copied()
+        copy.room, copy._steps = self.room, self._steps
+        try:
+            yield copy
+        finally:
+            self._steps = copy._steps
 
     # paths
 

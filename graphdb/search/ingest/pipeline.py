@@ -21,6 +21,7 @@ __all__ = ["Definitions", "Pipeline", "Processor", "Traced", "checked_pipeline"]
 
 _DEPTH_MAX = 50  # of processors in one another, and of pipelines that call one another
 _PROCESSORS_MAX = 1_000  # of one pipeline
+_CIRCLE = "Cycle detected for pipeline: "
 _MEMBERS = {"description", "processors", "on_failure", "version", "_meta", "deprecated"}
 Trace = Callable[["Traced"], None]
 
@@ -57,13 +58,16 @@ class Processor:
         """Raises Dropped, and SearchError where it fails and nothing is said for that."""
         document.spend()
         checkpoint()
+        is_shown = True
         try:
             if self.condition is not None and not self._holds(document):
                 if trace is not None:
                     trace(Traced(self, "skipped"))
                 return
             if trace is not None and self.kind == "pipeline":
-                trace(Traced(self, "success"))  # before what it calls; what fails there is shown there
+                self._refuse_circle(document)
+                is_shown = False  # again: what fails in what it calls is shown there
+                trace(Traced(self, "success"))
             self.step(document)
         except Dropped:
             if trace is not None:
@@ -72,34 +76,53 @@ class Processor:
         except (SearchError, RecursionError, orjson.JSONEncodeError, UnicodeError) as failure:
             error = failure if isinstance(failure, SearchError) else _unwritable()
             if self.ignores_failure:
-                self._note(trace, "error_ignored", document, error)
+                if is_shown:
+                    _note(trace, self, "error_ignored", document, error)
                 return
-            self._note(trace, "error", None, error)
+            if is_shown:
+                _note(trace, self, "error", None, error)
             if not self.on_failure:
                 raise self._named(error) from None
             run_on_failure(self.on_failure, document, self, error, trace)
         else:
-            self._note(trace, "success", document)
+            if is_shown:
+                _note(trace, self, "success", document)
 
     def _holds(self, document: IngestDocument) -> bool:
         """A condition has a copy, so that it changes nothing."""
         assert self.condition is not None
         return self.condition.run({"ctx": orjson.loads(orjson.dumps(document.as_ctx()))}) is True
 
-    def _note(
-        self,
-        trace: Trace | None,
-        status: str,
-        document: IngestDocument | None,
-        error: SearchError | None = None,
-    ) -> None:
-        if trace is not None and self.kind != "pipeline":
-            trace(Traced(self, status, None if document is None else document.copied(), error))
+    def _refuse_circle(self, document: IngestDocument) -> None:
+        """Raises the error of pipelines that call each other in a circle below this one, before any step of
+        theirs is shown.
+
+        As Elasticsearch does, by trying it: conditions may keep a document out of a circle.
+        """
+        with document.tried() as copy:
+            try:
+                self.step(copy)
+            except SearchError as error:
+                if error.reason.startswith(_CIRCLE):
+                    raise
+            except (Dropped, RecursionError, orjson.JSONEncodeError, UnicodeError):
+                pass  # so it will again
 
     def _named(self, error: SearchError) -> SearchError:
         """The error with the processor that it is of; the innermost one counts."""
         names = {"processor_type": self.kind} | ({} if self.tag is None else {"processor_tag": self.tag})
         return SearchError(error.kind, error.reason, error.status, {**names, **error.metadata}, error.cause)
+
+
+def _note(
+    trace: Trace | None,
+    processor: Processor,
+    status: str,
+    document: IngestDocument | None,
+    error: SearchError | None = None,
+) -> None:
+    if trace is not None:
+        trace(Traced(processor, status, None if document is None else document.copied(), error))
 
 
 def _unwritable() -> SearchError:
@@ -142,7 +165,7 @@ class Pipeline:
     def run(self, document: IngestDocument, trace: Trace | None = None) -> None:
         """Raises Dropped, and SearchError where it fails. What it calls itself again fails."""
         if self.name in document.running:
-            raise illegal_argument(f"Cycle detected for pipeline: {self.name}")
+            raise illegal_argument(f"{_CIRCLE}{self.name}")
         if len(document.running) >= _DEPTH_MAX:
             raise illegal_argument(f"more than [{_DEPTH_MAX}] pipelines call one another")
         outer = document.running

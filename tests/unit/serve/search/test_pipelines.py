@@ -186,6 +186,37 @@ def test_a_pattern_that_fits_no_pipeline_deletes_none(http: httpx.Client) -> Non
     assert {"type": "grok"} in node["ingest"]["processors"]
 
 
+def test_a_simulation_shows_nothing_of_pipelines_that_call_each_other_in_a_circle(
+    http: httpx.Client,
+) -> None:
+    """But for a document that a condition keeps out of it."""
+    first, second = {"set": {"field": "a", "value": 1}}, {"set": {"field": "b", "value": 2}}
+    again = {"pipeline": {"name": "one", "if": "ctx.again == true"}}
+    put(http, "one", first, {"pipeline": {"name": "two", "tag": "t"}})
+    put(http, "two", second, again)
+    put(http, "ignoring", {"pipeline": {"name": "two", "ignore_failure": True}}, first)
+
+    def steps(name: str, source: dict[str, Any]) -> list[dict[str, Any]]:
+        body = {"docs": [{"_source": source}]}
+        (doc,) = http.post(f"/_ingest/pipeline/{name}/_simulate?verbose=true", json=body).json()["docs"]
+        results: list[dict[str, Any]] = doc["processor_results"]
+        return results
+
+    def told(results: list[dict[str, Any]]) -> list[tuple[str, str]]:
+        return [(step["processor_type"], step["status"]) for step in results]
+
+    circle = steps("one", {"again": True})
+    assert told(circle) == [("set", "success"), ("pipeline", "error")]
+    assert circle[1]["tag"] == "t"
+    assert circle[1]["error"]["reason"] == "Cycle detected for pipeline: one"
+    ignored = steps("ignoring", {"again": True})
+    assert told(ignored) == [("pipeline", "error_ignored"), ("set", "success")]
+    assert ignored[1]["doc"]["_source"] == {"again": True, "a": 1}
+    assert told(steps("one", {})) == [
+        ("set", "success"), ("pipeline", "success"), ("set", "success"), ("pipeline", "skipped")
+    ]  # fmt: skip
+
+
 def test_who_sees_a_document_stays(http: httpx.Client) -> None:
     http.put("/_ingest/pipeline/keep", json={"processors": [{"remove": {"keep": ["a"]}}]})
     http.put("/books/_doc/1?pipeline=keep", json={"a": 1, "b": 2, "_allow_sids": ["x"]})
