@@ -14,7 +14,7 @@ from serve.port.application import Answering, QuickAnswers, WholeAnswer
 from serve.port.bounded_protocol import head_of, lines_of
 from serve.port.known_heads import KnownHead, KnownHeads
 from serve.port.lending import MESSAGE_BYTES_MAX, NUMBERED
-from serve.port.request_heads import Refused, check_head, check_header, origin_form
+from serve.port.request_heads import Refused, body_bytes_at_once, check_head, check_header, origin_form
 
 __all__ = ["Borrower"]
 
@@ -209,16 +209,9 @@ class Borrower:
             target = origin_form(parser.get_method(), read.target, read.headers)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, Refused):
             return None
-        names = [name for name, _ in read.headers]
-        if not read.is_whole or parser.should_upgrade() or not parser.should_keep_alive():
-            return None
-        if parser.get_http_version() != "1.1" or names.count(b"content-length") != 1:
-            return None
-        if b"expect" in names or b"transfer-encoding" in names:
-            return None
-        body_bytes = int(dict(read.headers)[b"content-length"])
+        body_bytes = body_bytes_at_once(parser, read.headers) if read.is_whole else None
         method = parser.get_method()
-        if not self._quick.may_answer(method, target, body_bytes):
+        if body_bytes is None or not self._quick.may_answer(method, target, body_bytes):
             return None
         answering: Answering | None = self._quick.understood(method, target, "http", read.headers)
         return None if answering is None else KnownHead(answering, body_bytes)

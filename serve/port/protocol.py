@@ -13,7 +13,7 @@ from serve.port.application import Answering, LaterAnswer, QuickAnswers, WholeAn
 from serve.port.bounded_protocol import BoundedProtocol
 from serve.port.known_heads import KnownHead
 from serve.port.lending import Lender
-from serve.port.request_heads import FRAMING
+from serve.port.request_heads import FRAMING, body_bytes_at_once
 from serve.port.watch import NEVER, PortWatch
 from serve.port.websocket import HANDSHAKE_LINE_BYTES_MAX, concerns_handshake
 
@@ -113,17 +113,8 @@ class PortProtocol(BoundedProtocol):
             return False
         if not self._is_idle() or self.flow.write_paused:
             return False
-        parser = self.parser
-        if self.expect_100_continue or parser.should_upgrade() or not parser.should_keep_alive():
-            return False
-        body_bytes = 0
-        for name, value in self.headers:
-            if name == b"content-length":
-                body_bytes = int(value)
-            elif name == b"transfer-encoding":
-                return False
-        is_new = parser.get_http_version() == "1.1"
-        return is_new and quick.may_answer(parser.get_method(), self.url, body_bytes)
+        body_bytes = body_bytes_at_once(self.parser, self.headers)
+        return body_bytes is not None and quick.may_answer(self.parser.get_method(), self.url, body_bytes)
 
     def _answer_quickly(self, body: bytes) -> bool:
         """See to the answer to a request that has come whole, if that can be done here."""

@@ -1,8 +1,18 @@
-"""What RFC 9112 asks of the head of a request, beyond what the parser checks."""
+"""What RFC 9112 asks of the head of a request, beyond what the parser checks; which is answered at once."""
+
+import httptools
 
 from serve.parameters import is_authority
 
-__all__ = ["CHECKED", "FRAMING", "Refused", "check_head", "check_header", "origin_form"]
+__all__ = [
+    "CHECKED",
+    "FRAMING",
+    "Refused",
+    "body_bytes_at_once",
+    "check_head",
+    "check_header",
+    "origin_form",
+]
 
 FRAMING = (b"content-length", b"transfer-encoding")
 CHECKED = frozenset({b"host", b"transfer-encoding"})
@@ -55,3 +65,18 @@ def origin_form(method: bytes, target: bytes, headers: Headers) -> bytes:
     if b"#" in target:
         raise Refused(400, "the address has a fragment: in a query # is written %23")  # section 3.2
     return target
+
+
+def body_bytes_at_once(parser: httptools.HttpRequestParser, headers: Headers) -> int | None:
+    """How long the body of a request is, whose head is complete. None: it is not answered at once, as its
+    length is unknown or more is to be done than to answer it.
+    """
+    if parser.get_http_version() != "1.1" or parser.should_upgrade() or not parser.should_keep_alive():
+        return None
+    body_bytes = 0
+    for name, value in headers:
+        if name == b"content-length":
+            body_bytes = int(value)
+        elif name in (b"transfer-encoding", b"expect"):
+            return None
+    return body_bytes
