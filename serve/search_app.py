@@ -8,7 +8,7 @@ from serve.access.audit import Audited
 from serve.access.authentication import Authenticator
 from serve.access.middleware import AuthenticationMiddleware
 from serve.access.own_pages import OwnPages
-from serve.port.application import PortApplication
+from serve.port.application import PortApplication, QuickChoice
 from serve.search.administration import (
     aliases,
     allocation,
@@ -38,6 +38,7 @@ from serve.search.administration import (
 )
 from serve.search.backend import SearchBackend
 from serve.search.documents import bulk, by_query, documents, reading, term_vectors
+from serve.search.documents.quick_puts import QuickPuts
 from serve.search.frame.exchange import SearchWork
 from serve.search.frame.log_index import AtLogIndex, Reach
 from serve.search.frame.router import SearchRouter
@@ -111,5 +112,5 @@ def build_search_app(
         app = OwnPages(app, server.port if server.workbench else None, server.cors)
         return app if reach is None else AtLogIndex(app, reach)
 
-    quick = QuickSearches(runner) if is_plain else None
+    quick = QuickChoice(QuickPuts(node), QuickSearches(runner)) if is_plain else None
     return PortApplication("graphdb search", (), otherwise=router, around=around, quick=quick)

@@ -74,6 +74,7 @@ class ViewRunner(Generic[E, R]):
         source: Source[E],
         *,
         perform: Perform = _at_once,
+        perform_now: Callable[..., Any] | None = None,
         on_applied: Callable[[Sequence[E], R], None] = _ignore,
         applied: AppliedIndex | None = None,
         on_heard: Callable[[], Awaitable[None]] = _do_nothing,
@@ -85,7 +86,7 @@ class ViewRunner(Generic[E, R]):
         """name is for logs and reports, such as "quads".
 
         perform calls a function of the view's where the view may be changed, such as on its thread; it may
-        hand more to it.
+        hand more to it. perform_now: the same within the call, for `apply_now`.
         on_applied is told, on the event loop, what was applied and what `View.apply` has returned.
         applied is for a view that others change too, or whose readers see another index than its own: then
         perform says when the view is changing. By default an index counts as applied once on_applied has been
@@ -97,7 +98,7 @@ class ViewRunner(Generic[E, R]):
         """
         self.name = name
         self._view, self._source, self._pace = view, source, pace or Pace()
-        self._perform, self._on_applied = perform, on_applied
+        self._perform, self._perform_now, self._on_applied = perform, perform_now, on_applied
         self._on_heard, self._ready, self._on_idle, self._restart = on_heard, ready, on_idle, restart
         self._reached = _ReachedIndex(view.index)
         self.applied = applied or AppliedIndex(self._reached.index)
@@ -107,6 +108,8 @@ class ViewRunner(Generic[E, R]):
         self._waiting = 0  # how many wait in `reach`: as long as anybody does, nothing is gathered
         self._coming: asyncio.Task[bool] | None = None
         self._is_lost = False  # the view begins anew next
+        self._rests = False  # `run` waits for more
+        self._broken: Exception | None = None  # what `apply_now` has met, for `run` to raise
         # why the owner of the view is to call `keep_up` again; it never keeps a traceback, whose frames would
         # hold the view's files open
         self.fault: GraphDBError | None = None
@@ -267,6 +270,27 @@ class ViewRunner(Generic[E, R]):
             return None
         return self._backed_off(self._waits, self._pace.again_s_max)
 
+    # within the call
+
+    @property
+    def rests(self) -> bool:
+        """Whether `run` waits for more, and nothing changes the view."""
+        return self._rests and self._broken is None and (self._coming is None or self._coming.done())
+
+    def apply_now(self, entries: Sequence[E]) -> None:
+        """While it `rests`: apply the next entries, which takes a moment, without the turns of the event loop
+        that `run` needs. What goes wrong is for `run`.
+        """
+        assert self._perform_now is not None, "`run` does it"
+        began = asyncio.get_running_loop().time()
+        try:
+            with self._changing():
+                result: R = self._perform_now(self._view.apply, entries)
+                self._note_applied(entries, result, began)
+        except Exception as error:  # noqa: BLE001 it is raised by `run`
+            self._broken = error
+            self._wake.set()
+
     # for ever
 
     async def run(self) -> None:
@@ -340,12 +364,23 @@ class ViewRunner(Generic[E, R]):
         if not self.is_behind:
             self._wake.clear()
             try:
-                async with asyncio.timeout(self._pace.idle_s):
-                    await self._wake.wait()
+                await self._rest()
             except TimeoutError:
                 await self._on_idle()
                 self._note_success()
         return self.is_behind
+
+    async def _rest(self) -> None:
+        """Until there is more. Raises TimeoutError, what `apply_now` has met."""
+        self._rests = True
+        try:
+            async with asyncio.timeout(self._pace.idle_s):
+                await self._wake.wait()
+        finally:
+            self._rests = False
+        broken, self._broken = self._broken, None
+        if broken is not None:
+            raise broken
 
     async def _gather(self) -> None:
         with suppress(TimeoutError):
@@ -367,9 +402,12 @@ class ViewRunner(Generic[E, R]):
         began = asyncio.get_running_loop().time()
         with self._changing():
             result: R = await self._perform(self._view.apply, entries)
-            self._on_applied(entries, result)
-            self._reached.last_index = self._view.index
+            self._note_applied(entries, result, began)
         self._note_place()
+
+    def _note_applied(self, entries: Sequence[E], result: R, began: float) -> None:
+        self._on_applied(entries, result)
+        self._reached.last_index = self._view.index
         self._entries += len(entries)
         self._apply_s += asyncio.get_running_loop().time() - began
 

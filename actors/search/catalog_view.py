@@ -7,10 +7,11 @@ import contextlib
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from graphdb.errors import CorruptionError, LogUnavailable, UnavailableError
 from graphdb.log.file_system import RealFileSystem
@@ -38,6 +39,7 @@ class SearchThread:
         # called on the writer when the catalogue may have changed, before anybody is told
         self.note_change: Callable[[], None] = lambda: None
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-writer")
+        self._given: deque[Future[Any]] = deque()  # to the writer, not known to be done
         self._builder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-builder")
         self._saver = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search-saver")
         self._merger = ThreadPoolExecutor(
@@ -46,9 +48,25 @@ class SearchThread:
 
     async def write(self, function: Callable[..., T], *arguments: object) -> T:
         """Call it where the catalogue may be changed, after what was given before."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._writer, self._write, function, arguments
-        )
+        given = self._writer.submit(self._write, function, arguments)
+        self._forget_done()
+        self._given.append(given)
+        return await asyncio.wrap_future(given)
+
+    @property
+    def may_write_now(self) -> bool:
+        """Whether the writer has nothing to do."""
+        self._forget_done()
+        return not self._given
+
+    def write_now(self, function: Callable[..., T], *arguments: object) -> T:
+        """`write` within the call, while `may_write_now`, of what takes no longer than a hand-over."""
+        assert self.may_write_now
+        return self._write(function, arguments)
+
+    def _forget_done(self) -> None:
+        while self._given and self._given[0].done():
+            self._given.popleft()
 
     def _write(self, function: Callable[..., T], arguments: Sequence[object]) -> T:
         try:

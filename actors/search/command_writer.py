@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from actors.log.client import LogAccess
 from actors.log.group_commit import GroupCommit
@@ -36,6 +36,8 @@ __all__ = [
     "CommitConfig",
     "SearchJob",
     "SharedEntry",
+    "Submitted",
+    "Told",
     "join",
     "write_bytes",
 ]
@@ -51,32 +53,67 @@ def write_bytes(write: DocumentWrite) -> int:
     return _WRITE_BYTES + len(operation.body) + len(operation.doc_id) + len(write.index)
 
 
+class Told(Protocol):
+    """Who is told what comes of a command, such as a future; its methods do not raise."""
+
+    def done(self) -> bool:
+        """Whether it is told, or does not wait any more."""
+        ...
+
+    def set_result(self, result: Outcome, /) -> None: ...
+    def set_exception(self, exception: Exception, /) -> None: ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Submitted:
+    """A command on its way. logged: it is in the log, for good; outcome: it has taken effect here."""
+
+    logged: "asyncio.Future[None]"
+    outcome: "asyncio.Future[Outcome]"
+
+
 @dataclass(eq=False, slots=True)
 class SearchJob:
-    """One caller's command. logged: it is in the log, for good; outcome: it has taken effect here."""
+    """One caller's command. release: is called once, when it is answered."""
 
     command: Command
     size_bytes: int
-    logged: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    outcome: "asyncio.Future[Outcome]" = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
+    told: Told
+    release: Callable[[int], None]
+    logged: "asyncio.Future[None] | None" = None  # where the caller waits for that, too
+    is_answered: bool = False
 
     def fail(self, error: Exception) -> None:
         """Answer it so, unless it is answered or nobody waits any more."""
-        for future in (self.logged, self.outcome):
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # who waits for the one does not look at the other
+        if self.logged is not None and not self.logged.done():
+            _fail_future(self.logged, error)
+        if not self._ends():
+            return
+        if isinstance(self.told, asyncio.Future):
+            _fail_future(self.told, error)
+        else:
+            self.told.set_exception(error)
 
     def note_logged(self) -> None:
-        if not self.logged.done():
+        if self.logged is not None and not self.logged.done():
             self.logged.set_result(None)
 
     def succeed(self, outcome: Outcome) -> None:
         self.note_logged()
-        if not self.outcome.done():
-            self.outcome.set_result(outcome)
+        if self._ends():
+            self.told.set_result(outcome)
+
+    def _ends(self) -> bool:
+        """Whether it is answered now, by somebody who waits."""
+        if not self.is_answered:
+            self.is_answered = True
+            self.release(self.size_bytes)
+        return not self.told.done()
+
+
+def _fail_future(future: "asyncio.Future[Any]", error: Exception) -> None:
+    future.set_exception(error)
+    future.exception()  # who waits for the one does not look at the other
 
 
 @dataclass(eq=False, slots=True)
@@ -196,11 +233,16 @@ class CommandWriter:
         *,
         clock_ms: Callable[[], int],
         fresh_request_id: Callable[[], bytes],
+        note_logged: Callable[[], None] = lambda: None,
     ) -> None:
-        """The entries that are logged are kept in own, which the runner reads."""
+        """The entries that are logged are kept in own, which the runner reads. note_logged: is called before
+        the runner hears of them.
+        """
         self._log, self._own, self._runner, self._config = log, own, runner, config
         self._commit = GroupCommit[SharedEntry](self, config.log_wait_s)
         self._clock_ms, self._fresh_request_id = clock_ms, fresh_request_id
+        self._note_logged = note_logged
+        self._gathers = False  # an append has been begun that has not taken its commands yet
         self._queue: deque[SearchJob] = deque()
         self._queued_bytes = self._waiting_bytes = self._taken_bytes = 0
         self._logging: dict[bytes, SharedEntry] = {}  # whose outcome is awaited, by request_id
@@ -208,10 +250,19 @@ class CommandWriter:
         self._closing: GraphDBError | None = None
         self._counter = PoolCounter()
 
-    def submit(self, command: Command, size_bytes: int) -> SearchJob:
+    def submit(self, command: Command, size_bytes: int) -> Submitted:
         """Have a command logged; size_bytes is about what it takes. Raises SearchError (429),
         LogUnavailable.
         """
+        loop = asyncio.get_running_loop()
+        submitted = Submitted(loop.create_future(), loop.create_future())
+        self.begin(command, size_bytes, submitted.outcome, submitted.logged)
+        return submitted
+
+    def begin(
+        self, command: Command, size_bytes: int, told: Told, logged: "asyncio.Future[None] | None" = None
+    ) -> None:
+        """`submit` for whoever needs no future; told is not told within the call. Raises the same."""
         if self._closing is not None:
             raise self._closing
         if self._waiting_bytes and self._waiting_bytes + size_bytes > self._config.waiting_bytes_max:
@@ -223,14 +274,11 @@ class CommandWriter:
                 f"max_coordinating_and_primary_bytes={self._config.waiting_bytes_max}]",
                 429,
             )
-        job = SearchJob(command, size_bytes)
         self._waiting_bytes += size_bytes
         self._taken_bytes += size_bytes
-        job.outcome.add_done_callback(lambda _: self._release(size_bytes))
-        self._queue.append(job)
+        self._queue.append(SearchJob(command, size_bytes, told, self._release, logged))
         self._queued_bytes += size_bytes
         self._pump()
-        return job
 
     def use(self) -> PoolUse:
         """Entries under way count as active, commands that no entry has yet as waiting."""
@@ -266,14 +314,24 @@ class CommandWriter:
         self._waiting_bytes -= size_bytes
 
     def _pump(self) -> None:
-        """Begin the appends that there is reason for. One by itself does not wait; others share the next."""
-        while self._queue and len(self._in_flight) < self._config.in_flight_max:
-            if self._in_flight and self._queued_bytes < self._config.full_bytes:
-                return
-            task = asyncio.get_running_loop().create_task(self._send(self._take_batch()))
-            self._in_flight.add(task)
-            self._counter.note_active(len(self._in_flight))
-            task.add_done_callback(self._sent)
+        """Begin an append where there is reason for it. One by itself does not wait; those of the same turn
+        of the event loop share it, others the next.
+        """
+        if not self._queue or self._gathers or len(self._in_flight) >= self._config.in_flight_max:
+            return
+        if self._in_flight and self._queued_bytes < self._config.full_bytes:
+            return
+        self._gathers = True
+        task = asyncio.get_running_loop().create_task(self._send_waiting())
+        self._in_flight.add(task)
+        self._counter.note_active(len(self._in_flight))
+        task.add_done_callback(self._sent)
+
+    async def _send_waiting(self) -> None:
+        self._gathers = False
+        batch = self._take_batch()
+        self._pump()
+        await self._send(batch)
 
     def _sent(self, task: "asyncio.Task[None]") -> None:
         self._in_flight.discard(task)
@@ -333,7 +391,9 @@ class CommandWriter:
             )
             if appended.first_index:
                 commands = [shared.command for shared in left]
-                self._runner.hear(self._own.keep(appended.first_index, entries, commands))
+                last_index = self._own.keep(appended.first_index, entries, commands)
+                self._note_logged()
+                self._runner.hear(last_index)
                 for shared in payloads:
                     shared.note_logged()
             else:

@@ -12,7 +12,7 @@ from actors.search.command_writer import (
     ENTRY_BYTES_MAX,
     ENTRY_WRITES_MAX,
     CommandWriter,
-    SearchJob,
+    Submitted,
     write_bytes,
 )
 from graphdb.errors import UnavailableError
@@ -22,6 +22,7 @@ from graphdb.search.catalog.catalog_commands import (
     Command,
     CursorMove,
     DocumentWrite,
+    Outcome,
     ShownSources,
     WriteDocuments,
     WriteResult,
@@ -36,6 +37,7 @@ __all__ = [
     "DocumentWriter",
     "Failures",
     "IndexedCatalog",
+    "ToldWrite",
     "fits_one_entry",
     "fresh_mark",
     "split_writes",
@@ -72,6 +74,15 @@ class DocumentWriter:
             ):
                 results[place] = result
         return results
+
+    def begin(self, write: DocumentWrite, told: "ToldWrite") -> bool:
+        """Write one document without waiting, and tell what comes of it after the call; False where `write`
+        has more to do about it. Raises SearchError, UnavailableError: nothing is written.
+        """
+        if _has_updates([write]) or any(index.has_patterns for index in self._catalog.indexes()):
+            return False
+        self._commits.begin(WriteDocuments((write,), False), write_bytes(write), _OneOutcome(told))
+        return True
 
     async def _write(self, writes: Writes, refresh: bool) -> list[WriteResult]:
         if any(index.has_patterns for index in self._catalog.indexes()):
@@ -111,9 +122,9 @@ class DocumentWriter:
             results += map(shown.bounded, done)
         return results
 
-    async def _log_parts(self, writes: Writes, refresh: bool) -> list[tuple[Writes, SearchJob | SearchError]]:
+    async def _log_parts(self, writes: Writes, refresh: bool) -> list[tuple[Writes, Submitted | SearchError]]:
         """Log one part behind the other, so that two writes to one document take effect in their order."""
-        logged: list[tuple[Writes, SearchJob | SearchError]] = []
+        logged: list[tuple[Writes, Submitted | SearchError]] = []
         failure: SearchError | None = None
         for part, size_bytes in split_writes(writes):
             if failure is None:
@@ -128,6 +139,36 @@ class DocumentWriter:
                     failure = _of_one_document(error)
             logged.append((part, failure))
         return logged
+
+
+class ToldWrite(Protocol):
+    """Who is told what comes of one document, such as a future; its methods do not raise."""
+
+    def done(self) -> bool: ...
+    def set_result(self, result: WriteResult, /) -> None: ...
+    def set_exception(self, exception: Exception, /) -> None: ...
+
+
+class _OneOutcome:
+    """`Told` of a command that writes one document."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self, told: ToldWrite) -> None:
+        self._told = told
+
+    def done(self) -> bool:
+        return self._told.done()
+
+    def set_result(self, result: Outcome, /) -> None:
+        if result.error is not None:
+            self._told.set_exception(result.error)
+        else:
+            (one,) = result.value
+            self._told.set_result(one)
+
+    def set_exception(self, exception: Exception, /) -> None:
+        self._told.set_exception(exception)
 
 
 def split_writes(writes: Writes, most: int = ENTRY_WRITES_MAX) -> Iterator[tuple[Writes, int]]:

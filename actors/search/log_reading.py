@@ -97,14 +97,30 @@ class OwnEntries:
     async def read(self, after_index: int) -> list[LogEntry]:
         """See `Source.read`."""
         own = self._take(after_index)
+        if own:
+            return self._noted(own)
+        self._documents = {}
+        entries = await self._log.read(after_index)
+        self._read_index = entries[-1].log_index if entries else after_index
+        self._passes_over = bool(entries) and all(entry.kind is not EntryKind.SEARCH for entry in entries)
+        return entries
+
+    def _noted(self, own: Sequence[tuple[LogEntry, Command]]) -> list[LogEntry]:
         # the commands that nothing can have changed since they were encoded: others hold parts of requests
         self._documents = {
             entry.log_index: command for entry, command in own if isinstance(command, WriteDocuments)
         }
-        entries = [entry for entry, _ in own] or await self._log.read(after_index)
-        self._read_index = entries[-1].log_index if entries else after_index
-        self._passes_over = bool(entries) and all(entry.kind is not EntryKind.SEARCH for entry in entries)
-        return entries
+        self._read_index, self._passes_over = own[-1][0].log_index, False
+        return [entry for entry, _ in own]
+
+    def take(self, after_index: int, admits: Callable[[Sequence[Command]], bool]) -> list[LogEntry]:
+        """As `read`, of kept entries alone, while nobody reads; none if their commands are not admitted."""
+        commands = list[Command]()
+        while (one := self._kept.get(after_index + 1 + len(commands))) is not None:
+            commands.append(one[1])
+        if not commands or not admits(commands):
+            return []
+        return self._noted(self._take(after_index))
 
     @property
     def documents(self) -> Mapping[int, Command]:

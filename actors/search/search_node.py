@@ -17,7 +17,7 @@ from actors.log.view_reports import report_views
 from actors.raft.log_requests import ClusterView, ForwardedRequest, RequestQueue
 from actors.raft.raft_log_client import QueueWorker, RaftLogClient
 from actors.raft.search_requests import SEARCH_REQUEST
-from actors.search.document_writer import fits_one_entry
+from actors.search.document_writer import ToldWrite, fits_one_entry
 from actors.search.graph_follower import GraphFollower, note_end
 from actors.search.index_follower import FollowerContext, run_plan
 from actors.search.lifecycle_keeper import LifecycleKeeper
@@ -357,6 +357,10 @@ class SearchNode:
         results = await opened.documents.write(deletions, at_once)
         await self._make_findable(opened, results, "false" if at_once else refresh)
         return results if deletions is writes else _with_refused(writes, results)
+
+    def begin_write(self, write: DocumentWrite, told: ToldWrite) -> bool:
+        """See `SearchBackend.begin_write`."""
+        return self._has_room() and self._opened().documents.begin(write, told)
 
     async def _make_findable(self, opened: OpenSearch, results: Sequence[WriteResult], refresh: str) -> None:
         if refresh == "false":

@@ -20,6 +20,7 @@ __all__ = [
     "LaterAnswer",
     "PortApplication",
     "QuickAnswers",
+    "QuickChoice",
     "QuickPaths",
     "WholeAnswer",
 ]
@@ -69,6 +70,7 @@ class LaterAnswer:
 
     __slots__ = ("connection", "disconnected", "keep_alive", "response_complete", "response_started")
 
+    repeats_head = True  # whether more requests with the very same head are likely
     waiting_for_100_continue = False
 
     def __init__(self) -> None:
@@ -129,6 +131,22 @@ class QuickPaths:
     def understood(self, method: bytes, target: bytes, scheme: str, headers: Headers) -> "Answering | None":
         """See `QuickAnswers.understood`."""
         return self._paths[target.partition(b"?")[0]].understood(method, target, scheme, headers)
+
+
+class QuickChoice:
+    """`QuickAnswers` of several, asked in turn."""
+
+    def __init__(self, *several: QuickAnswers) -> None:
+        self._several = several
+
+    def may_answer(self, method: bytes, target: bytes, body_bytes: int) -> bool:
+        """See `QuickAnswers.may_answer`."""
+        return any(one.may_answer(method, target, body_bytes) for one in self._several)
+
+    def understood(self, method: bytes, target: bytes, scheme: str, headers: Headers) -> "Answering | None":
+        """See `QuickAnswers.understood`; each has to tell by the target what is not for it."""
+        found = (one.understood(method, target, scheme, headers) for one in self._several)
+        return next((one for one in found if one is not None), None)
 
 
 class PortApplication(FastAPI):

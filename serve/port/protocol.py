@@ -41,6 +41,7 @@ class PortProtocol(BoundedProtocol):
         self._quick_body: bytes | None = None
         self._may_be_quick = True  # one request of each piece of input, then others have their turn
         self._answered_by: Answering | None = None  # what has answered that one
+        self._may_know_head = False  # whether more such requests are likely to come
         self._known_heads = self._watch.known_heads
         self._lender: Lender | None = None  # where another process serves this connection
         self._is_shut = False  # the port stops
@@ -68,7 +69,7 @@ class PortProtocol(BoundedProtocol):
             return
         self._may_be_quick, self._answered_by = True, None
         super().data_received(data)
-        if self._answered_by is not None and end >= 0:
+        if self._answered_by is not None and self._may_know_head and end >= 0:
             body_bytes = len(data) - end - len(_HEAD_END)
             if body_bytes == self._content:  # it was this request alone
                 self._known_heads.add(data[:end], KnownHead(self._answered_by, body_bytes))
@@ -134,9 +135,11 @@ class PortProtocol(BoundedProtocol):
             return False
         if isinstance(answer, LaterAnswer):
             answer.connection = self
+            self._may_know_head = answer.repeats_head
             self.cycle = self._answered = answer  # type: ignore[assignment] # it has what is read of one
             self._await_answer()
         else:
+            self._may_know_head = True
             self._raw.write(self._head_of(answer) + answer.body)
             self.server_state.total_requests += 1
             self.look_at = self._watch.now + self._watch.idle_s

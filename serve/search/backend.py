@@ -30,6 +30,7 @@ __all__ = [
     "SearchHelpers",
     "ShardPlace",
     "ShardSearch",
+    "ToldWrite",
 ]
 
 
@@ -165,6 +166,16 @@ class SearchHelpers(Protocol):
         """
 
 
+class ToldWrite(Protocol):
+    """Who is told what comes of one document. Its methods do not raise."""
+
+    def done(self) -> bool:
+        """Whether it is told, or does not wait any more."""
+
+    def set_result(self, result: WriteResult, /) -> None: ...
+    def set_exception(self, exception: Exception, /) -> None: ...
+
+
 class SearchBackend(Protocol):
     """One node's search indexes. The catalogue and its indexes may be read on any thread."""
 
@@ -196,6 +207,13 @@ class SearchBackend(Protocol):
         stored wholly or not at all. refresh: false, true, wait_for. An index that is not there is made.
 
         Raises UnavailableError.
+        """
+
+    def begin_write(self, write: DocumentWrite, told: ToldWrite) -> bool:
+        """Begin to write one document, as `write` without a refresh, and tell what comes of it after the
+        call, on this event loop. False: that is for `write`, and nothing has begun.
+
+        Raises SearchError, UnavailableError: nothing has begun.
         """
 
     async def refresh(self, indexes: Sequence[Index]) -> None:

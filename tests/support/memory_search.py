@@ -3,6 +3,7 @@
 Commands are applied at once, to the real catalogue. What is missing is durability.
 """
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import count
@@ -25,7 +26,7 @@ from graphdb.search.contexts import SearchContexts
 from graphdb.search.pool_use import PoolUse
 from graphdb.search.segments.index_shard import MergePlan
 from graphdb.search.segments.merging import merge
-from serve.search.backend import GraphAccess, SearchHelpers, ShardSearch
+from serve.search.backend import GraphAccess, SearchHelpers, ShardSearch, ToldWrite
 
 __all__ = ["MemorySearch", "NoGraph"]
 
@@ -63,6 +64,8 @@ class MemorySearch:
         self.others: dict[int, Callable[[bytes], Awaitable[bytes]]] = {}  # how other nodes answer, by number
         self.failing: Exception | None = None  # what every change meets, where a test says so
         self.writes: list[int] = []  # how many documents each call of `write` had
+        self.begins_no_write = False  # every one is for `write`
+        self._writing: set[asyncio.Task[list[WriteResult]]] = set()
         self._log_index = 0
         self._applying = threading.Lock()
 
@@ -77,6 +80,22 @@ class MemorySearch:
         command = WriteDocuments(tuple(self.catalog.prepare(writes)), refresh != "false")
         results: list[WriteResult] = await self.perform(command)
         return results
+
+    def begin_write(self, write: DocumentWrite, told: ToldWrite) -> bool:
+        if self.begins_no_write:
+            return False
+        writing = asyncio.get_running_loop().create_task(self.write([write]))
+        self._writing.add(writing)
+        writing.add_done_callback(lambda _: self._tell(writing, told))
+        return True
+
+    def _tell(self, writing: "asyncio.Task[list[WriteResult]]", told: ToldWrite) -> None:
+        self._writing.discard(writing)
+        error = writing.exception()
+        if isinstance(error, Exception):
+            told.set_exception(error)
+        else:
+            told.set_result(writing.result()[0])
 
     async def refresh(self, indexes: Sequence[Index]) -> None:
         await self.perform(RefreshIndices(tuple(index.uuid for index in indexes)))

@@ -17,7 +17,7 @@ from graphdb.search.errors import SearchError
 from graphdb.search.pool_use import PoolUse
 from graphdb.search.protection import protection_forbidden, sets_protection, without_protection
 from graphdb.search.segments.operations import Action, OperationResult
-from serve.search.backend import GraphAccess, SearchBackend, SearchHelpers, ShardSearch
+from serve.search.backend import GraphAccess, SearchBackend, SearchHelpers, ShardSearch, ToldWrite
 
 __all__ = ["VisibleNode", "VisibleNodes"]
 
@@ -81,6 +81,10 @@ class VisibleNode:
                 allowed.append(replace(write, operation=write.operation._replace(sids=self._visibility.sids)))
         done = iter(await self._node.write(allowed, refresh) if allowed else ())
         return [refused[place] if place in refused else _shown(next(done)) for place in range(len(writes))]
+
+    def begin_write(self, write: DocumentWrite, told: ToldWrite) -> bool:
+        """See `SearchBackend.begin_write`: all goes by `write`, which knows what is visible."""
+        return False
 
     def _refusal(self, catalog: Catalog, write: DocumentWrite) -> SearchError | None:
         name = write.index

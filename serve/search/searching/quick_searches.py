@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -25,16 +25,16 @@ from graphdb.search.aggregations.aggregation import MAX_BUCKETS
 from graphdb.search.catalog.cluster_settings import allows_expensive, max_buckets
 from graphdb.search.catalog.index_blocks import check_reads
 from graphdb.search.catalog.index_names import Resolved
-from graphdb.search.errors import SearchError
 from graphdb.search.multi import SHARDS_MAX, Searchers, Target
 from graphdb.search.multi.known_requests import PLAIN_MEMBERS
 from graphdb.search.results import SearchOptions
-from serve.port.application import PLAIN_HEADERS, Answering, WholeAnswer
+from serve.port.application import Answering, WholeAnswer
 from serve.port.lending import Borrowable, Lender
 from serve.search.backend import Borrower
-from serve.search.frame.answer import COMPRESSED_FROM, ENCODE, PRODUCT, THREADED_FROM, gzipped
-from serve.search.frame.exchange import accepted, content_type, parse_json
+from serve.search.frame.answer import ENCODE, THREADED_FROM
+from serve.search.frame.exchange import parse_json
 from serve.search.frame.parameters import Parameters
+from serve.search.frame.quick_heads import QuickHead, read_head, whole_answer
 from serve.search.searching.at_once import AtOnce, RequestCache, is_long_to_parse
 from serve.search.searching.connection_load import ConnectionLoad
 from serve.search.searching.search_body import enveloped, shards_json
@@ -46,26 +46,13 @@ __all__ = ["LentIndex", "LentSearches", "QuickSearches"]
 logger = logging.getLogger(__name__)
 _BODY_BYTES_MAX = 32 << 10
 _TARGET = re.compile(rb"/([a-z0-9][a-z0-9_.-]*)/_search", re.ASCII)
-# With any other header the request goes the usual way.
-_KNOWN_HEADERS = PLAIN_HEADERS | {b"x-elastic-client-meta"}
 # What may need more than the index itself; an escape may hide a name.
 _SPECIAL = (b'"script', b'_script"', b"_shard_doc", b"\\u")
 _NONE = Parameters({})
-_JSON = "application/json"
-_GZIP = ((b"content-encoding", b"gzip"), (b"vary", b"accept-encoding"))
 
 _SHAPES_MAX, _MISSES, _TRIED_EACH = 256, 3, 16
 
-_Headers = tuple[tuple[bytes, bytes], ...]
 _HeaderList = list[tuple[bytes, bytes]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """What follows from the headers of a request. shown: those of its answer, without Content-Length."""
-
-    shown: _Headers
-    takes_gzip: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +60,7 @@ class _Request:
     """What a head says. name: of the index."""
 
     name: str
-    head: _Head
+    head: QuickHead
 
 
 class _PlainSearches(ABC):
@@ -90,7 +77,7 @@ class _PlainSearches(ABC):
     def understood(self, method: bytes, target: bytes, scheme: str, headers: _HeaderList) -> Answering | None:
         """See `QuickAnswers.understood`."""
         found = _TARGET.fullmatch(target)
-        head = _read_head(tuple([header for header in headers if header[0] != b"content-length"]))
+        head = read_head(headers)
         if found is None or head is None:
             return None
         return partial(self._answer, _Request(found[1].decode(), head))
@@ -121,7 +108,12 @@ class _PlainSearches(ABC):
         self, request: _Request, asked: Mapping[str, Any], answer: dict[str, Any] | None
     ) -> WholeAnswer | None:
         self._long.note(_shape(request, asked), answer is None)
-        return None if answer is None else _whole_answer(request.head, answer)
+        if answer is None:
+            return None
+        text = orjson.dumps(answer, option=ENCODE)
+        if request.head.takes_gzip and len(text) >= THREADED_FROM:
+            return None  # a thread compresses it
+        return whole_answer(request.head, text)
 
 
 class QuickSearches(_PlainSearches):
@@ -235,14 +227,6 @@ def _shape(request: _Request, asked: Mapping[str, Any]) -> tuple[str, ...]:
     return (request.name, *asked, *(query if isinstance(query, dict) else ()))
 
 
-def _whole_answer(head: _Head, answer: dict[str, Any]) -> WholeAnswer | None:
-    """None for one that is compressed better by a thread."""
-    text = orjson.dumps(answer, option=ENCODE)
-    if not head.takes_gzip or len(text) < COMPRESSED_FROM:
-        return WholeAnswer([*head.shown], text)
-    return None if len(text) >= THREADED_FROM else WholeAnswer([*head.shown, *_GZIP], gzipped(text))
-
-
 class _LongShapes:
     """Searches that look like some that were not short lately are tried here now and then only, as what is
     read of them is read again.
@@ -265,22 +249,3 @@ class _LongShapes:
         if len(self._misses) >= _SHAPES_MAX:
             self._misses.clear()
         self._misses[shape] = self._misses.get(shape, 0) + 1
-
-
-@lru_cache(maxsize=256)
-def _read_head(headers: _Headers) -> _Head | None:
-    """None for a request that may need more than is done without the application."""
-    given = dict(headers)
-    if len(given) < len(headers) or not _KNOWN_HEADERS.issuperset(given):
-        return None
-    try:
-        sent = content_type(given.get(b"content-type", b"").decode("latin-1"))
-        wanted = accepted(given.get(b"accept", b"").decode("latin-1"))
-    except SearchError:
-        return None
-    if sent.name != _JSON or (wanted is not None and wanted.name != sent.name):
-        return None
-    product = tuple((name.lower().encode(), value.encode()) for name, value in PRODUCT.items())
-    media_type = _JSON if wanted is None else wanted.of_answer()
-    shown = (*product, (b"content-type", media_type.encode("latin-1")))
-    return _Head(shown, b"gzip" in given.get(b"accept-encoding", b""))

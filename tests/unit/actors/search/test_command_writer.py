@@ -31,12 +31,23 @@ async def test_writes_that_come_during_an_append_share_the_next(tmp_path: Path) 
     log = MemoryLog()
     async with started(tmp_path, log) as node:
         log.holding.clear()
-        writing = [asyncio.create_task(node.write([indexed(number)])) for number in range(64)]
+        writing = [asyncio.create_task(node.write([indexed(0)]))]
+        await asyncio.sleep(0.05)
+        writing += [asyncio.create_task(node.write([indexed(number)])) for number in range(1, 64)]
         await asyncio.sleep(0.05)
         log.holding.set()
         results = await asyncio.gather(*writing)
         assert writes_in(log) == [1, 63]
         assert [one.result.doc_id for (one,) in results] == [str(number) for number in range(64)]
+        assert [one.result.seq_no for (one,) in results] == list(range(64))
+
+
+async def test_writes_of_one_turn_share_the_first_append(tmp_path: Path) -> None:
+    log = MemoryLog()
+    async with started(tmp_path, log) as node:
+        writing = [asyncio.create_task(node.write([indexed(number)])) for number in range(64)]
+        results = await asyncio.gather(*writing)
+        assert writes_in(log) == [64]
         assert [one.result.seq_no for (one,) in results] == list(range(64))
 
 
@@ -171,7 +182,9 @@ async def test_closing_answers_who_waits(tmp_path: Path) -> None:
     log = MemoryLog()
     async with started(tmp_path, log) as node:
         log.holding.clear()
-        writing = [asyncio.create_task(node.write([indexed(number)])) for number in range(3)]
+        writing = [asyncio.create_task(node.write([indexed(0)]))]
+        await asyncio.sleep(0.05)
+        writing += [asyncio.create_task(node.write([indexed(number)])) for number in (1, 2)]
         await asyncio.sleep(0.05)
     outcomes = await asyncio.gather(*writing, return_exceptions=True)
     assert [type(one) for one in outcomes] == [OutcomeUnknown, LogUnavailable, LogUnavailable]

@@ -123,7 +123,8 @@ def _count(app: PortApplication, found: _Both, monkeypatch: pytest.MonkeyPatch) 
         found.answered += answer is not None
         return answer
 
-    monkeypatch.setattr(app.quick, "_answer", counted.__get__(app.quick))
+    searches = next(one for one in app.quick._several if isinstance(one, quick_searches.QuickSearches))  # type: ignore[union-attr]
+    monkeypatch.setattr(searches, "_answer", counted.__get__(searches))
 
 
 def _fill(port: httpx.Client) -> None:
