@@ -10,10 +10,10 @@ import httpx
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from tests.support.bulk_clients import BulkClients, document, search_client, stored
+from tests.support.bulk_clients import BulkClients, PutClients, document, search_client, stored
 from tests.support.client_threads import asked_while_killed
 from tests.support.service import COMMAND, Service
-from tests.support.timing import HANG_S
+from tests.support.timing import HANG_S, wait_until
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -116,6 +116,23 @@ def test_writes_wait_for_a_killed_log(running: Service) -> None:
         running.kill("UpdateLog")
         time.sleep(3)
     check(running, "log-killed", clients)
+
+
+@pytest.mark.parametrize("killed", ["SearchPort", "UpdateLog", None])
+def test_no_single_document_that_was_acknowledged_is_lost(running: Service, killed: str | None) -> None:
+    index = f"puts-{killed}".lower()
+    with PutClients([running.search_url], index) as clients:
+        wait_until(lambda: len(clients.acknowledged) > 200)
+        if killed is None:
+            running.kill()
+        else:
+            running.kill(killed)
+            before = len(clients.acknowledged)
+            wait_until(lambda: len(clients.acknowledged) > before + 200)
+    if killed is None:
+        running.start()
+    await_search(running)
+    check(running, index, clients)
 
 
 def test_nothing_acknowledged_is_lost_when_everything_is_killed_again_and_again(running: Service) -> None:

@@ -1,4 +1,6 @@
-"""`BulkClients`: clients that write documents by `_bulk` while nodes come and go, and what they were told."""
+"""`BulkClients`, `PutClients`: clients that write documents, by `_bulk` or one by one, while nodes come and go,
+and what they were told.
+"""
 
 import itertools
 import time
@@ -11,7 +13,7 @@ import orjson
 
 from tests.support.client_threads import ClientThreads
 
-__all__ = ["BulkClients", "document", "search_client", "stored"]
+__all__ = ["BulkClients", "PutClients", "document", "search_client", "stored"]
 
 _PAUSE_S = 0.05  # after what has failed
 _TIMEOUT_S = 20.0
@@ -65,6 +67,23 @@ class BulkClients(ClientThreads):
                 self.acknowledged.add(number)
             elif item["index"]["status"] not in (429, 503):
                 self.unexpected.append(str(item))
+
+
+class PutClients(BulkClients):
+    """The same with one document in each request, of which a port answers most without its application."""
+
+    def __init__(self, urls: Sequence[str], index: str, count: int = 4) -> None:
+        super().__init__(urls, index, count, size=1)
+
+    def _write(self, client: httpx.Client, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            answer = client.put(f"/{self._index}/_doc/{number}", json=document(number))
+            if answer.status_code in (200, 201):
+                self.acknowledged.add(number)
+            elif answer.status_code == 503:
+                time.sleep(_PAUSE_S)
+            else:
+                self.unexpected.append(answer.text)
 
 
 def stored(url: str, index: str) -> dict[int, dict[str, Any]]:

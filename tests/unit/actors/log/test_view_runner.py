@@ -128,6 +128,12 @@ async def running(runner: ViewRunner[LogEntry, None]) -> AsyncIterator["asyncio.
         await asyncio.gather(task, return_exceptions=True)
 
 
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(HANG_S):
+        while not true():
+            await asyncio.sleep(0)
+
+
 def on_thread(function: Callable[..., Any], *arguments: Any) -> Awaitable[Any]:
     return asyncio.to_thread(function, *arguments)
 
@@ -565,3 +571,64 @@ async def test_whatever_happens_a_view_is_what_the_log_makes_it(seed: int, tmp_p
     assert view.counts == Counter(entry.kind.name for entry in whole)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_view_that_rests_applies_what_it_is_given_within_the_call() -> None:
+    log, view = FaultyLog(), FaultyCounts()
+    told: list[int] = []
+    runner = counting(
+        view,
+        log,
+        perform_now=lambda function, *arguments: function(*arguments),
+        on_applied=lambda entries, _: told.extend(entry.log_index for entry in entries),
+        pace=Pace(watch_pause_s=HANG_S),
+    )
+    assert not runner.rests
+    async with running(runner):
+        log.write(3)
+        assert await runner.reach(3, HANG_S)
+        await until(lambda: runner.rests)
+        reads = log.reads
+        for _ in range(5):
+            index = log.write(1)
+            runner.apply_now(log.entries[-1:])
+            runner.hear(index)
+            assert (view.index, runner.applied.current, told[-1]) == (index, index, index)
+            assert runner.rests
+        assert log.reads == reads
+        assert runner.status().entries == 8
+        runner.hear(log.write(2))  # and goes on as ever
+        assert await runner.reach(10, HANG_S)
+        assert told == list(range(1, 11))
+
+
+@pytest.mark.parametrize("error", [LogUnavailable("away"), CorruptionError("damaged", "view"), MemoryError()])
+async def test_what_a_call_meets_is_for_the_run(error: Exception) -> None:
+    log, view = FaultyLog(), FaultyCounts()
+    runner = counting(view, log, perform_now=lambda function, *arguments: function(*arguments))
+    async with running(runner) as task:
+        await until(lambda: runner.rests)
+        view.faults[1] = raising(error)
+        index = log.write(1)
+        runner.apply_now(log.entries[-1:])
+        assert not runner.rests
+        runner.hear(index)
+        if isinstance(error, LogUnavailable):
+            assert await runner.reach(1, HANG_S)
+            assert runner.status().failures == 1
+        else:
+            with pytest.raises(type(error)):
+                await task
+            assert view.index == 0
+
+
+async def test_while_a_view_is_busy_it_does_not_rest() -> None:
+    log, view = FaultyLog(), FaultyCounts()
+    runner = counting(view, log, perform=on_thread)
+    async with running(runner):
+        with held(view, 1) as begun:
+            log.write(1)
+            await asyncio.to_thread(begun.wait, HANG_S)
+            assert not runner.rests
+        await until(lambda: runner.rests)
+        assert view.index == 1

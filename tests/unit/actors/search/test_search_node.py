@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,45 @@ async def test_it_reports_how_well_it_follows_the_log(tmp_path: Path) -> None:
         assert (status.name, status.state, status.index) == ("search", "following", log.last_index)
         assert [view.name for view in await log.reported_views()] == ["search"]
     assert node.view_status().state == "starting"
+
+
+async def test_short_writes_take_effect_without_a_thread(tmp_path: Path) -> None:
+    threads: list[int] = []
+
+    async def applied_on_loop(work: Awaitable[Any]) -> bool:
+        threads.clear()
+        await work
+        return threading.get_ident() in threads
+
+    async with open_node(tmp_path, NEVER_FLUSHES) as node:
+        await node.perform(CreateIndex("books", "u1", {"settings": {"index": {"refresh_interval": "-1"}}}))
+        opened = node._opened()
+        opened.tell_changes(lambda: threads.append(threading.get_ident()))
+        assert await applied_on_loop(node.write([indexed(1)]))
+        assert await applied_on_loop(node.write([indexed(number) for number in range(20)]))
+        assert source_of(node, 19) == indexed(19).operation.body
+        assert not await applied_on_loop(node.write([indexed(number) for number in range(100)]))
+        assert not await applied_on_loop(node.write([indexed(1)], "true"))
+        assert not await applied_on_loop(node.perform(CreateIndex("third", "u3", {})))
+        busy, go_on = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            busy.set()
+            assert go_on.wait(HANG_S)
+
+        holding = asyncio.create_task(opened._thread.write(hold))
+        await asyncio.to_thread(busy.wait, HANG_S)
+        writing = asyncio.create_task(node.write([indexed(200)]))
+        await asyncio.sleep(0.05)
+        assert source_of(node, 200) is None  # nothing changes the catalogue beside its thread
+        go_on.set()
+        await asyncio.gather(holding, writing)
+        assert source_of(node, 200) is not None
+        told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        assert node.begin_write(indexed(201), told)
+        assert (await told).result.version == 1
+        assert source_of(node, 201) is not None
+        assert not await applied_on_loop(node.write([indexed(1, "other")]))  # its index is made
 
 
 async def test_an_index_that_is_not_there_is_made(tmp_path: Path) -> None:
