@@ -1,5 +1,5 @@
-"""`BulkClients`, `PutClients`: clients that write documents, by `_bulk` or one by one, while nodes come and go,
-and what they were told.
+"""`BulkClients`, `PutClients`: clients that write documents, by `_bulk` or one by one, while nodes come and
+go, and what they were told.
 """
 
 import itertools
