@@ -16,14 +16,15 @@ from graphdb.search.analysis.token import (
     Tokenizer,
 )
 from graphdb.search.analysis.tokenizers import StandardTokenizer
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument
 
-__all__ = ["Analyzer", "Names", "Normalizer"]
+__all__ = ["MULTIPLIED_MAX", "Analyzer", "Names", "Normalizer", "applied", "too_many_tokens"]
 
 _POSITION_GAP = 100
 _REMEMBERED_MAX = 200_000  # terms of one analyzer
 _REMEMBERED_LENGTH_MAX = 64
-_MULTIPLIED_MAX = 1_000_000  # tokens of one text, where several filters make more of them
+MULTIPLIED_MAX = 1_000_000
+"""Tokens of one text, where several filters make more of them."""
 
 
 class _TermCache(dict[str, str | None]):
@@ -122,12 +123,10 @@ class Analyzer:
         for step in self._filters:
             last = tokens[-1].position if tokens else -1
             count = len(tokens)
-            tokens = _applied(step, tokens)
+            tokens = applied(step, tokens)
             multiplied += len(tokens) > count
-            if multiplied > 1 and len(tokens) > _MULTIPLIED_MAX:
-                raise illegal_argument(
-                    f"The token filters make more than [{_MULTIPLIED_MAX}] tokens of one text"
-                )
+            if multiplied > 1 and len(tokens) > MULTIPLIED_MAX:
+                raise too_many_tokens()
             if not isinstance(step, StreamFilter):
                 dropped += last - (tokens[-1].position if tokens else -1)
         return tokens, (tokens[-1].position if tokens else -1) + dropped + 1
@@ -162,7 +161,13 @@ class Analyzer:
         return _filtered(text, normalizing) or ""
 
 
-def _applied(step: TokenFilter, tokens: list[Token]) -> list[Token]:
+def too_many_tokens() -> SearchError:
+    """More than MULTIPLIED_MAX."""
+    return illegal_argument(f"The token filters make more than [{MULTIPLIED_MAX}] tokens of one text")
+
+
+def applied(step: TokenFilter, tokens: list[Token]) -> list[Token]:
+    """What a filter makes of tokens, which it may change."""
     if isinstance(step, StreamFilter):
         return step.change(tokens)
     if isinstance(step, KeywordMarker):

@@ -121,13 +121,27 @@ class Components:
         kind, parameters = self._definition("filter", item, PREDEFINED_FILTERS, failure)
         if kind not in FILTERS:
             raise illegal_argument(f"Unknown filter type [{kind}] for [{parameters.name}]")
-        scope = FilterScope(_phrase(tokenizer, before), self._max_ngram_diff, self._max_shingle_diff)
+        scope = FilterScope(
+            _phrase(tokenizer, before),
+            lambda other: self._named(other, parameters.name, failure, tokenizer, before),
+            self._max_ngram_diff,
+            self._max_shingle_diff,
+        )
         made = FILTERS[kind](parameters, scope)
         if failure.normalizer is not None and not (isinstance(made, TermFilter) and made.normalizes):
             raise illegal_argument(
                 f"Custom normalizer [{failure.normalizer}] may not use filter [{parameters.name}]"
             )
         return made
+
+    def _named(
+        self, name: str, by: str, failure: Failure, tokenizer: Tokenizer, before: Sequence[TokenFilter]
+    ) -> TokenFilter:
+        """A filter that another one names. One that names filters itself is refused, so that these end."""
+        kind, _ = self._definition("filter", name, PREDEFINED_FILTERS, failure)
+        if kind == "multiplexer":
+            raise illegal_argument(f"filter [{by}] may not name the multiplexer [{name}]")
+        return self._filter(name, failure, tokenizer, before)
 
     def _definition(self, kind: str, item: Any, predefined: Any, failure: Failure) -> tuple[str, Parameters]:
         """The type of a component and its parameters: item is a name, or they themselves."""

@@ -23,13 +23,17 @@ __all__ = ["FILTERS", "PREDEFINED_FILTERS", "FilterScope", "stop_filter"]
 
 
 _SHINGLE_MAX = 100  # tokens
+_MULTIPLEXED_MAX = 100  # filters that one names
 
 
 @dataclass(frozen=True, slots=True)
 class FilterScope:
-    """What a filter may need beside its parameters. phrase: a text through what stands before this filter."""
+    """What a filter may need beside its parameters. phrase: a text through what stands before this filter.
+    named: another filter; illegal argument where there is none of the name, or one that names others.
+    """
 
     phrase: Callable[[str], Phrase]
+    named: Callable[[str], TokenFilter]
     max_ngram_diff: int
     max_shingle_diff: int
 
@@ -113,6 +117,16 @@ def _keyword_repeat(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     return StreamFilter(
         lambda tokens: [form for token in tokens for form in (replace(token, keyword=True), token)]
     )
+
+
+def _multiplexer(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    chains = [[name.strip() for name in chain.split(",")] for chain in parameters.lines("filters") or ()]
+    if sum(map(len, chains)) > _MULTIPLEXED_MAX:
+        raise illegal_argument(
+            f"multiplexer [{parameters.name}] names more than [{_MULTIPLEXED_MAX}] filters"
+        )
+    made = [[scope.named(name) for name in chain if name] for chain in chains]
+    return StreamFilter(token_filters.multiplexer(made, parameters.flag("preserve_original", True)))
 
 
 def _ngram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -444,6 +458,7 @@ FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
     "length": _length,
     "limit": _limit,
     "lowercase": _lowercase,
+    "multiplexer": _multiplexer,
     "ngram": _ngram,
     "pattern_capture": _pattern_capture,
     "pattern_replace": _pattern_replace,
@@ -464,6 +479,6 @@ FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
     "word_delimiter": _word_delimiter,
     "word_delimiter_graph": _word_delimiter_graph,
 }
-_CONFIGURED = """common_grams hunspell keep keep_types keyword_marker pattern_capture pattern_replace
-    stemmer_override synonym synonym_graph"""  # there are none without parameters
+_CONFIGURED = """common_grams hunspell keep keep_types keyword_marker multiplexer pattern_capture
+    pattern_replace stemmer_override synonym synonym_graph"""  # there are none without parameters
 PREDEFINED_FILTERS = FILTERS.keys() - set(_CONFIGURED.split())

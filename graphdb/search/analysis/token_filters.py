@@ -1,12 +1,22 @@
-"""Token filters that need no configuration of their own: n-grams, shingles, fingerprints, unique."""
+"""Token filters on streams: n-grams, shingles, fingerprints, unique, multiplexer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from graphdb.search.analysis.token import Token
+from graphdb.search.analysis.analyzer import MULTIPLIED_MAX, applied, too_many_tokens
+from graphdb.search.analysis.token import Token, TokenFilter
 from graphdb.search.errors import illegal_argument
 
-__all__ = ["Stream", "fingerprint", "gram_filter", "limit", "shingles", "trailing_shingles", "unique"]
+__all__ = [
+    "Stream",
+    "fingerprint",
+    "gram_filter",
+    "limit",
+    "multiplexer",
+    "shingles",
+    "trailing_shingles",
+    "unique",
+]
 
 # Filters that make shorter or longer tokens of tokens: n-grams, shingles, fingerprints.
 
@@ -137,3 +147,30 @@ def unique(only_on_same_position: bool) -> Stream:
 
 def limit(count_max: int) -> Stream:
     return lambda tokens: tokens[:count_max]
+
+
+def multiplexer(chains: Sequence[Sequence[TokenFilter]], preserve_original: bool) -> Stream:
+    """Each token as it is, where that is wanted, and what each chain of filters makes of it alone, once each.
+
+    Illegal argument where the chains make too many tokens.
+    """
+
+    def multiply(tokens: list[Token]) -> list[Token]:
+        made: list[Token] = []
+        grown = 0  # tokens that filters have made more than they got
+        for token in tokens:
+            forms = [token] if preserve_original else []
+            for chain in chains:
+                own = [replace(token, position=0)]  # filters may count from the first position
+                for step in chain:
+                    count = len(own)
+                    own = applied(step, own)
+                    grown += max(0, len(own) - count)
+                    if grown > MULTIPLIED_MAX:
+                        raise too_many_tokens()
+                forms += [replace(form, position=form.position + token.position) for form in own]
+            made += forms
+        made.sort(key=lambda token: token.position)  # a chain may go beyond the position of the next token
+        return unique(only_on_same_position=True)(made)
+
+    return multiply

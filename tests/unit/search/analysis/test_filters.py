@@ -26,6 +26,16 @@ FILTERS: dict[str, tuple[Any, str, list[str]]] = {
     "snowball": ({"type": "snowball", "language": "English"}, "foxes quickly", ["fox", "quick"]),
     "ngram": ("ngram", "fox", ["f", "fo", "o", "ox", "x"]),
     "edge_ngram": ("edge_ngram", "fox", ["f"]),
+    "multiplexer": (
+        {"type": "multiplexer", "filters": ["lowercase", "lowercase, porter_stem"]},
+        "Foxes RUN",
+        ["Foxes", "foxes", "fox", "RUN", "run"],
+    ),
+    "multiplexer, original gone": (
+        {"type": "multiplexer", "filters": ["stop", "uppercase"], "preserve_original": "false"},
+        "the Fox",
+        ["THE", "Fox", "FOX"],
+    ),
     "edge_ngram of type": ({"type": "edge_ngram"}, "fox", ["f", "fo"]),
     "edge_ngram, original kept": (
         {"type": "edge_ngram", "min_gram": 2, "max_gram": 2, "preserve_original": True},
@@ -255,6 +265,42 @@ TOKENIZERS: dict[str, tuple[Any, str, list[str]]] = {
 def test_tokenizer(name: str) -> None:
     definition, text, expected = TOKENIZERS[name]
     assert terms(text, definition) == expected
+
+
+def test_what_a_multiplexer_makes_of_a_token_stands_in_its_place() -> None:
+    settings = {
+        "analyzer": {"a": {"tokenizer": "whitespace", "filter": ["m", "lowercase"]}},
+        "filter": {
+            "m": {"type": "multiplexer", "filters": ["long, porter_stem", "", "grams"]},
+            "long": {"type": "length", "min": 4},
+            "grams": {"type": "edge_ngram", "min_gram": 2, "max_gram": 2},
+        },
+    }
+    tokens = Analyzers.of(settings).analyzer("a").detailed("the Foxes")
+    assert [(token.term, token.position, token.start_offset) for token in tokens] == [
+        ("the", 0, 0), ("th", 0, 0), ("foxes", 1, 4), ("fox", 1, 4), ("fo", 1, 4)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("filters", "reason"),
+    [
+        (["nowhere"], "nowhere"),
+        (["m"], "may not name the multiplexer"),
+        (["lowercase," * 101], "names more than"),
+        (["g,g,g,g", "g,g,g,g"], "more than .* tokens"),
+    ],
+)
+def test_a_multiplexer_that_cannot_be(filters: list[str], reason: str) -> None:
+    settings = {
+        "analyzer": {"a": {"tokenizer": "keyword", "filter": ["m"]}},
+        "filter": {
+            "m": {"type": "multiplexer", "filters": filters},
+            "g": {"type": "edge_ngram", "min_gram": 1, "max_gram": 200},
+        },
+    }
+    with pytest.raises(SearchError, match=reason):
+        Analyzers.of(settings).analyzer("a").tokens("x" * 200)
 
 
 CHAR_FILTERS: dict[str, tuple[Any, str, str]] = {
