@@ -1,6 +1,7 @@
 """The writer over a log that does as it is told: who is answered what, and when."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,12 +21,13 @@ from graphdb.errors import (
     OutcomeUnknown,
     StorageFull,
 )
-from graphdb.log.codec import encode_changes
+from graphdb.log.codec import encode_changes, encode_close
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.request_ids import keyed
 from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.store import apply, hidden_graphs
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 from tests.support.timing import HANG_S
@@ -130,7 +132,7 @@ async def writing(
 ) -> AsyncIterator[tuple[ShardWriter, Replayer]]:
     ids = iter(range(1, 1000))
     store = QuadStore(Store())
-    replayer = Replayer(store.apply_many, 0, requests=requests)
+    replayer = Replayer(store.apply_many, 0, requests=requests, is_settled=lambda: not store.is_removing)
     writer = ShardWriter(
         store,
         log,
@@ -459,5 +461,54 @@ def test_what_others_write_is_applied_together_unless_somebody_waits_for_it() ->
             writer.hear(4)
             confirmation = await asyncio.wait_for(writer.write(adding("a")), HANG_S)
             assert confirmation == Confirmation(5, 1)
+
+    asyncio.run(go())
+
+
+def test_a_follower_hides_what_another_node_empties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It follows the log meanwhile, and what comes to the graph comes after the quads are gone."""
+    monkeypatch.setattr(hidden_graphs, "_QUADS_MIN", 0)
+    monkeypatch.setattr(hidden_graphs, "_BLOCK_BYTES", 1)
+    monkeypatch.setattr(apply, "_PUT_BACK_MAX", -1)
+    may_go, remove_some = threading.Event(), hidden_graphs.HiddenGraphs.remove_some
+
+    def gated(hidden: hidden_graphs.HiddenGraphs) -> None:
+        assert may_go.wait(HANG_S)
+        remove_some(hidden)
+
+    monkeypatch.setattr(hidden_graphs.HiddenGraphs, "remove_some", gated)
+    emptied, other = NamedNode("urn:g"), NamedNode("urn:h")
+    old = [Quad(NamedNode(f"urn:{number}"), NamedNode("urn:p"), emptied, emptied) for number in range(9)]
+    beside, new = (Quad(emptied, NamedNode("urn:p"), other, graph) for graph in (other, emptied))
+
+    def change(number: int, *added: Quad) -> LogEntry:
+        payload = encode_changes(ChangeSet(added=added))
+        return LogEntry(0, 0, EntryKind.CHANGES, bytes([number] * 16), 0, payload)
+
+    lines = encode_changes(ChangeSet(removed=tuple(old)))
+    close = encode_close(1, (emptied,))
+
+    async def go() -> None:
+        log = ToldLog()
+        log.add(
+            change(1, *old),
+            LogEntry(0, 0, EntryKind.PART, ID, 0, lines),
+            LogEntry(0, 0, EntryKind.CLOSE_CLEARED, ID, 0, close),
+        )
+        async with writing(log) as (writer, replayer):
+            try:
+                for there in (set[Quad](), {beside}):
+                    writer.hear(len(log.entries))
+                    await writer.applied.wait_for(len(log.entries))
+                    assert writer._quads.is_removing
+                    assert {*writer._quads.dataset_quads()} == there
+                    assert replayer.resume_index == 1
+                    log.add(change(3, new) if there else change(2, beside))
+                writer.hear(5)
+            finally:
+                may_go.set()
+            await writer.applied.wait_for(5)
+            assert {*writer._quads.dataset_quads()} == {beside, new}
+            assert replayer.resume_index == 5
 
     asyncio.run(go())
