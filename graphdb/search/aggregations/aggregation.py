@@ -1,6 +1,6 @@
 """What an aggregation is: documents in scope, rows of a bucket, buckets, and how a tree of them runs."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from graphdb.search.abstract import Abstract
 from graphdb.search.aggregations.columns import Columns
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.rounding import Spans
@@ -89,6 +90,8 @@ class Cells:
 
     def picked(self, chosen: Longs) -> "Cells":
         """Only these cells, in this order."""
+        if not len(self.members):
+            return Cells(self.owners[chosen], self.keys[chosen], self.counts[chosen], self.docs, self.members)
         number = np.full(len(self.keys), -1, np.int64)
         number[chosen] = np.arange(len(chosen))
         members = number[self.members]
@@ -325,7 +328,7 @@ class Common:
     pipelines: tuple["Pipeline", ...] = ()
 
 
-class Pipeline(ABC):
+class Pipeline(Abstract):
     """Works on answers instead of documents. Those beside others come after them, in the order given."""
 
     name: str
@@ -344,12 +347,12 @@ class Pipeline(ABC):
     def among(self, buckets: list[Answer]) -> list[Answer]:
         """The buckets of the aggregation that this one stands in, changed."""
 
-    def forget(self, buckets: list[Answer]) -> None:  # noqa: B027 - most leave nothing
+    def forget(self, buckets: list[Answer]) -> None:
         """Take away from buckets what was only there for this one; no pipeline runs after that."""
 
 
 @dataclass(frozen=True)
-class Aggregation(ABC):
+class Aggregation(Abstract):
     """A node of the tree, parsed and checked against the mapping."""
 
     common: Common

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -143,7 +143,8 @@ class Columns:
         self.leaves = leaves
         self._indexes = indexes
         self.size = sum(leaf.segment.size for leaf in leaves)
-        self._bases = np.array([leaf.base for leaf in leaves], dtype=np.int64)
+        self._base_list = [leaf.base for leaf in leaves]
+        self._bases = np.array(self._base_list, dtype=np.int64)
         self._terms: dict[str, GlobalTerms] = {}
         self._doc_counts: Longs | None = None
         self._bounds: dict[str, tuple[float, float]] = {}
@@ -163,8 +164,13 @@ class Columns:
 
     def locate(self, doc: int) -> tuple[Leaf, int]:
         """The leaf of a document and its number there."""
-        leaf = self.leaves[bisect_right(self.leaves, doc, key=attrgetter("base")) - 1]
-        return leaf, doc - leaf.base
+        number = bisect_right(self._base_list, doc) - 1
+        return self.leaves[number], doc - self._base_list[number]
+
+    @cached_property
+    def has_plain_roots(self) -> bool:
+        """Whether all documents are roots without metadata, which is all that a hit need show of them."""
+        return not any(leaf.segment.parents is not None or leaf.segment.has_metadata for leaf in self.leaves)
 
     def numbers(self, spec: FieldSpec, docs: Longs) -> Values:
         """The values of a field of INTS or FLOATS: dates, also date_nanos, in milliseconds."""

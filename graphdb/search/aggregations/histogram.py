@@ -36,6 +36,7 @@ from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
 from graphdb.search.mapping.range_fields import RANGE_TYPES, RangeType
 from graphdb.search.number_text import number_text
+from graphdb.search.query.forms import Form, NoForm, Values
 
 __all__ = [
     "AutoDateHistogram",
@@ -43,6 +44,7 @@ __all__ = [
     "Steps",
     "date_source",
     "duration_ms",
+    "histogram_form",
     "interval_rounding",
     "parse_auto_date_histogram",
     "parse_date_histogram",
@@ -276,12 +278,37 @@ def _counted(numbers: Longs) -> Cells:
 def parse_histogram(definition: Definition) -> Aggregation:
     """histogram: `interval` and the rest."""
     options = definition.options
-    interval = options.number("interval")
-    if interval is None or not 0 < interval < np.inf:
-        raise illegal_request(f"[interval] must be >0 for histogram aggregation [{definition.name}]")
-    steps = Steps(interval, options.number("offset", 0.0) or 0.0)
+    steps = Steps(_interval(options, definition.name), options.number("offset", 0.0) or 0.0)
     source = _of_numbers_or_ranges(definition, ("integer_range", "long_range", "float_range", "double_range"))
     return _finished(definition, source, False, steps, lambda bound: float(bound))
+
+
+def _interval(options: Options, name: str) -> float:
+    interval = options.number("interval")
+    if interval is None or not 0 < interval < np.inf:
+        raise illegal_request(f"[interval] must be >0 for histogram aggregation [{name}]")
+    return interval
+
+
+# With bounds, or a value for documents without one, more depends on the interval, or on texts.
+_FORM_OPTIONS = frozenset({"field", "interval", "offset", "min_doc_count", "keyed"})
+
+
+def histogram_form(definition: Definition, form: Form) -> Callable[[Values], Aggregation]:
+    """The interval is left open, see `forms`. Raises NoForm, SearchError."""
+    if not _FORM_OPTIONS.issuperset(definition.options.names()):
+        raise NoForm
+    place = form.open(definition.options.slot("interval"))
+    made = parse_histogram(definition)
+    assert isinstance(made, Histogram)
+    assert isinstance(made.intervals, Steps)
+    offset = made.intervals.offset
+
+    def make(values: Values) -> Aggregation:
+        interval = _interval(Options("histogram", {"interval": values[place]}), definition.name)
+        return replace(made, intervals=Steps(interval, offset))
+
+    return make
 
 
 def _of_numbers_or_ranges(definition: Definition, ranges: tuple[str, ...]) -> Source:

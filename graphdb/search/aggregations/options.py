@@ -1,10 +1,11 @@
 """Reads the parameters of a part of a request, and refuses those that are unknown or of another type."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, TypeVar
 
 from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.near_names import did_you_mean
+from graphdb.search.query.slots import Slot
 
 __all__ = ["Options", "required"]
 
@@ -29,7 +30,17 @@ class Options:
         """Whatever stands there; null counts as absent."""
         self._known.add(key)
         value = self._left.pop(key, None)
-        return default if value is None else value
+        if value is None:
+            return default
+        return value.value if type(value) is Slot else value
+
+    def names(self) -> Set[str]:
+        """Of what was not taken yet."""
+        return self._left.keys()
+
+    def slot(self, key: str) -> Any:
+        """What stands there, which `take` gives still: a slot where there is one, see `forms`."""
+        return self._left.get(key)
 
     def ignore(self, *keys: str) -> None:
         """Parameters that are accepted and change no answer here."""

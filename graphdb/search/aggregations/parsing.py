@@ -35,6 +35,7 @@ from graphdb.search.aggregations.filter_aggregations import (
 )
 from graphdb.search.aggregations.geo_grids import parse_geo_grid
 from graphdb.search.aggregations.histogram import (
+    histogram_form,
     parse_auto_date_histogram,
     parse_date_histogram,
     parse_histogram,
@@ -64,8 +65,9 @@ from graphdb.search.aggregations.variable_histogram import parse_variable_histog
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 from graphdb.search.near_names import did_you_mean
 from graphdb.search.query import QueryContext
+from graphdb.search.query.forms import Form, NoForm, Values
 
-__all__ = ["DEPTH_MAX", "KINDS", "parse"]
+__all__ = ["DEPTH_MAX", "FORMS", "KINDS", "form_of", "parse"]
 
 DEPTH_MAX = 20
 COUNT_MAX = 1_000  # of the aggregations of one level
@@ -135,6 +137,26 @@ _PIPELINES: dict[str, Callable[..., Pipeline]] = {
 def parse(body: Any, context: QueryContext) -> Common:
     """The aggregations of a request, as the children of a root without a name. Errors: SearchError."""
     return _level(Common(""), body, context, ())
+
+
+FORMS: dict[str, Callable[[Definition, Form], Callable[[Values], Aggregation]]] = {
+    "histogram": histogram_form,
+}
+"""Of those that leave some text or number open, see `graphdb.search.query.forms`."""
+
+
+def form_of(name: str, body: Any, context: QueryContext, form: Form) -> Callable[[Values], Common]:
+    """As parse, of a single aggregation without others below it. body: its definition, with slots.
+
+    Raises NoForm where it leaves nothing open, SearchError.
+    """
+    if not isinstance(body, dict) or len(body) != 1:
+        raise NoForm
+    ((kind, inner),) = body.items()
+    if kind not in FORMS:
+        raise NoForm
+    make = FORMS[kind](Definition(kind, Common(name), Options(kind, inner), context), form)
+    return lambda values: Common("", children=(make(values),))
 
 
 def _level(parent: Common, body: Any, context: QueryContext, above: tuple["_Parent", ...]) -> Common:

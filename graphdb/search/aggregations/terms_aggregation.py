@@ -162,6 +162,8 @@ class ByMetric:
 
 Order = tuple[ByCount | ByKey | ByMetric, ...]
 
+_MOST_FREQUENT: Order = (ByCount(True), ByKey(False))
+
 
 def parse_order(value: Any, default: Order) -> Order:
     """`order`: an object with one entry, or a list of those. Equal buckets are ordered by key in the end."""
@@ -220,6 +222,9 @@ def first_cells(
     scope: Scope, cells: Cells, in_order: Longs, size: int, count: int
 ) -> tuple[Cells, list[int]]:
     """(the first cells of each of count owners, how many documents the others of each have)."""
+    if count == 1:
+        scope.count_buckets(len(in_order[:size]))
+        return cells.picked(in_order[:size]), [int(cells.counts[in_order[size:]].sum())]
     owners = cells.owners[in_order]
     ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
     shown, rest = in_order[ranks < size], in_order[ranks >= size]
@@ -258,7 +263,10 @@ class Terms(Aggregation):
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, vocabulary = self._candidates(scope, rows)
         scope.note_buckets(self, cells)
-        in_order = sorted_cells(scope, self.common, cells, self.order, vocabulary.places)
+        if self.order == _MOST_FREQUENT and rows.count == 1 and self._is_counted_alone(scope):
+            in_order = (-cells.counts).argsort(kind="stable")  # keys ascend as terms do
+        else:
+            in_order = sorted_cells(scope, self.common, cells, self.order, vocabulary.places)
         shown, others = first_cells(scope, cells, in_order, self.size, rows.count)
         if rows.count == 1 and self._are_plain:
             lists = [self._plain_buckets(shown, vocabulary)]
@@ -279,8 +287,8 @@ class Terms(Aggregation):
     @staticmethod
     def _plain_buckets(cells: Cells, vocabulary: Vocabulary) -> list[Answer]:
         """Of one owner."""
-        pairs = zip(cells.keys.tolist(), cells.counts.tolist(), strict=True)
-        return [{"key": vocabulary.value(number), "doc_count": count} for number, count in pairs]
+        pairs = zip(vocabulary.listed(cells.keys), cells.counts.tolist(), strict=True)
+        return [{"key": term, "doc_count": count} for term, count in pairs]
 
     def _head(self, vocabulary: Vocabulary, number: int) -> Answer:
         head = self.source.head(vocabulary.value(number))
@@ -345,7 +353,7 @@ def parse_terms(definition: Definition) -> Aggregation:
     size = options.integer("size", 10)
     if size < 1:
         raise illegal_request(f"[size] must be greater than 0. Found [{size}] in [{definition.name}]")
-    order = parse_order(options.take("order"), (ByCount(True), ByKey(False)))
+    order = parse_order(options.take("order"), _MOST_FREQUENT)
     source = Source.parse(definition, COMPARABLE)
     choice = Choice.parse(definition.name, source, options.take("include"), options.take("exclude"))
     least = options.integer("min_doc_count", 1, 0)

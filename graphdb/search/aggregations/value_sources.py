@@ -44,6 +44,9 @@ class Vocabulary(Protocol):
     def value(self, number: int) -> Any:
         """The value in its stored form."""
 
+    def listed(self, numbers: Longs) -> list[Any]:
+        """The value of each."""
+
     def places(self, numbers: Longs) -> Doubles:
         """Where each stands among the others, to sort by."""
 
@@ -67,6 +70,9 @@ class NumberVocabulary:
 
     def value(self, number: int) -> Any:
         return self.values[number].item()
+
+    def listed(self, numbers: Longs) -> list[Any]:
+        return list(self.values[numbers].tolist())
 
     def find(self, data: Numbers) -> Longs:
         return np.searchsorted(self.values, data)
@@ -97,6 +103,12 @@ class TermVocabulary:
 
     def value(self, number: int) -> Any:
         return self.missing if self.terms is None or number >= self._held else self.terms.term(number)
+
+    def listed(self, numbers: Longs) -> list[Any]:
+        if self.terms is None:
+            return [self.missing] * len(numbers)
+        held, term = self._held, self.terms.term
+        return [term(number) if number < held else self.missing for number in numbers.tolist()]
 
     def places(self, numbers: Longs) -> Doubles:
         places = numbers.astype(np.float64)

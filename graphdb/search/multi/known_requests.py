@@ -1,19 +1,33 @@
-"""`KnownRequests`: searches that differ from one before in their query alone are not parsed anew.
+"""`KnownRequests`: what many searches have in common is read once.
 
-Of most searches the rest is the same again and again: the page, the sort keys, the aggregations of a
-dashboard. It is known by its text. Nor does the name of a single aggregation count: it is put in afterwards.
+A program asks searches that differ in the words, terms and bounds of their queries alone. What is left of one
+without these is its form (`graphdb.search.query.forms`): a search of a known form costs the analysis of its
+text and no more. Where a clause of the query takes no part in that, all but the query is known still: the
+page, the sort keys, the aggregations of a dashboard. Nor does the name of a single aggregation count: it is
+put in afterwards.
 """
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 from weakref import ref
 
 import orjson
 
-from graphdb.search.multi.prepared import Prepared, Searchers, Target, prepare
-from graphdb.search.query import Query, Searcher, parse_query
+from graphdb.search.aggregations.aggregation import Common
+from graphdb.search.aggregations.parsing import FORMS as AGGREGATION_FORMS
+from graphdb.search.aggregations.parsing import form_of as form_of_aggregation
+from graphdb.search.errors import SearchError
+from graphdb.search.mapping.lookup import FieldLookup
+from graphdb.search.multi.prepared import AllFailed, Prepared, Searchers, Target, prepare
+from graphdb.search.query import Query, QueryContext, Searcher, parse_query
+from graphdb.search.query.clause import ResultLimits
+from graphdb.search.query.forms import Form, Make, NoForm, Values
+from graphdb.search.query.parse import FORMS, form_of_query
+from graphdb.search.query.slots import slotted
 from graphdb.search.query.tree import MatchAllQuery
 from graphdb.search.results.search import SearchOptions, scope_of
 from graphdb.search.results.search_request import SearchRequest
@@ -29,16 +43,174 @@ PLAIN_MEMBERS = frozenset(
 _ONLY = "a"
 _KEPT_MAX = 256
 _BYTES_MAX = 2_000  # of the text of what is kept
+_FORMS_MAX = 8  # of one outline
+_TRIED, _TRIED_EACH = 8, 16  # bodies that are learnt from
+_EVERYTHING = MatchAllQuery()
 # A moment, and documents that are looked up, make another request each time.
 _CHANGING = (b"now", b'"index"')
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
+_NAME_TOKEN = re.compile(rb'"[\w.-]+"', re.ASCII)
+# The texts and numbers of JSON as orjson writes it.
+_TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)')
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What parsing depends on beside a body. What changes an index, also a setting, makes other limits."""
+
+    searcher: ref[Searcher]
+    mapping: FieldLookup
+    limits: ResultLimits
+    allow_expensive: bool
+
+    @classmethod
+    def of(cls, target: Target) -> "_State":
+        context = target.context
+        return cls(ref(target.searcher), context.mapping, context.limits, context.allow_expensive)
+
+    def is_of(self, target: Target) -> bool:
+        context = target.context
+        same = self.mapping is context.mapping and self.limits is context.limits
+        return same and self.allow_expensive == context.allow_expensive and self.searcher() is target.searcher
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Which of the texts and numbers of a body are open. known: by the others what a search is without these.
+
+    name_place: of the name of its only aggregation, None: it has none.
+    """
+
+    fixed: Callable[[Sequence[bytes]], Any]
+    places: tuple[int, ...]
+    name_place: int | None
+    known: "OrderedDict[Any, tuple[_State, _Kept]]" = field(default_factory=OrderedDict)
+
+    def find(self, tokens: Sequence[bytes], target: Target) -> tuple[SearchRequest, str | None] | None:
+        """The request, and as `KnownRequests.prepare`; None where it is not known. Raises SearchError."""
+        known = self.known.get(self.fixed(tokens))
+        if known is None or not known[0].is_of(target):
+            return None
+        name = None
+        if self.name_place is not None:
+            if _NAME_TOKEN.fullmatch(tokens[self.name_place]) is None:
+                return None
+            name = tokens[self.name_place][1:-1].decode()
+        values = orjson.loads(b"[%b]" % b",".join([tokens[place] for place in self.places]))
+        return known[1].of(values, target.context), name
+
+    def keep(self, tokens: Sequence[bytes], state: _State, kept: "_Kept") -> None:
+        self.known[self.fixed(tokens)] = state, kept
+        if len(self.known) > _KEPT_MAX:
+            self.known.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A request, and what makes those parts of it that depend on open values."""
+
+    request: SearchRequest
+    query: Make
+    aggregations: Callable[[Values], Common] | None
+
+    @classmethod
+    def read(cls, slots: Any, target: Target, request: SearchRequest, form: Form) -> "_Kept":
+        """slots: a body of plain members, whose request has been parsed. Raises NoForm, SearchError."""
+        query: Make = _everything
+        if slots.get("query") is not None:
+            query = form_of_query(slots["query"], target.context, form)
+        aggregations = None
+        if _only_name(slots) is not None:
+            ((_, definition),) = slots["aggs"].items()
+            if isinstance(definition, dict) and not AGGREGATION_FORMS.keys().isdisjoint(definition):
+                aggregations = form_of_aggregation(_ONLY, definition, target.context, form)
+        return cls(request, query, aggregations)
+
+    def of(self, values: Values, context: QueryContext) -> SearchRequest:
+        query = self.query(values, context)
+        if self.aggregations is None:
+            return self.request.of_query(query)
+        return self.request.of_query(query, aggregations=self.aggregations(values))
+
+
+def _everything(values: Values, context: QueryContext) -> Query:
+    return _EVERYTHING
+
+
+class _Outline:
+    """Bodies that are the same but for their texts and numbers, names of members included."""
+
+    def __init__(self) -> None:
+        self._forms: list[_Form] = []
+        self._found = self._missed = 0
+
+    def find(self, tokens: Sequence[bytes], target: Target) -> tuple[SearchRequest, str | None] | None:
+        """See `_Form.find`."""
+        for form in self._forms:
+            found = form.find(tokens, target)
+            if found is not None:
+                self._found += 1
+                return found
+        return None
+
+    def learn(
+        self, tokens: Sequence[bytes], body: Mapping[str, Any], target: Target, request: SearchRequest
+    ) -> None:
+        """From a body that was parsed. Where that has helped little, it is tried now and then only."""
+        self._missed += 1
+        if self._missed > _TRIED and self._found < self._missed and self._missed % _TRIED_EACH:
+            return
+        slots, count = slotted(body, 0)
+        try:
+            if count != len(tokens):
+                return
+            read = Form(FORMS)
+            kept = _Kept.read(slots, target, request, read)
+        except (NoForm, SearchError):
+            return
+        form = self._form_of(tuple(read.places), _name_place(body), count)
+        if form is not None:
+            form.keep(tokens, _State.of(target), kept)
+
+    def _form_of(self, places: tuple[int, ...], name_place: int | None, count: int) -> _Form | None:
+        """None where there are too many."""
+        for form in self._forms:
+            if (form.places, form.name_place) == (places, name_place):
+                return form
+        left = [place for place in range(count) if place not in places and place != name_place]
+        if not left or len(self._forms) >= _FORMS_MAX:
+            return None
+        self._forms.append(_Form(itemgetter(*left), places, name_place))
+        return self._forms[-1]
+
+
+def _name_place(body: Mapping[str, Any]) -> int | None:
+    """Of the name of the only aggregation, where it has no part in what is parsed."""
+    if _only_name(body) is None:
+        return None
+    place = 0
+    for member, value in body.items():
+        place += 1
+        if member == "aggs":
+            break
+        place = slotted(value, place)[1]
+    return place
+
+
+def _only_name(body: Mapping[str, Any]) -> str | None:
+    aggregations = body.get("aggs")
+    if not isinstance(aggregations, dict) or len(aggregations) != 1 or "aggregations" in body:
+        return None
+    (name,) = aggregations
+    return name if _NAME.fullmatch(name) else None
 
 
 class KnownRequests:
     """For one thread. The least recently used is dropped first."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[bytes, bool], tuple[ref[Searcher], SearchRequest]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, bytes], tuple[_State, SearchRequest]] = OrderedDict()
+        self._outlines: OrderedDict[tuple[str, bytes], _Outline] = OrderedDict()
 
     def prepare(
         self, body: Mapping[str, Any], target: Target, searchers: Searchers, options: SearchOptions
@@ -49,34 +221,65 @@ class KnownRequests:
         """
         if target.filter is not None or target.boost != 1.0 or not PLAIN_MEMBERS.issuperset(body):
             return prepare(body, [target], searchers, options), None
-        rest = {member: value for member, value in body.items() if member != "query"}
-        name = None
-        aggregations = rest.get("aggs")
-        if isinstance(aggregations, dict) and len(aggregations) == 1 and "aggregations" not in rest:
-            ((given, definition),) = aggregations.items()
-            if _NAME.fullmatch(given):
-                name, rest["aggs"] = given, {_ONLY: definition}
-        text = orjson.dumps(rest)
-        # of the nearest as many are found as hits are wanted
-        has_nearest = "knn" in rest or b'"knn"' in orjson.dumps(body.get("query"))
-        if has_nearest or len(text) > _BYTES_MAX or any(word in text for word in _CHANGING):
+        if "knn" in body:  # of the nearest as many are found as hits are wanted
             return prepare(body, [target], searchers, options), None
-        key = text, target.context.allow_expensive
+        text = orjson.dumps(body)
+        if b'"knn"' in text:
+            return prepare(body, [target], searchers, options), None
+        if len(text) > _BYTES_MAX:
+            return self._but_for_query(body, target, searchers, options)[:2]
+        parts = _TOKEN.split(text)
+        tokens, key = parts[1::2], (target.name, b"?".join(parts[::2]))
+        outline = self._outlines.get(key)
+        if outline is not None:
+            try:
+                found = outline.find(tokens, target)
+            except SearchError:
+                return prepare(body, [target], searchers, options), None
+            if found is not None:
+                self._outlines.move_to_end(key)
+                scope = scope_of(target.searcher, target.context, options)
+                return Prepared(found[0], scope, options, (target,)), found[1]
+        prepared, name, is_kept = self._but_for_query(body, target, searchers, options)
+        if is_kept:
+            if outline is None:
+                outline = self._outlines[key] = _Outline()
+            outline.learn(tokens, body, target, prepared.request)
+            if len(self._outlines) > _KEPT_MAX:
+                self._outlines.popitem(last=False)
+        return prepared, name
+
+    def _but_for_query(
+        self, body: Mapping[str, Any], target: Target, searchers: Searchers, options: SearchOptions
+    ) -> tuple[Prepared, str | None, bool]:
+        """As prepare, for a body whose form is not known; and whether all but its query may be kept."""
+        rest = {member: value for member, value in body.items() if member != "query"}
+        name = _only_name(body)
+        if name is not None:
+            rest["aggs"] = {_ONLY: rest["aggs"][name]}
+        text = orjson.dumps(rest)
+        if len(text) > _BYTES_MAX or any(word in text for word in _CHANGING):
+            return prepare(body, [target], searchers, options), None, False
+        key = target.name, text
         known = self._kept.get(key)
-        if known is None or known[0]() is not target.searcher:
+        if known is None or not known[0].is_of(target):
             whole = body if name is None else {**body, "aggs": rest["aggs"]}
-            prepared = prepare(whole, [target], searchers, options)
-            self._kept[key] = ref(target.searcher), prepared.request
+            try:
+                prepared = prepare(whole, [target], searchers, options)
+            except (SearchError, AllFailed):
+                prepare(body, [target], searchers, options)  # which names the aggregation as the client does
+                raise
+            self._kept[key] = _State.of(target), prepared.request
             if len(self._kept) > _KEPT_MAX:
                 self._kept.popitem(last=False)
-            return prepared, name
+            return prepared, name, True
         self._kept.move_to_end(key)
-        query: Query = MatchAllQuery()
+        query: Query = _EVERYTHING
         if body.get("query") is not None:
             query = parse_query(body["query"], target.context)
         request = known[1].of_query(query)
         scope = scope_of(target.searcher, target.context, options)
-        return Prepared(request, scope, options, (target,)), name
+        return Prepared(request, scope, options, (target,)), name, True
 
 
 def with_name(answer: dict[str, Any], name: str | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.mapping.lookup import FieldLookup
+from graphdb.search.query.slots import Slot
 from graphdb.search.query.tree import Query
 
 __all__ = [
@@ -167,7 +168,13 @@ class Clause:
     def take(self, member: str, default: Any = None) -> Any:
         """A member of any type."""
         value = self._rest.pop(member, None)
-        return default if value is None else value
+        if value is None:
+            return default
+        return value.value if type(value) is Slot else value
+
+    def sought(self, member: str) -> Any:
+        """A member of any type that a `Form` may leave open: a slot where there is one."""
+        return self._rest.pop(member, None)
 
     def ignore(self, *members: str) -> None:
         """Members that have a meaning in Elasticsearch, but none that shows here."""

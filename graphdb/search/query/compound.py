@@ -19,10 +19,11 @@ from graphdb.search.query.clause import (
     minimum_should_match,
 )
 from graphdb.search.query.explanation import Explanation, explained, no_match
+from graphdb.search.query.forms import ClauseForm, Form, Make, fixed
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query, boosted, late_last
 
-__all__ = ["PARSERS", "BoolQuery", "BoostingQuery", "ConstantScoreQuery", "DisMaxQuery"]
+__all__ = ["FORMS", "PARSERS", "BoolQuery", "BoostingQuery", "ConstantScoreQuery", "DisMaxQuery"]
 
 # Queries around queries: `constant_score`, `dis_max`, `boosting`; and `match_all`, `match_none`.
 
@@ -145,6 +146,15 @@ def _constant_score(body: Mapping[str, Any], context: QueryContext, parse: Parse
         raise malformed("unexpected token [START_ARRAY]")
     clause.done()
     return ConstantScoreQuery(query=parse(given, context), boost=clause.boost, name=clause.name)
+
+
+def _constant_score_form(body: Mapping[str, Any], context: QueryContext, form: Form) -> Make:
+    clause = Clause("constant_score", body, "[{}] query does not support [{}]")
+    inner = form.clause(clause.sought("filter"), context)
+    clause.done()
+    return lambda values, context: ConstantScoreQuery(
+        query=inner(values, context), boost=clause.boost, name=clause.name
+    )
 
 
 def _dis_max(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
@@ -324,16 +334,55 @@ def _queries(clause: Clause, member: str, context: QueryContext, parse: Parse) -
 def parse_bool(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
     """`minimum_should_match` counts the should clauses, see `minimum_should_match`."""
     clause = Clause("bool", body, "[{}] unknown field [{}]")
-    must, filters, should, must_not = (
-        _queries(clause, member, context, parse) for member in ("must", "filter", "should", "must_not")
+    parts = [_queries(clause, member, context, parse) for member in _PARTS]
+    return _bool_of(_Joined.read(clause), *parts)
+
+
+def _bool_form(body: Mapping[str, Any], context: QueryContext, form: Form) -> Make:
+    clause = Clause("bool", body, "[{}] unknown field [{}]")
+    parts = []
+    for member in _PARTS:
+        given = clause.sought(member) or []
+        each = given if isinstance(given, list) else [given]
+        parts.append([form.clause(one, context) for one in each])
+    joined = _Joined.read(clause)
+    return lambda values, context: _bool_of(
+        joined, *[tuple([make(values, context) for make in part]) for part in parts]
     )
-    text = clause.string("minimum_should_match")
-    pure_negative = clause.flag("adjust_pure_negative", True)
-    clause.done()
+
+
+_PARTS = ("must", "filter", "should", "must_not")
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """What a `bool` says beside its clauses."""
+
+    minimum: str | None
+    pure_negative: bool
+    boost: float
+    name: str | None
+
+    @classmethod
+    def read(cls, clause: Clause) -> "_Joined":
+        minimum = clause.string("minimum_should_match")
+        pure_negative = clause.flag("adjust_pure_negative", True)
+        clause.done()
+        return cls(minimum, pure_negative, clause.boost, clause.name)
+
+
+def _bool_of(
+    clause: _Joined,
+    must: tuple[Query, ...],
+    filters: tuple[Query, ...],
+    should: tuple[Query, ...],
+    must_not: tuple[Query, ...],
+) -> Query:
+    text = clause.minimum
     if not (must or filters or should or must_not):
         return MatchAllQuery(boost=clause.boost, name=clause.name)
     if not (must or filters or should):
-        if not pure_negative:
+        if not clause.pure_negative:
             return MatchNoneQuery(reason="only prohibited clauses", boost=clause.boost, name=clause.name)
         filters = (MatchAllQuery(),)
     return BoolQuery(
@@ -367,4 +416,10 @@ PARSERS: dict[str, ClauseParser] = {
     "match_none": _match_none,
     "wrapper": _wrapper,
     "bool": parse_bool,
+}
+FORMS: dict[str, ClauseForm] = {
+    "bool": _bool_form,
+    "constant_score": _constant_score_form,
+    "match_all": fixed(_match_all),
+    "match_none": fixed(_match_none),
 }

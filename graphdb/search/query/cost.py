@@ -1,7 +1,6 @@
 """Whether a query is known to be short: so short that handing it to a thread would cost more."""
 
 from collections.abc import Sequence
-from itertools import islice
 
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.knn import KnnQuery
@@ -10,7 +9,7 @@ from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import KeywordQuery, NumberRangeQuery, TermQuery
 from graphdb.search.query.top_hits import plain_terms
-from graphdb.search.query.tree import MatchAllQuery, Query, RewrittenQuery, walk
+from graphdb.search.query.tree import MatchAllQuery, Query, RewrittenQuery
 
 __all__ = ["STEPS_MAX", "documents_max", "is_narrow_query", "is_short_query"]
 
@@ -28,7 +27,7 @@ def is_short_query(query: Query, searcher: Searcher) -> bool:
     if searcher.max_doc > _DOCUMENTS_MAX:
         steps = _steps(query, searcher)
         return steps is not None and steps <= STEPS_MAX
-    nodes = list(islice(walk(query), _NODES_MAX + 1))
+    nodes = query.nodes
     if len(nodes) > _NODES_MAX or any(node.is_late for node in nodes):
         return False
     return not any(isinstance(node, RewrittenQuery | PerIndexQuery) for node in nodes)

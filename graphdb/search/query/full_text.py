@@ -19,6 +19,7 @@ from graphdb.search.query.clause import (
 from graphdb.search.query.compound import BoolQuery, DisMaxQuery
 from graphdb.search.query.dictionary_queries import FuzzyQuery, PrefixQuery, edits_of
 from graphdb.search.query.field_types import on_texts
+from graphdb.search.query.forms import ClauseForm, Form, Make
 from graphdb.search.query.phrase import PhrasePrefixQuery, PhraseQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_level import exact, index_query, unmapped
@@ -26,6 +27,7 @@ from graphdb.search.query.term_queries import SynonymQuery, TermQuery
 from graphdb.search.query.tree import SCORE_MAX, MatchAllQuery, MatchNoneQuery, Query, RewrittenQuery, boosted
 
 __all__ = [
+    "FORMS",
     "PARSERS",
     "BlendedQuery",
     "Boosts",
@@ -63,6 +65,8 @@ Places = list[tuple[int, tuple[str, ...]]]
 def places_of(text: str, spec: FieldSpec, context: QueryContext, analyzer: str | None) -> Places:
     """Analyze a text as a field's queries are."""
     terms, positions = context.analyzers.analyzer(analyzer or spec.search_analyzer).tokens(text)
+    if len(set(positions)) == len(positions):  # as mostly: no two at one place
+        return [(position, (term,)) for term, position in zip(terms, positions, strict=True)]
     places: dict[int, dict[str, None]] = {}
     for term, position in zip(terms, positions, strict=True):
         places.setdefault(position, {})[term] = None
@@ -194,10 +198,20 @@ def read_options(clause: Clause, kind: str) -> MatchOptions:
     return MatchOptions(**given)
 
 
-def _parser(name: str, kind: str) -> ClauseParser:
-    def parse_it(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+@dataclass(frozen=True, slots=True)
+class _OfField:
+    """A clause for a text on one field. value: the text, or its slot."""
+
+    path: str
+    value: Any
+    options: MatchOptions
+    boost: float
+    name: str | None
+
+    @classmethod
+    def read(cls, name: str, kind: str, body: Mapping[str, Any], context: QueryContext) -> "_OfField":
         path, clause = field_clause(name, body, "query")
-        value = clause.take("query")
+        value = clause.sought("query")
         if isinstance(value, dict | list):
             clause.refuse("query", value)
         options = read_options(clause, kind)
@@ -206,9 +220,27 @@ def _parser(name: str, kind: str) -> ClauseParser:
             raise malformed("No text specified for text query")
         if options.analyzer is not None:
             context.analyzers.analyzer(options.analyzer)
-        return boosted(match_field(path, value, options, context), clause.boost, clause.name)
+        return cls(path, value, options, clause.boost, clause.name)
+
+    def query(self, value: Any, context: QueryContext) -> Query:
+        return boosted(match_field(self.path, value, self.options, context), self.boost, self.name)
+
+
+def _parser(name: str, kind: str) -> ClauseParser:
+    def parse_it(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+        found = _OfField.read(name, kind, body, context)
+        return found.query(found.value, context)
 
     return parse_it
+
+
+def _form(name: str, kind: str) -> ClauseForm:
+    def read_it(body: Mapping[str, Any], context: QueryContext, form: Form) -> Make:
+        found = _OfField.read(name, kind, body, context)
+        number = form.open(found.value)
+        return lambda values, context: found.query(values[number], context)
+
+    return read_it
 
 
 # `multi_match`: several fields, and the blended statistics of its type cross_fields.
@@ -397,10 +429,14 @@ def _multi_match(body: Mapping[str, Any], context: QueryContext, parse: Parse) -
     return boosted(query, clause.boost, clause.name)
 
 
+_KINDS = {
+    "match": "boolean",
+    "match_bool_prefix": "bool_prefix",
+    "match_phrase": "phrase",
+    "match_phrase_prefix": "phrase_prefix",
+}
 PARSERS: dict[str, ClauseParser] = {
-    "match": _parser("match", "boolean"),
-    "match_bool_prefix": _parser("match_bool_prefix", "bool_prefix"),
-    "match_phrase": _parser("match_phrase", "phrase"),
-    "match_phrase_prefix": _parser("match_phrase_prefix", "phrase_prefix"),
+    **{name: _parser(name, kind) for name, kind in _KINDS.items()},
     "multi_match": _multi_match,
 }
+FORMS: dict[str, ClauseForm] = {name: _form(name, kind) for name, kind in _KINDS.items()}

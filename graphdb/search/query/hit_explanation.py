@@ -6,7 +6,7 @@ from graphdb.search.query.explanation import Explanation, matched
 from graphdb.search.query.joins import JoinQuery
 from graphdb.search.query.nested import NestedQuery
 from graphdb.search.query.searcher import Searcher
-from graphdb.search.query.tree import Query, walk
+from graphdb.search.query.tree import Query
 
 __all__ = ["explain", "matched_queries", "named_queries", "rewritten_text", "with_inner_hits"]
 
@@ -29,7 +29,7 @@ def rewritten_text(query: Query) -> str:
 
 def named_queries(query: Query) -> list[tuple[str, Query]]:
     """The queries that have a `_name`, in the order in which they stand."""
-    return [(node.name, node) for node in walk(query) if node.name is not None]
+    return [(node.name, node) for node in query.nodes if node.name is not None]
 
 
 def matched_queries(query: Query, leaf: Leaf, searcher: Searcher, docs: Longs) -> list[dict[str, float]]:
@@ -48,6 +48,8 @@ def with_inner_hits(query: Query) -> dict[str, NestedQuery | JoinQuery]:
     Those within one of them are not among them: what they find is shown with what it has found.
     """
     found: dict[str, NestedQuery | JoinQuery] = {}
+    if not any(isinstance(node, (NestedQuery, JoinQuery)) for node in query.nodes):
+        return found  # as most
     waiting = [query]
     while waiting:
         node = waiting.pop()

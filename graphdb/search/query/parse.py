@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.mapping.percolators import read_queries_with
 from graphdb.search.near_names import did_you_mean
 from graphdb.search.query.clause import ClauseParser, QueryContext, malformed
 from graphdb.search.query.combined_fields import PARSERS as COMBINED_FIELDS
+from graphdb.search.query.compound import FORMS as COMPOUND_FORMS
 from graphdb.search.query.compound import PARSERS as COMPOUND
 from graphdb.search.query.features import PARSERS as FEATURES
+from graphdb.search.query.forms import ClauseForm, Form, Make
+from graphdb.search.query.full_text import FORMS as FULL_TEXT_FORMS
 from graphdb.search.query.full_text import PARSERS as FULL_TEXT
 from graphdb.search.query.function_score import PARSERS as FUNCTION_SCORE
 from graphdb.search.query.geo import PARSERS as GEO
@@ -22,16 +26,21 @@ from graphdb.search.query.nested import PARSERS as NESTED
 from graphdb.search.query.percolate import PARSERS as PERCOLATE
 from graphdb.search.query.percolate import read_query
 from graphdb.search.query.query_string import PARSERS as QUERY_STRING
+from graphdb.search.query.ranges import FORMS as RANGE_FORMS
 from graphdb.search.query.ranges import PARSERS as RANGES
 from graphdb.search.query.scripted import PARSERS as SCRIPTED
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.shapes import PARSERS as SHAPES
 from graphdb.search.query.spans import PARSERS as SPANS
 from graphdb.search.query.sparse_vectors import PARSERS as SPARSE_VECTORS
+from graphdb.search.query.term_level import FORMS as TERM_LEVEL_FORMS
 from graphdb.search.query.term_level import PARSERS as TERM_LEVEL
-from graphdb.search.query.tree import SCORE_MAX, Query, largest_boost, walk
+from graphdb.search.query.tree import SCORE_MAX, Query, largest_boost
 
-__all__ = ["PARSERS", "parse_query"]
+__all__ = ["FORMS", "PARSERS", "form_of_query", "parse_query"]
+
+FORMS: dict[str, ClauseForm] = {**COMPOUND_FORMS, **FULL_TEXT_FORMS, **RANGE_FORMS, **TERM_LEVEL_FORMS}
+"""By the name of a clause, see `forms`."""
 
 PARSERS: dict[str, ClauseParser] = {
     **COMBINED_FIELDS,
@@ -73,14 +82,27 @@ def parse_query(body: object, context: QueryContext) -> Query:
     """Parse what stands under `query`; fails with a SearchError, also where it is too large."""
     if context.parts:
         return PerIndexQuery(queries=tuple(parse_query(body, part) for part in context.parts))
-    query = _parse(body, context)
-    clauses = sum(1 for node in walk(query) if not node.children())
-    if clauses > context.max_clause_count:
+    return _checked(_parse(body, context), context)
+
+
+def form_of_query(body: Any, context: QueryContext, form: Form) -> Make:
+    """What makes the query of the values that are left open. body: with slots. context: of one index.
+
+    Raises NoForm where a clause takes no part, SearchError where parsing fails.
+    """
+    make = form.clause(body, context)
+    return lambda values, context: _checked(make(values, context), context)
+
+
+def _checked(query: Query, context: QueryContext) -> Query:
+    # few nodes are no more clauses, and boosts that are 1 have no product
+    nodes = query.nodes
+    if len(nodes) > context.max_clause_count < sum(1 for node in nodes if not node.children()):
         raise SearchError(
             "too_many_nested_clauses",
             f"Query contains too many nested clauses; maxClauseCount is set to {context.max_clause_count}",
         )
-    if largest_boost(query) > SCORE_MAX:
+    if any(node.boost_max() != 1.0 for node in nodes) and largest_boost(query) > SCORE_MAX:
         raise illegal_request(f"[boost] must not make more of a score than {SCORE_MAX}")
     return query
 

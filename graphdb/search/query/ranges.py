@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from graphdb.search.errors import SearchError
@@ -12,10 +13,11 @@ from graphdb.search.mapping.value_formats import range_of, term_of, whole_range
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
 from graphdb.search.query.dictionary_queries import TermRangeQuery
 from graphdb.search.query.field_types import of_constant, range_field_query
+from graphdb.search.query.forms import ClauseForm, Form, Make, Values
 from graphdb.search.query.term_level import number_range, unmapped
 from graphdb.search.query.tree import MatchNoneQuery, Query, boosted
 
-__all__ = ["PARSERS", "Bounds", "range_on"]
+__all__ = ["FORMS", "PARSERS", "Bounds", "range_on"]
 
 
 class Bounds:
@@ -120,11 +122,11 @@ BOUNDS = {"gt": ("low", False), "gte": ("low", True), "lt": ("high", False), "lt
 def _bounds(clause: Clause) -> Bounds:
     bounds = Bounds()
     for old, side, sign in (("from", "low", "include_lower"), ("to", "high", "include_upper")):
-        setattr(bounds, side, clause.take(old))
+        setattr(bounds, side, clause.sought(old))
         setattr(bounds, f"with_{side}", clause.flag(sign, True))
     for member, (side, included) in BOUNDS.items():
         if member in clause:
-            setattr(bounds, side, clause.take(member))
+            setattr(bounds, side, clause.sought(member))
             setattr(bounds, f"with_{side}", included)
         clause.ignore(member)
     for value in (bounds.low, bounds.high):
@@ -133,7 +135,28 @@ def _bounds(clause: Clause) -> Bounds:
     return bounds
 
 
-def _range(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+@dataclass(frozen=True, slots=True)
+class _OfField:
+    """A range on one field, but for its bounds."""
+
+    path: str
+    time_zone: str | None
+    format: str | None
+    relation: str
+    boost: float
+    name: str | None
+
+    def query(self, bounds: Bounds, context: QueryContext) -> Query:
+        try:
+            query = range_on(self.path, bounds, context, self.time_zone, self.format, self.relation)
+        except SearchError as error:
+            is_its_own = error.kind in ("parse_exception", "exception")
+            raise (error if is_its_own else context.failed(error.reason, error)) from None
+        return boosted(query, self.boost, self.name)
+
+
+def _read(body: Mapping[str, Any]) -> tuple[_OfField, Bounds]:
+    """The bounds are values or their slots."""
     fields = [value for key, value in body.items() if key not in ("boost", "_name")]
     if fields and not isinstance(fields[0], Mapping):
         raise malformed(f"[range] query does not support [{next(iter(body))}]")
@@ -144,13 +167,29 @@ def _range(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
     clause.done()
     if relation.lower() not in ("intersects", "contains", "within"):
         raise malformed(f"{relation} is not a valid relation")
-    try:
-        query = range_on(path, bounds, context, time_zone, format, relation.lower())
-    except SearchError as error:
-        raise (
-            error if error.kind in ("parse_exception", "exception") else context.failed(error.reason, error)
-        ) from None
-    return boosted(query, clause.boost, clause.name)
+    return _OfField(path, time_zone, format, relation.lower(), clause.boost, clause.name), bounds
+
+
+def _range(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    found, bounds = _read(body)
+    return found.query(bounds, context)
+
+
+def _form(body: Mapping[str, Any], context: QueryContext, form: Form) -> Make:
+    found, bounds = _read(body)
+    low, high = (None if bound is None else form.open(bound) for bound in (bounds.low, bounds.high))
+
+    def make(values: Values, context: QueryContext) -> Query:
+        own = Bounds(
+            None if low is None else values[low],
+            bounds.with_low,
+            None if high is None else values[high],
+            bounds.with_high,
+        )
+        return found.query(own, context)
+
+    return make
 
 
 PARSERS: dict[str, ClauseParser] = {"range": _range}
+FORMS: dict[str, ClauseForm] = {"range": _form}

@@ -58,7 +58,7 @@ class RankedQuery(Query):
 
     def __getstate__(self) -> dict[str, Any]:
         """What was found stays where the searchers are."""
-        return {**self.__dict__, "_known": {}}
+        return {**super().__getstate__(), "_known": {}}
 
     @abstractmethod
     def rank(self, searcher: Searcher) -> Ranking:

@@ -296,7 +296,8 @@ class Searcher:
 
     def statistics(self, path: str) -> FieldStatistics:
         """Of a text or keyword field. A keyword counts once in each document that has it."""
-        return self.keep(("statistics", path), lambda: self._statistics(path))
+        known = self._kept.get(("statistics", path))
+        return known or self.keep(("statistics", path), lambda: self._statistics(path))
 
     def _statistics(self, path: str) -> FieldStatistics:
         doc_count = total_terms = 0
@@ -318,7 +319,21 @@ class Searcher:
 
     def doc_freq(self, path: str, term: str) -> int:
         """Documents that hold a term, deleted ones too, but none that are hidden."""
-        return self.keep(("doc_freq", path, term), lambda: self._doc_freq(path, term))
+        known: int | None = self._kept.get(("doc_freq", path, term))
+        return (
+            self.keep(("doc_freq", path, term), lambda: self._doc_freq(path, term))
+            if known is None
+            else known
+        )
+
+    def weight(self, path: str, term: str) -> np.float32:
+        """The score that a term tends to as it gets more frequent, without a boost."""
+        known: np.float32 | None = self._kept.get(("weight", path, term))
+        return self.keep(("weight", path, term), lambda: self._weight(path, term)) if known is None else known
+
+    def _weight(self, path: str, term: str) -> np.float32:
+        statistics = self.statistics(path)
+        return statistics.weight(1.0, idf(self.doc_freq(path, term), statistics.doc_count))
 
     def _doc_freq(self, path: str, term: str) -> int:
         table = self.table(path)

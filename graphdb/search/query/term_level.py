@@ -1,7 +1,7 @@
 """Term-level queries: term, terms, terms_set, exists, ids, by the exact value of a field."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContex
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.dictionary_queries import TermRangeQuery, WildcardQuery
 from graphdb.search.query.field_types import among_versions, of_constant, range_field_query
+from graphdb.search.query.forms import ClauseForm, Form, Make, NoForm, fixed
 from graphdb.search.query.scripted import BoundScript
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import (
@@ -35,6 +36,7 @@ from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Qu
 from graphdb.search.scripts.script import SCORE
 
 __all__ = [
+    "FORMS",
     "PARSERS",
     "TermsSetQuery",
     "any_of",
@@ -217,19 +219,33 @@ def _moment(spec: FieldSpec, value: Any, context: QueryContext) -> Query:
 # The clauses for exact values: `term`, `terms`, `exists`, `ids`.
 
 
-def _term(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+def _term_read(body: Mapping[str, Any]) -> tuple[Any, Callable[[Any, QueryContext], Query]]:
+    """(the value, or its slot; what makes the query of it)."""
     path, clause = field_clause("term", body, "value")
-    value = clause.take("value", clause.take("term"))
+    value, other = clause.sought("value"), clause.sought("term")
+    value = other if value is None else value
     if value is None:
         raise illegal_request("value cannot be null")
     if isinstance(value, dict | list):
         clause.refuse("value", value)
     fold = clause.flag("case_insensitive", False)
     clause.done()
-    return boosted(exact(path, value, context, fold), clause.boost, clause.name)
+    return value, lambda value, context: boosted(exact(path, value, context, fold), clause.boost, clause.name)
 
 
-def _terms(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+def _term(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    value, make = _term_read(body)
+    return make(value, context)
+
+
+def _term_form(body: Mapping[str, Any], context: QueryContext, form: Form) -> Make:
+    value, make = _term_read(body)
+    number = form.open(value)
+    return lambda values, context: make(values[number], context)
+
+
+def _terms_read(body: Mapping[str, Any], context: QueryContext) -> tuple[str, list[Any], Clause]:
+    """(the field, its values or their slots, the clause for what it is beside)."""
     fields = [key for key in body if key not in ("boost", "_name")]
     if len(fields) > 1:
         raise malformed("[terms] query does not support multiple fields")
@@ -252,11 +268,29 @@ def _terms(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
             f"maximum of [{context.max_terms_count}]. This maximum can be set by changing the "
             "[index.max_terms_count] index level setting."
         )
+    return fields[0], given, clause
+
+
+def _terms(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
+    path, given, clause = _terms_read(body, context)
     if not given:
         return MatchNoneQuery(reason='The "terms" query was rewritten to a "match_none" query.')
     # A field of booleans or dates has queries of its own for a value; the score is the boost all the same.
-    query = any_of(fields[0], given, context)
+    query = any_of(path, given, context)
     return boosted(query, clause.boost, clause.name)
+
+
+def _terms_form(body: Mapping[str, Any], context: QueryContext, form: Form) -> Make:
+    """How many values there are is of the form; each of them is left open."""
+    if not all(isinstance(value, list) for name, value in body.items() if name not in ("boost", "_name")):
+        raise NoForm  # the terms of a document are looked up for each request
+    path, given, clause = _terms_read(body, context)
+    if not given:
+        raise NoForm
+    numbers = [form.open(one) for one in given]
+    return lambda values, context: boosted(
+        any_of(path, [values[number] for number in numbers], context), clause.boost, clause.name
+    )
 
 
 def _looked_up(given: Mapping[str, Any], context: QueryContext) -> list[Any]:
@@ -399,4 +433,9 @@ PARSERS: dict[str, ClauseParser] = {
     "term": _term,
     "terms": _terms,
     "terms_set": _terms_set,
+}
+FORMS: dict[str, ClauseForm] = {
+    "exists": fixed(_exists),
+    "term": _term_form,
+    "terms": _terms_form,
 }

@@ -57,6 +57,8 @@ class TermQuery(Query):
 
     def weight(self, searcher: Searcher, boost: float) -> np.float32:
         """The score that it tends to as the term gets more frequent."""
+        if boost * self.boost == 1.0 and self.doc_freq is None:  # as mostly
+            return searcher.weight(self.path, self.term)
         n = searcher.doc_freq(self.path, self.term) if self.doc_freq is None else self.doc_freq
         statistics = searcher.statistics(self.path)
         return statistics.weight(boost * self.boost, idf(n, statistics.doc_count))

@@ -59,11 +59,14 @@ def _leaf_by_leaf(query: Query, searcher: Searcher, k: int, counted: int) -> Top
         checkpoint()
         wanted = _Wanted(k, floor, counted - total, weights)
         found, its_scores, count = _best(query, leaf, searcher, wanted)
+        total += count
+        if not len(found):
+            continue
         docs.append(found + leaf.base)
         scores.append(its_scores)
-        total += count
-        best = np.sort(np.append(best, its_scores))[::-1][:k]
-        floor = float(best[-1]) if 0 < len(best) == k else -math.inf
+        if leaf is not searcher.leaves[-1]:
+            best = np.sort(np.append(best, its_scores))[::-1][:k]
+            floor = float(best[-1]) if 0 < len(best) == k else -math.inf
     merged_docs, merged_scores = np.concatenate(docs), np.concatenate(scores)
     order = np.lexsort((merged_docs, -merged_scores))[:k]
     return TopHits(merged_docs[order], merged_scores[order], total)
@@ -90,7 +93,8 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     )
     numbers = np.array([searcher.numbers(table, path, term) for _, term, _ in weighed])
     weights = np.array([weight for weight, _, _ in weighed], np.float32)
-    order = np.argsort([place for _, _, place in weighed])
+    places = [place for _, _, place in weighed]
+    order = np.array(sorted(range(len(places)), key=places.__getitem__), np.int64)
     inverse = searcher.inverse_norms(path)
     kept, best = np.empty(k, np.int64), np.empty(k, np.float32)
     begun = total = 0
@@ -248,15 +252,20 @@ class _Peeled:
 
 def plain_terms(query: Query) -> tuple[TermQuery, ...] | None:
     """The terms of one text field any or all of which have to match; None for any other query."""
-    queries: tuple[Query, ...] = (query,)
-    if isinstance(query, BoolQuery):
-        if (query.must and query.should) or query.minimum > 1 or query.filter or query.must_not:
+    if query.boost <= 0:
+        return None
+    if isinstance(query, TermQuery):
+        return (query,)
+    if not isinstance(query, BoolQuery) or (query.must and query.should) or query.minimum > 1:
+        return None
+    if query.filter or query.must_not:
+        return None
+    terms: list[TermQuery] = []
+    for one in query.must or query.should:
+        if not isinstance(one, TermQuery) or one.boost <= 0 or (terms and one.path != terms[0].path):
             return None
-        queries = query.must or query.should
-    terms = tuple(one for one in queries if isinstance(one, TermQuery))
-    positive = query.boost > 0 and all(term.boost > 0 for term in terms)
-    one_field = len({term.path for term in terms}) == 1
-    return terms if one_field and len(terms) == len(queries) and positive else None
+        terms.append(one)
+    return tuple(terms) or None
 
 
 def _any_of(

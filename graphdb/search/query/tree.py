@@ -1,12 +1,14 @@
 """What every query is: a node of an immutable tree that matches and scores the documents of a segment."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from graphdb.search.abstract import Abstract
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Leaf, Longs
 from graphdb.search.query.explanation import Explanation, explained, no_match
 
@@ -52,7 +54,7 @@ class Matches:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Query(ABC):
+class Query(Abstract):
     """One node. boost multiplies its scores; name is what `_name` has called it.
 
     As in Lucene a boost is handed down to the scorers rather than multiplied in afterwards, so
@@ -100,6 +102,15 @@ class Query(ABC):
     def children(self) -> "tuple[Query, ...]":
         """The queries right below."""
         return ()
+
+    @cached_property
+    def nodes(self) -> "tuple[Query, ...]":
+        """What `walk` gives, found once: several ask each query of a request."""
+        return tuple(walk(self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be found again."""
+        return {name: value for name, value in self.__dict__.items() if name != "nodes"}
 
     def scored_by(self) -> Iterable[tuple[str, str]]:
         """(path, term): what it, without the queries below, is known to score by the statistics of."""
@@ -166,9 +177,11 @@ def boosted(query: AnyQuery, boost: float, name: str | None = None) -> AnyQuery:
 
 def walk(query: Query) -> Iterator[Query]:
     """A query and all below it, parents first."""
-    yield query
-    for child in query.children():
-        yield from walk(child)
+    waiting = [query]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(node.children())
 
 
 def late_last(queries: Iterable[Query]) -> list[Query]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -158,7 +159,7 @@ def _script_fields(given: Any, most: int) -> tuple[ScriptField, ...]:
 # All that is shown.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fetching:
     """highlight is the request's own JSON."""
 
@@ -173,7 +174,7 @@ class Fetching:
     stored: tuple[FieldPattern, ...] = ()
     scripts: tuple[ScriptField, ...] = ()
 
-    @property
+    @cached_property
     def is_raw(self) -> bool:
         """Whether hits are shown without reading any document's source."""
         shown_raw = self.source == EVERYTHING or not self.source.enabled
@@ -181,7 +182,7 @@ class Fetching:
             self.fields or self.docvalues or self.highlight or self.stored or self.scripts
         )
 
-    @property
+    @cached_property
     def is_whole(self) -> bool:
         """Whether all that is read of a document's source is the whole of it."""
         return self.source == EVERYTHING and not (

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any
 
 import orjson
 
 from graphdb.search.aggregations.aggregation import Scope, columns_of
 from graphdb.search.answer_room import take_room_of_part, whole_document
-from graphdb.search.leaf_reader import Leaf
+from graphdb.search.leaf_reader import Floats, Leaf, Longs
 from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
 from graphdb.search.query.percolate import Percolated, PercolateQuery, percolate_queries
@@ -21,7 +22,7 @@ from graphdb.search.results.field_values import (
     values_at,
 )
 from graphdb.search.results.matching import Hit, Rescored
-from graphdb.search.results.sort_keys import short_float
+from graphdb.search.results.sort_keys import short_float, short_floats
 
 __all__ = ["Fetcher", "envelope"]
 
@@ -100,30 +101,27 @@ class Fetcher:
                 )
         return out
 
-    def shown_plain(self, hits: Sequence[Hit], fetching: Fetching) -> list[dict[str, Any]] | None:
-        """All, in their order, where they are shown as their whole documents alone; else None.
+    def shown_plain(
+        self, docs: Longs, scores: Floats | None, sorts: Sequence[Sequence[Any]], fetching: Fetching
+    ) -> list[dict[str, Any]] | None:
+        """All hits, in their order, where they are shown as their whole documents alone; else None.
+        scores: None where none are shown; sorts: by hit, empty where hits are sorted by score alone.
 
         What is of all of them is looked up once: of ten hits that is most of the work.
         """
-        leaves = self.scope.columns.leaves
-        if not self._is_plain(fetching):
+        columns = self.scope.columns
+        if not (self._is_plain(fetching) and columns.has_plain_roots):
             return None
-        if any(leaf.segment.parents is not None or leaf.segment.has_metadata for leaf in leaves):
-            return None
-        name, locate = self.scope.context.index_name, self.scope.columns.locate
+        name, locate = self.scope.context.index_name, columns.locate
         shown: list[dict[str, Any]] = []
-        for hit in hits:
-            leaf, doc = locate(hit.doc)
-            segment, score = leaf.segment, hit.score
-            one: dict[str, Any] = {
-                "_index": name,
-                "_id": segment.doc_id(doc),
-                "_score": None if score is None else short_float(score),
-                "_source": whole_document(segment.source(doc)),
-            }
-            if hit.sort:
-                one["sort"] = list(hit.sort)
-            shown.append(one)
+        shown_scores = repeat(None, len(docs)) if scores is None else short_floats(scores)
+        for whole, score in zip(docs.tolist(), shown_scores, strict=True):
+            leaf, doc = locate(whole)
+            segment = leaf.segment
+            source = whole_document(segment.source(doc))
+            shown.append({"_index": name, "_id": segment.doc_id(doc), "_score": score, "_source": source})
+        for one, sort in zip(shown, sorts, strict=False):
+            one["sort"] = list(sort)
         return shown
 
     def _is_plain(self, fetching: Fetching) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -83,15 +84,19 @@ class Sorting:
 
     def hits(self, rows: Longs, scored: bool) -> list[Hit]:
         """Rows as hits, with what the answer says of them."""
-        scores = self.found.scores
-        return [
-            Hit(
-                int(self.found.docs[row]),
-                None if scores is None or not scored else float(scores[row]),
-                tuple(column.shown(row) for column in self.columns) if self.keys else (),
-            )
-            for row in rows.tolist()
-        ]
+        docs, scores = self.found.docs[rows].tolist(), self.scores(rows) if scored else None
+        shown = repeat(None, len(docs)) if scores is None else scores.tolist()
+        sorts = self.sorts(rows) or repeat((), len(docs))
+        return list(map(Hit, docs, shown, sorts))
+
+    def scores(self, rows: Longs) -> Floats | None:
+        return None if self.found.scores is None else self.found.scores[rows]
+
+    def sorts(self, rows: Longs) -> list[tuple[Any, ...]]:
+        """The sort values of rows as the answer shows them; none where they are sorted by score alone."""
+        if not self.keys:
+            return []
+        return [tuple([column.shown(row) for column in self.columns]) for row in rows.tolist()]
 
 
 def without_later(scope: Scope, found: Found, keys: tuple[SortKey, ...], count: int) -> Found:

@@ -131,22 +131,27 @@ def plain_answer(request: SearchRequest, scope: Scope, options: SearchOptions) -
     """For a plain request, the short way: only the best documents are ever gathered."""
     end = request.start + request.size
     best = collect(request.query, scope.searcher, end, request.track_total)
-    parts = scope.gathered("best", (best.total, best.scores))
-    scores = np.concatenate([scores for _, scores in parts])
-    out = _total(sum(total for total, _ in parts), request.track_total)
-    out["max_score"] = short_float(scores.max()) if len(scores) else None
-    rows = np.arange(request.start, len(best.docs))
+    total, scores = best.total, best.scores
+    rows: Longs | slice = slice(request.start, None)
     if scope.searcher.peers is not None:
+        parts = scope.gathered("best", (best.total, best.scores))
+        total, scores = sum(total for total, _ in parts), np.concatenate([scores for _, scores in parts])
         order = first_of([-scores], end)[request.start :]
         rows, _ = _own_of(scope.searcher.peers, [len(own) for _, own in parts], order)
-    pairs = zip(best.docs[rows].tolist(), best.scores[rows].tolist(), strict=True)
-    hits = [Hit(doc, score) for doc, score in pairs]
+    out = _total(total, request.track_total)
+    out["max_score"] = short_float(scores.max()) if len(scores) else None
+    docs, own_scores = best.docs[rows], best.scores[rows]
     fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores)
     nested = NestedHits(scope, request.query)
-    shown = None if nested.are_wanted else fetcher.shown_plain(hits, request.fetching)
-    out["hits"] = shown or [
-        _with_inner(fetcher.shown(hit, request.fetching), nested.of(hit.doc)) for hit in hits
-    ]
+    plain = None if nested.are_wanted else fetcher.shown_plain(docs, own_scores, (), request.fetching)
+    out["hits"] = (
+        plain
+        if plain is not None
+        else [
+            _with_inner(fetcher.shown(hit, request.fetching), nested.of(hit.doc))
+            for hit in map(Hit, docs.tolist(), own_scores.tolist())
+        ]
+    )
     return {"timed_out": False, "hits": out}
 
 
@@ -211,7 +216,8 @@ def _page(
     fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores, done)
     nested = NestedHits(scope, request.query)
     if groups is None and scope.searcher.peers is None and not nested.are_wanted:
-        plain = fetcher.shown_plain(sorting.hits(chosen.rows, scored), request.fetching)
+        docs, scores = found.docs[chosen.rows], sorting.scores(chosen.rows) if scored else None
+        plain = fetcher.shown_plain(docs, scores, sorting.sorts(chosen.rows), request.fetching)
         if plain is not None:
             return plain
     below = {} if groups is None else _collapsed(request, scope, fetcher, found, groups, chosen)

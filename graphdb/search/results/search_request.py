@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from graphdb.search.aggregations import parse as parse_aggregations
@@ -86,10 +87,10 @@ class SearchRequest:
     profile: bool = False
     suggestions: tuple[Suggestion, ...] = ()
 
-    def of_query(self, query: Query) -> "SearchRequest":
+    def of_query(self, query: Query, **changes: Any) -> "SearchRequest":
         """The same for another query; sooner than `replace`."""
         made = object.__new__(SearchRequest)
-        vars(made).update(vars(self), query=query)
+        vars(made).update(vars(self), query=query, **changes)
         return made
 
     @property
@@ -126,10 +127,14 @@ class SearchRequest:
 
     @property
     def _has_nothing_else(self) -> bool:
-        beside = (self.collapse, self.rescore, self.suggestions, self.post_filter)
-        is_cut = self.min_score is not None or self.terminate_after
         # of a fusion, some that match are in no list
-        return not (any(beside) or is_cut or isinstance(self.query, FusedQuery))
+        return self._has_nothing_beside and not isinstance(self.query, FusedQuery)
+
+    @cached_property
+    def _has_nothing_beside(self) -> bool:
+        """Whatever the query: `of_query` hands it on."""
+        beside = (self.collapse, self.rescore, self.suggestions, self.post_filter)
+        return not (any(beside) or self.min_score is not None or self.terminate_after)
 
 
 def parse_request(

@@ -1,12 +1,14 @@
 """Sort keys of hits, and the modes that choose among several values."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import orjson
 
+from graphdb.search.abstract import Abstract
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.columns import Columns, GlobalTerms, Numbers, Values
 from graphdb.search.aggregations.value_sources import json_number
@@ -28,6 +30,7 @@ __all__ = [
     "TermColumn",
     "combined",
     "short_float",
+    "short_floats",
 ]
 
 # One value for a document that has several: min, max, sum, avg, median.
@@ -129,7 +132,7 @@ class TermColumn(SortColumn):
         return np.array([self.absent if term is None else places[term] for term in terms], np.int64)
 
 
-class SortKey(ABC):
+class SortKey(Abstract):
     """One entry of `sort`."""
 
     path: str
@@ -142,6 +145,12 @@ class SortKey(ABC):
 def short_float(value: Any) -> float:
     """A number of 32 bits as the shortest decimal that means it, as Elasticsearch writes scores."""
     return float(str(np.float32(value)))
+
+
+def short_floats(values: Floats) -> list[float]:
+    """`short_float` of each, in a tenth of the time: orjson writes the same shortest decimals."""
+    found: list[float] = orjson.loads(orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY))
+    return found if None not in found else list(map(short_float, values.tolist()))
 
 
 def _number(value: Any, path: str) -> float:

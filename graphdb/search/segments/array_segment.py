@@ -192,7 +192,7 @@ class ArraySegment:
         return slice(int(self._roots[number - 1]) + 1 if number else 0, doc + 1)
 
     def doc_id(self, doc: int) -> str:
-        return decode(self._ids.raw(self.root_number(doc)))
+        return self._ids.text(doc if self._roots is None else self.root_number(doc))
 
     def root_ids(self, start: int, stop: int) -> Iterator[bytes]:
         """The `_id`s, encoded, of the roots with numbers in [start, stop)."""
@@ -224,7 +224,7 @@ class ArraySegment:
         return [(i, doc) for i, doc in found if doc >= 0]
 
     def source(self, doc: int) -> bytes:
-        return self.sources.raw(self.root_number(doc))
+        return self.sources.raw(doc if self._roots is None else self.root_number(doc))
 
     def routing(self, doc: int) -> str | None:
         found = self._metadata(ROUTING, doc)

@@ -56,14 +56,18 @@ class Strings:
 
     def __init__(self, blob: NDArray[np.uint8], starts: Longs) -> None:
         self.blob, self.starts = blob, starts
-        self._bytes = memoryview(blob)  # type: ignore[arg-type]  # an array is a buffer
+        # reading one item or a few of a view is several times as fast as of an array
+        self._bytes, self._starts = memoryview(blob), memoryview(starts)  # type: ignore[arg-type]  # buffers
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def raw(self, number: int) -> bytes:
-        start, stop = self.starts[number : number + 2].tolist()
-        return bytes(self._bytes[start:stop])
+        return bytes(self._bytes[self._starts[number] : self._starts[number + 1]])
+
+    def text(self, number: int) -> str:
+        raw = self._bytes[self._starts[number] : self._starts[number + 1]]
+        return str(raw, "utf-8", "surrogatepass")
 
     def raws(self, start: int, stop: int) -> Iterator[bytes]:
         """Those with numbers in [start, stop)."""
@@ -84,7 +88,7 @@ class SortedStrings(Strings):
         return number if number < len(self) and self.raw(number) == raw else -1
 
     def term(self, number: int) -> str:
-        return decode(self.raw(number))
+        return self.text(number)
 
     def terms(self, start: int, stop: int) -> Iterator[str]:
         return map(decode, self.raws(start, stop))
