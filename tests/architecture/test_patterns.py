@@ -11,7 +11,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +43,7 @@ _RISKY = re.compile(r"(?<![|(])\)[*?]\+|\)\+\+|\)\{[^}]*\}\+|\(\?>")  # in the s
 
 def is_risky(pattern: str | bytes, flags: int = 0) -> bool:
     """Whether a pattern has an atomic group, or a possessive one whose body can fail."""
-    from re import _parser  # type: ignore[attr-defined]  # the parser of `re`, which has no public name
+    _parser: Any = import_module("re._parser")  # which has no public name
 
     def in_items(items: object) -> bool:
         if not isinstance(items, list | tuple | _parser.SubPattern):

@@ -39,7 +39,7 @@ __all__ = [
 PARTS = ("sources_blob", "sources_blocks", "sources_roots", "sources_lengths")
 _BLOCK_BYTES = 3 << 10
 _KEPT_BYTES_MAX = 12 << 10  # of a block; a longer one is one long text, which nobody asks for in parts
-_EXPANDED_BYTES = 8 << 20
+_EXPANDED_BYTES = 32 << 20  # of a process; six blocks of ten hits cost 50 µs where none is kept
 _ROOT_BYTES = 4  # that a root counts at least, so that a block of empty ones ends too
 _OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 1,
