@@ -1,7 +1,6 @@
 """The plan of a hybrid search: its retrievers, and the neighbours that vectors find."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from graphdb.search.aggregations.options import Options
@@ -212,7 +211,7 @@ def planned(
 
     scorer: for a search with `query` and `knn` that does not say how to rank. Fails with a SearchError.
     """
-    context = _sized(context, _size(body))
+    context = context.of_size(_size(body))
     if body.get("retriever") is not None:
         return _retrieved(body, context)
     rest = {key: value for key, value in body.items() if key not in ("query", "knn", "rank", "sub_searches")}
@@ -224,13 +223,6 @@ def planned(
         return query or nearest, rest
     hybrid = FusedQuery(queries=(query, nearest), scorer=scorer, window=RANK_WINDOW, kept=2 * RANK_WINDOW)
     return hybrid, rest
-
-
-def _sized(context: QueryContext, size: int) -> QueryContext:
-    if context.size == size:
-        return context
-    parts = tuple(replace(part, size=size) for part in context.parts)
-    return replace(context, size=size, parts=parts)
 
 
 def _size(body: Mapping[str, Any]) -> int:

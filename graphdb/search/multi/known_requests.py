@@ -2,9 +2,9 @@
 
 A program asks searches that differ in the words, terms and bounds of their queries alone. What is left of one
 without these is its form (`graphdb.search.query.forms`): a search of a known form costs the analysis of its
-text and no more. Where a clause of the query takes no part in that, all but the query is known still: the
-page, the sort keys, the aggregations of a dashboard. Nor does the name of a single aggregation count: it is
-put in afterwards.
+text and no more. Where a clause of the query takes no part in that, or vectors are searched for, all but
+`query` and `knn` is known still: the page, the sort keys, the aggregations of a dashboard. Nor does the name
+of a single aggregation count: it is put in afterwards.
 """
 
 import re
@@ -21,9 +21,10 @@ from graphdb.search.aggregations.aggregation import Common
 from graphdb.search.aggregations.parsing import FORMS as AGGREGATION_FORMS
 from graphdb.search.aggregations.parsing import form_of as form_of_aggregation
 from graphdb.search.errors import SearchError
+from graphdb.search.hybrid import planned
 from graphdb.search.mapping.lookup import FieldLookup
 from graphdb.search.multi.prepared import AllFailed, Prepared, Searchers, Target, prepare
-from graphdb.search.query import Query, QueryContext, Searcher, parse_query
+from graphdb.search.query import Query, QueryContext, Searcher
 from graphdb.search.query.clause import ResultLimits
 from graphdb.search.query.forms import Form, Make, NoForm, Values
 from graphdb.search.query.parse import FORMS, form_of_query
@@ -221,12 +222,8 @@ class KnownRequests:
         """
         if target.filter is not None or target.boost != 1.0 or not PLAIN_MEMBERS.issuperset(body):
             return prepare(body, [target], searchers, options), None
-        if "knn" in body:  # of the nearest as many are found as hits are wanted
-            return prepare(body, [target], searchers, options), None
-        text = orjson.dumps(body)
-        if b'"knn"' in text:
-            return prepare(body, [target], searchers, options), None
-        if len(text) > _BYTES_MAX:
+        text = b"" if "knn" in body else orjson.dumps(body)
+        if not text or len(text) > _BYTES_MAX or b'"knn"' in text:  # a vector is no text of a form
             return self._but_for_query(body, target, searchers, options)[:2]
         parts = _TOKEN.split(text)
         tokens, key = parts[1::2], (target.name, b"?".join(parts[::2]))
@@ -253,7 +250,7 @@ class KnownRequests:
         self, body: Mapping[str, Any], target: Target, searchers: Searchers, options: SearchOptions
     ) -> tuple[Prepared, str | None, bool]:
         """As prepare, for a body whose form is not known; and whether all but its query may be kept."""
-        rest = {member: value for member, value in body.items() if member != "query"}
+        rest = {member: value for member, value in body.items() if member not in ("query", "knn")}
         name = _only_name(body)
         if name is not None:
             rest["aggs"] = {_ONLY: rest["aggs"][name]}
@@ -274,10 +271,8 @@ class KnownRequests:
                 self._kept.popitem(last=False)
             return prepared, name, True
         self._kept.move_to_end(key)
-        query: Query = _EVERYTHING
-        if body.get("query") is not None:
-            query = parse_query(body["query"], target.context)
-        request = known[1].of_query(query)
+        query, _ = planned(body, target.context, options.hybrid)
+        request = known[1].of_query(query or _EVERYTHING)
         scope = scope_of(target.searcher, target.context, options)
         return Prepared(request, scope, options, (target,)), name, True
 

@@ -100,6 +100,12 @@ class QueryContext:
         """The same for one request."""
         return self._with(now_ms=now_ms, terms_lookup=terms_lookup, allow_expensive=allow_expensive)
 
+    def of_size(self, size: int) -> "QueryContext":
+        """The same for a request that wants so many hits."""
+        if self.size == size:
+            return self
+        return self._with(size=size, parts=tuple(part.of_size(size) for part in self.parts))
+
     def _with(self, **changes: Any) -> "QueryContext":
         made = object.__new__(QueryContext)
         vars(made).update(vars(self), _below=[], **changes)

@@ -59,7 +59,7 @@ class Fetcher:
         """Source is parsed only where it is needed."""
         leaf, doc = self.scope.columns.locate(hit.doc)
         if self._is_plain(fetching) and leaf.segment.parents is None:
-            return self._plain(hit, leaf, doc)
+            return self._plain(hit, leaf, doc, fetching.source.enabled)
         number, own, searcher = self.scope.searcher.part(leaf)
         if searcher is not self.scope.searcher:
             fetcher = self._part(number, searcher)
@@ -104,8 +104,9 @@ class Fetcher:
     def shown_plain(
         self, docs: Longs, scores: Floats | None, sorts: Sequence[Sequence[Any]], fetching: Fetching
     ) -> list[dict[str, Any]] | None:
-        """All hits, in their order, where they are shown as their whole documents alone; else None.
-        scores: None where none are shown; sorts: by hit, empty where hits are sorted by score alone.
+        """All hits, in their order, where they are shown as their whole documents, or without them, and with
+        nothing else; else None. scores: None where none are shown; sorts: by hit, empty where hits are sorted
+        by score alone.
 
         What is of all of them is looked up once: of ten hits that is most of the work.
         """
@@ -113,29 +114,35 @@ class Fetcher:
         if not (self._is_plain(fetching) and columns.has_plain_roots):
             return None
         name, locate = self.scope.context.index_name, columns.locate
+        has_source = fetching.source.enabled
         shown: list[dict[str, Any]] = []
         shown_scores = repeat(None, len(docs)) if scores is None else short_floats(scores)
         for whole, score in zip(docs.tolist(), shown_scores, strict=True):
             leaf, doc = locate(whole)
             segment = leaf.segment
-            source = whole_document(segment.source(doc))
-            shown.append({"_index": name, "_id": segment.doc_id(doc), "_score": score, "_source": source})
+            one: dict[str, Any] = {"_index": name, "_id": segment.doc_id(doc), "_score": score}
+            if has_source:
+                one["_source"] = whole_document(segment.source(doc))
+            shown.append(one)
         for one, sort in zip(shown, sorts, strict=False):
             one["sort"] = list(sort)
         return shown
 
     def _is_plain(self, fetching: Fetching) -> bool:
-        """Whether hits are shown as their whole documents alone, as most are; found out once for all."""
+        """Whether hits are shown as their whole documents, or without them, and with nothing else, as most
+        are; found out once for all.
+        """
         if self._asked is None or self._asked[0] is not fetching:
             scope = self.scope
             more = fetching.hidden or fetching.version or fetching.seq_no or fetching.explain or self.rescored
-            named = self.query is not None and named_queries(self.query)
+            says = self.query is not None and (named_queries(self.query) or percolate_queries(self.query))
             whole = self.raw_source and fetching.is_whole and keeps_source(scope.context.mapping)
-            is_plain = whole and not (more or named or scope.context.parts)
+            bare = fetching.is_raw and not fetching.source.enabled
+            is_plain = (whole or bare) and not (more or says or scope.context.parts)
             self._asked = fetching, is_plain
         return self._asked[1]
 
-    def _plain(self, hit: Hit, leaf: Leaf, doc: int) -> dict[str, Any]:
+    def _plain(self, hit: Hit, leaf: Leaf, doc: int, has_source: bool) -> dict[str, Any]:
         """What `shown` makes of it, in the same order."""
         segment, score = leaf.segment, hit.score
         out: dict[str, Any] = {
@@ -147,7 +154,8 @@ class Fetcher:
             out["_routing"] = routing
         if ignored := segment.ignored(doc):
             out["_ignored"] = list(ignored)
-        out["_source"] = whole_document(segment.source(doc))
+        if has_source:
+            out["_source"] = whole_document(segment.source(doc))
         if hit.sort:
             out["sort"] = list(hit.sort)
         return out

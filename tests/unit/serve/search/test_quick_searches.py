@@ -197,6 +197,45 @@ def test_searches_that_differ_in_their_query_alone_are_answered_for_theirs(both:
         both.same({"query": _MATCH} | rest)
 
 
+def test_searches_that_differ_in_their_vectors_alone_are_answered_for_theirs(both: _Both) -> None:
+    near = {"field": "vector", "query_vector": [1, 0.5, 0]}
+    nearest: list[dict[str, Any]] = [
+        near,
+        {**near, "query_vector": [0, 3, 1], "k": 3, "num_candidates": 10},
+        {**near, "query_vector": [2, 0, 1], "filter": {"term": {"labels": "l1"}}, "boost": 2},
+        {**near, "k": 20, "num_candidates": 20, "similarity": 0.9},
+    ]
+    rests: list[dict[str, Any]] = [
+        {},
+        {"size": 4, "_source": False},
+        {"from": 1, "size": 2, "track_total_hits": False},
+        {"size": 3, "_source": False, "version": True},
+    ]
+    found = [both.same({"knn": knn} | rest).json()["hits"]["hits"] for rest in rests for knn in nearest]
+    inside = [
+        both.same({"query": {"knn": knn}} | rest).json()["hits"]["hits"] for rest in rests for knn in nearest
+    ]
+    assert found == inside
+    assert both.answered == 2 * len(found)
+    assert [len(hits) for hits in found] == [10, 3, 10, 10, 4, 3, 4, 4, 1, 2, 1, 2, 3, 3, 3, 3]
+    for rest in rests:
+        both.same({"query": _MATCH, "knn": near} | rest)
+        assert both.same({"knn": {**near, "query_vector": [1]}} | rest).status_code == 400
+        assert both.same({"knn": {**near, "k": 5, "num_candidates": 4}} | rest).status_code == 400
+
+
+def test_hits_of_stored_queries_say_which_documents_they_match(both: _Both) -> None:
+    stored = {"properties": {"stored": {"type": "percolator"}, "text": {"type": "text"}}}
+    both.slow.put("/p", json={"mappings": stored}).raise_for_status()
+    document = {"stored": {"match": {"text": "owl"}}}
+    both.slow.put("/p/_doc/1?refresh=true", json=document).raise_for_status()
+    asked = {"percolate": {"field": "stored", "document": {"text": "a grey owl"}}}
+    for rest in ({}, {"_source": False}):
+        (hit,) = both.same({"query": asked} | rest, "/p/_search").json()["hits"]["hits"]
+        assert hit["fields"] == {"_percolator_document_slot": [0]}
+        assert ("_source" in hit) is not bool(rest)
+
+
 def test_a_request_that_is_known_is_refused_once_a_setting_forbids_it(both: _Both) -> None:
     body = {"query": _MATCH, "docvalue_fields": ["labels", "size"]}
     assert [both.same(body).status_code for _ in range(2)] == [200, 200]
