@@ -8,6 +8,7 @@ import os
 import threading
 
 from actors import cluster
+from actors.freed_memory import keep_freed
 from actors.log.client import LogClient
 from actors.raft.raft_log_client import RaftLogClient
 from actors.search.search_node import SearchNode
@@ -100,7 +101,10 @@ def _processes(wanted: int | str) -> int:
 
 
 def _settle() -> None:
-    """Freeze the present objects, mostly modules, so that the garbage collector skips them."""
+    """Freeze the present objects, mostly modules, so that the garbage collector skips them; and keep what
+    arrays free from now on, as many a search makes one of all documents.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
+    keep_freed()

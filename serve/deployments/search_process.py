@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+from actors.freed_memory import keep_freed
 from actors.process_bounds import settle
 from actors.search.search_process import SearchProcess
 from actors.search.search_processes import SharedMemory, lending_memory
@@ -32,6 +33,7 @@ def main() -> None:
     """See the module."""
     number, memory_limit_mb, scorer_name, *weights = sys.argv[1:]
     settle(int(memory_limit_mb))
+    keep_freed()
     sys.setswitchinterval(_SWITCH_S)
     warm_up()
     first, second = map(float, weights)
