@@ -243,7 +243,7 @@ def test_a_known_form_is_not_parsed() -> None:
         "query": {"bool": {"must": {"match": {"t": "w3 w4"}}, "filter": [{"range": {"n": {"gte": 0.5}}}]}}
     }
     alone = _answer(prepare(body | rest, [TARGET], Searchers(), OPTIONS), None)
-    with patch.object(known_requests, "prepare", None), patch.object(known_requests, "parse_query", None):
+    with patch.object(known_requests, "prepare", None), patch.object(known_requests, "planned", None):
         prepared, name = known.prepare(body | rest, TARGET, Searchers(), OPTIONS)
     assert _answer(prepared, name) == alone
     assert name == "other"
