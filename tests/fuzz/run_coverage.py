@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 from random import Random
+from resource import RUSAGE_SELF, getrusage
 
 import atheris  # type: ignore[import-untyped]
 
@@ -24,6 +25,7 @@ __all__ = ["main"]
 
 DECISION_MS_MAX = 2000  # what notes the code that is reached makes everything several times slower
 HANG_S = 20
+MEMORY_MB_MAX = 2048
 CASES_BETWEEN_REPORTS = 200
 AGAIN = "`check_text` of tests/support/fuzzing/parser_oracle.py with these bytes"
 
@@ -64,7 +66,9 @@ def main() -> None:
     told = read_arguments("tests.fuzz.run_coverage", ["coverage"])
     corpus = _write_corpus(told.work / "corpus")
     fuzzer = _Fuzzer(told)
-    limits = [f"-max_len={SHORT}", f"-timeout={HANG_S}", "-rss_limit_mb=2048"]
+    # libFuzzer looks at the highest that was ever reached, and a process begins with what its parent takes.
+    peak_mb = getrusage(RUSAGE_SELF).ru_maxrss // 1024
+    limits = [f"-max_len={SHORT}", f"-timeout={HANG_S}", f"-rss_limit_mb={peak_mb + MEMORY_MB_MAX}"]
     ends = [
         f"-max_total_time={max(1, int(told.seconds))}",
         f"-runs={-1 if told.cases is None else told.cases}",
