@@ -1,6 +1,6 @@
 """The nouns that every room shares: the change that a write makes and the log entry that orders it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol, TypeAlias
@@ -55,6 +55,12 @@ class ChangeSet:
     def adds(self) -> bool:
         """Whether anything is there afterwards that was not before."""
         return bool(self.added or self.created_graphs)
+
+    def concerns(self, graphs: Collection[GraphName]) -> bool:
+        """Whether it changes any of these graphs, or whether one of them exists."""
+        if any(graph in graphs for graph in (*self.created_graphs, *self.dropped_graphs)):
+            return True
+        return any(quad.graph_name in graphs for part in (self.added, self.removed) for quad in part)
 
     def part(self, takes: Callable[[Quad], bool], takes_graph: Callable[[NamedGraph], bool]) -> "ChangeSet":
         """The quads and the graphs that are taken."""

@@ -18,13 +18,11 @@ import mmap
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from operator import is_
-from typing import IO, Any
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import orjson
 
 from actors.bounded_process import BoundedProcess, spawn
@@ -33,27 +31,19 @@ from actors.search.process_messages import (
     SHARED_BYTES,
     SLOTS,
     Adopted,
-    AdoptIndex,
     ForgetIndex,
     Found,
     LongSearch,
     NotFound,
     Ready,
     SearchIndex,
-    SharedGraph,
-    SharedLeaf,
 )
+from actors.search.shared_state import SharedState, unsaved_bytes
 from actors.wire.connection import Stream, stream_over
 from graphdb.errors import GraphDBError, QueryMemoryExceeded, QueryTimeout
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.state import Index
-from graphdb.search.leaf_reader import Leaf
-from graphdb.search.segments.array_segment import ArraySegment
-from graphdb.search.segments.index_shards import ShardLeaves
-from graphdb.search.segments.segment_file import segment_pieces
-from graphdb.search.segments.shard_view import array_segment
 from graphdb.search.sharded import SearchTask
-from graphdb.search.vectors import Graph, graph_bytes, graphs_of
 
 __all__ = ["SearchProcesses", "SharedMemory", "idle_s", "lending_memory"]
 
@@ -70,25 +60,6 @@ _LOOK_S = 5.0
 _AGAIN_S = 60.0  # after one that did not start
 _BEYOND_S = 5.0  # beyond its time, until the process of a search is killed
 _CHECK_S = 0.05  # at most until a process hears that a state has changed which no request has changed
-
-
-@dataclass(slots=True)
-class _State:
-    """An index as of one moment, and what holds those of its segments and graphs that are in no file."""
-
-    message: AdoptIndex
-    index: Index
-    now: tuple[object, ...]
-    settings: object  # of the cluster
-    unsaved: list[IO[bytes]] = field(default_factory=list)
-    is_closed: bool = False
-
-    def close(self) -> None:
-        """Let go of these files. Processes that have not opened them yet see that they are not there."""
-        self.is_closed = bool(self.unsaved) or self.is_closed
-        for file in self.unsaved:
-            file.close()
-        self.unsaved.clear()
 
 
 class SharedMemory:
@@ -249,7 +220,7 @@ class SearchProcesses:
         self._shared_states = SharedMemory.new("states", 8 * SLOTS)
         self._valid = self._shared_states.view.cast("Q")  # by slot, the number of the state of now, or 0
         self._processes: list[_Process] = []
-        self._states: dict[str, _State] = {}
+        self._states: dict[str, SharedState] = {}
         self._state_number = self._search_number = 0
         self._present = 0  # searches that have come and are not with a process
         self._busy = 0  # searches that found others waiting, since
@@ -323,7 +294,7 @@ class SearchProcesses:
             catalog = None
         for state in list(self._states.values()):
             slot = state.message.slot
-            if self._valid[slot] and (catalog is None or not _is_now(state, catalog)):
+            if self._valid[slot] and (catalog is None or not state.is_now(catalog)):
                 self._valid[slot] = 0
 
     async def _check(self) -> None:
@@ -439,7 +410,7 @@ class SearchProcesses:
 
     # what they have
 
-    def _shared(self, process: _Process, index: Index) -> _State | None:
+    def _shared(self, process: _Process, index: Index) -> SharedState | None:
         """The state of now, if the process has it; else it is told."""
         state = self._state_of(index)
         if state is not None and state.is_closed and process.sent.get(index.uuid) != state.message.number:
@@ -456,14 +427,12 @@ class SearchProcesses:
                 one.tell(state.message)
         return None
 
-    def _state_of(self, index: Index) -> _State | None:
+    def _state_of(self, index: Index) -> SharedState | None:
         """As of now; None where too much of it is in no file yet."""
-        view = index.shards.view()
-        now = _now(index, view)
         before = self._states.get(index.uuid)
-        if before is not None and _is_same(before.now, now):
+        if before is not None and before.is_of(index):
             return before
-        if sum(map(_unsaved_bytes, view.leaves)) > _UNSAVED_BYTES:
+        if unsaved_bytes(index) > _UNSAVED_BYTES:
             return None
         slot = self._free_slot() if before is None else before.message.slot
         if slot is None:
@@ -474,21 +443,10 @@ class SearchProcesses:
             before.close()
             if before.index is not index:  # as with a new catalogue, whose segments may have the same names
                 self._tell_to_forget(index.uuid)
-        settings = self._catalog().cluster_settings
         self._state_number += 1
-        files: list[IO[bytes]] = []
-        parts = tuple(tuple(_shared_leaf(leaf, files) for leaf in part) for part in view.parts)
-        message = AdoptIndex(
-            index.uuid,
-            self._state_number,
-            index.name,
-            orjson.dumps(index.settings),
-            orjson.dumps(index.mapping.as_json()),
-            orjson.dumps(index.aliases),
-            parts,
-            slot,
-        )
-        state = self._states[index.uuid] = _State(message, index, now, settings, files)
+        settings = self._catalog().cluster_settings
+        state = SharedState.of(index, settings, self._state_number, slot)
+        self._states[index.uuid] = state
         return state
 
     def _free_slot(self) -> int | None:
@@ -506,7 +464,7 @@ class SearchProcesses:
     # searches
 
     async def _answered(
-        self, process: _Process, state: _State, task: SearchTask, timeout_ms: int | None
+        self, process: _Process, state: SharedState, task: SearchTask, timeout_ms: int | None
     ) -> _Answer:
         waiting = self._sent(process, state, task, timeout_ms)
         try:
@@ -522,7 +480,7 @@ class SearchProcesses:
         process.kill()
 
     def _sent(
-        self, process: _Process, state: _State, task: SearchTask, timeout_ms: int | None
+        self, process: _Process, state: SharedState, task: SearchTask, timeout_ms: int | None
     ) -> asyncio.Future[_Answer]:
         self._search_number = number = self._search_number + 1
         now = time.monotonic()
@@ -550,66 +508,8 @@ class SearchProcesses:
         return waiting
 
 
-def _now(index: Index, view: ShardLeaves) -> tuple[object, ...]:
-    """What searches see of it; each of these is replaced, never changed. view: of its shards, now."""
-    graphs = [graph for leaf in view.leaves for graph in graphs_of(leaf.segment).values()]
-    return index, view, index.mapping, index.settings, index.aliases, *graphs
-
-
-def _is_same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
-    return len(one) == len(other) and all(map(is_, one, other))
-
-
-def _is_now(state: _State, catalog: Catalog) -> bool:
-    index = catalog.find(state.message.name)
-    if index is None or index.is_closed or catalog.cluster_settings is not state.settings:
-        return False
-    return _is_same(state.now, _now(index, index.shards.view()))
-
-
 def idle_s() -> float:
     """How long the processors of the machine have been idle, together; grows without end."""
     with open("/proc/stat", "rb") as file:
         fields = file.readline().split()  # cpu user nice system idle iowait ..., in ticks
     return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
-
-
-def _unsaved_bytes(leaf: Leaf) -> int:
-    """Of what of it is in no file."""
-    segment = array_segment(leaf)
-    graphs = [graph for graph in graphs_of(segment).values() if not _is_saved(graph)]
-    return sum(graph.size_bytes for graph in graphs) + (segment.size_bytes if segment.file is None else 0)
-
-
-def _is_saved(graph: Graph) -> bool:
-    """Whether its file is there. (Others may have removed it, as it can be made again.)"""
-    if graph.file is None:
-        return False
-    with suppress(OSError):
-        return os.stat(graph.file[0]).st_ino == graph.file[1]
-    return False
-
-
-def _shared_leaf(leaf: Leaf, unsaved: list[IO[bytes]]) -> SharedLeaf:
-    segment = array_segment(leaf)
-    live = None if leaf.live.all() else np.packbits(leaf.live).tobytes()
-    file = segment.file or _in_memory(segment.name, segment_pieces(segment), unsaved)
-    graphs = tuple(_shared_graph(segment, *one, unsaved) for one in graphs_of(segment).items())
-    return SharedLeaf(segment.name, *file, live, graphs)
-
-
-def _shared_graph(segment: ArraySegment, path: str, graph: Graph, unsaved: list[IO[bytes]]) -> SharedGraph:
-    if graph.file is not None and _is_saved(graph):
-        return SharedGraph(path, *graph.file)
-    column = segment.vectors(path)
-    assert column is not None
-    return SharedGraph(path, *_in_memory(segment.name, [(0, graph_bytes(graph, column.rows))], unsaved))
-
-
-def _in_memory(name: str, pieces: Iterable[tuple[int, bytes]], unsaved: list[IO[bytes]]) -> tuple[str, int]:
-    """(path, inode) of a new file that is as long there as it is open here."""
-    file = os.fdopen(os.memfd_create(name), "wb", buffering=0)
-    unsaved.append(file)
-    for offset, piece in pieces:
-        os.pwrite(file.fileno(), piece, offset)
-    return f"/proc/{os.getpid()}/fd/{file.fileno()}", os.fstat(file.fileno()).st_ino

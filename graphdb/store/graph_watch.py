@@ -17,10 +17,5 @@ class GraphWatch:
     def note(self, changes: Iterable[ChangeSet]) -> None:
         """The parts of a change. A large one, of which the parts are not at hand, may concern any graph."""
         if not self.is_touched:
-            self.is_touched = not isinstance(changes, tuple) or any(map(self._concerns, changes))
-
-    def _concerns(self, change: ChangeSet) -> bool:
-        names = {*change.created_graphs, *change.dropped_graphs}
-        return not names.isdisjoint(self._graphs) or any(
-            quad.graph_name in self._graphs for part in (change.added, change.removed) for quad in part
-        )
+            is_small = isinstance(changes, tuple)
+            self.is_touched = not is_small or any(change.concerns(self._graphs) for change in changes)

@@ -51,11 +51,8 @@ class Hidden:
         """
         if not self.graphs:
             return False
-        names = {*change.created_graphs, *change.dropped_graphs}
-        if not names.isdisjoint(self.graphs) or any(isinstance(name, BlankNode) for name in names):
-            return True
-        quads = (quad.graph_name for part in (change.added, change.removed) for quad in part)
-        return any(name in self.graphs for name in quads)
+        names = (*change.created_graphs, *change.dropped_graphs)
+        return any(isinstance(name, BlankNode) for name in names) or change.concerns(self.graphs)
 
 
 def may_hide(store: Store, lines: ClearedLines) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -14,8 +15,9 @@ from graphdb.config.service import Server
 from serve.port.protocol import PortProtocol
 from serve.port.watch import PortWatch
 from serve.port.websocket import MESSAGE_BYTES_MAX, PortWebSocket
+from tests.support.timing import HANG_S
 
-__all__ = ["serving"]
+__all__ = ["client_of", "serving"]
 
 
 @contextmanager
@@ -49,3 +51,10 @@ def serving(
         finally:
             server.should_exit = True
             thread.join()
+
+
+@contextmanager
+def client_of(app: ASGIApp) -> Iterator[httpx.Client]:
+    """A client of the application, `serving` meanwhile."""
+    with serving(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=HANG_S) as client:
+        yield client

@@ -16,6 +16,7 @@ from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Longs
 from graphdb.search.query import Query, QueryContext, Searcher
+from graphdb.search.query.cost import steps_together
 
 __all__ = [
     "BUCKET_STEPS",
@@ -385,10 +386,10 @@ class Aggregation(Abstract):
         children = self.common.children
         if not children:
             return 0
-        steps = [child.steps(scope, documents) if child.leaf_only else None for child in children]
-        if None in steps:
-            return None
-        return documents + BUCKET_STEPS * buckets * len(children) + sum(one or 0 for one in steps)
+        steps = steps_together(
+            child.steps(scope, documents) if child.leaf_only else None for child in children
+        )
+        return None if steps is None else documents + BUCKET_STEPS * buckets * len(children) + steps
 
     def measure(self, scope: Scope, rows: Rows, path: Sequence[str], metric: str) -> Doubles:
         """One number for each bucket, to order buckets by. path leads to an aggregation further below."""

@@ -16,7 +16,13 @@ from graphdb.search.mapping.lookup import FieldUnion
 from graphdb.search.query import Matches, Query, QueryContext, Searcher, parse_query
 from graphdb.search.query.clause import ResultLimits
 from graphdb.search.query.compound import BoolQuery
-from graphdb.search.query.cost import STEPS_MAX, documents_max, is_narrow_query, is_short_query
+from graphdb.search.query.cost import (
+    STEPS_MAX,
+    documents_max,
+    is_narrow_query,
+    is_short_query,
+    steps_together,
+)
 from graphdb.search.query.ranked import RankedQuery
 from graphdb.search.query.several import PerIndexQuery, SeveralSearcher
 from graphdb.search.query.tree import MatchAllQuery, boosted
@@ -380,5 +386,5 @@ def _is_counted_soon(aggregations: Common, prepared: Prepared) -> bool:
     documents = documents_max(prepared.request.query, prepared.scope.searcher)
     if documents is None or aggregations.pipelines or len(aggregations.children) > _AGGREGATIONS_MAX:
         return False
-    steps = [one.steps(prepared.scope, documents) for one in aggregations.children]
-    return None not in steps and sum(one or 0 for one in steps) <= STEPS_MAX
+    steps = steps_together(one.steps(prepared.scope, documents) for one in aggregations.children)
+    return steps is not None and steps <= STEPS_MAX

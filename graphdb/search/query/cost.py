@@ -1,6 +1,6 @@
 """Whether a query is known to be short: so short that handing it to a thread would cost more."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.knn import KnnQuery
@@ -11,7 +11,7 @@ from graphdb.search.query.term_queries import KeywordQuery, NumberRangeQuery, Te
 from graphdb.search.query.top_hits import plain_terms
 from graphdb.search.query.tree import MatchAllQuery, Query, RewrittenQuery
 
-__all__ = ["STEPS_MAX", "documents_max", "is_narrow_query", "is_short_query"]
+__all__ = ["STEPS_MAX", "documents_max", "is_narrow_query", "is_short_query", "steps_together"]
 
 STEPS_MAX = 200_000  # postings and documents that are walked
 _DOCUMENTS_MAX = 2_000
@@ -61,6 +61,16 @@ def _matches_max(query: Query, searcher: Searcher) -> int:
             return whole
 
 
+def steps_together(steps: Iterable[float | None]) -> float | None:
+    """Their sum; None where one of them is not known."""
+    total = 0.0
+    for one in steps:
+        if one is None:
+            return None
+        total += one
+    return total
+
+
 def _steps(query: Query, searcher: Searcher) -> float | None:
     """How much is walked, in steps of some 10 ns; None: who knows.
 
@@ -87,8 +97,8 @@ def _steps(query: Query, searcher: Searcher) -> float | None:
             children = query.children()
             if len(children) > _NODES_MAX:
                 return None
-            below = [_steps(one, searcher) for one in children]
-            return None if None in below else searcher.max_doc / 8 + sum(one or 0 for one in below)
+            below = steps_together(_steps(one, searcher) for one in children)
+            return None if below is None else searcher.max_doc / 8 + below
         case _:
             return None
 
@@ -106,7 +116,5 @@ def _term_steps(query: Query, terms: Sequence[TermQuery], searcher: Searcher) ->
 
 def _nearest_steps(query: KnnQuery, searcher: Searcher) -> float | None:
     """Twice those of the loops: without the interpreter's lock, on a thread others might run beside them."""
-    matched = [_steps(one, searcher) for one in query.unknown_filters(searcher)]
-    if None in matched:
-        return None
-    return 2 * query.steps(searcher) + sum(one or 0 for one in matched)
+    matched = steps_together(_steps(one, searcher) for one in query.unknown_filters(searcher))
+    return None if matched is None else 2 * query.steps(searcher) + matched

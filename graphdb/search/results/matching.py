@@ -6,6 +6,7 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.columns import Numbers
@@ -223,14 +224,12 @@ def matched(scope: Scope, query: Query) -> Found:
     docs = [np.empty(0, np.int64)]
     for leaf in scope.columns.leaves:
         checkpoint()
-        listed = query.docs_in(leaf, scope.searcher)
-        if listed is None:
+        local: NDArray[np.signedinteger] | None = query.docs_in(leaf, scope.searcher)
+        if local is None:
             local = np.flatnonzero(query.mask(leaf, scope.searcher) & leaf.roots)
-        elif scope.searcher.keep_of(leaf, "all are shown", leaf.roots.all):
-            local = listed.astype(np.int64)
-        else:
-            local = listed[leaf.roots[listed]].astype(np.int64)
-        docs.append(local + leaf.base)
+        elif not scope.searcher.keep_of(leaf, "all are shown", leaf.roots.all):
+            local = local[leaf.roots[local]]
+        docs.append(np.add(local, leaf.base, dtype=np.int64))
     return Found(np.concatenate(docs), None)
 
 

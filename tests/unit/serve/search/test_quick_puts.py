@@ -16,7 +16,7 @@ from graphdb.config import Settings
 from graphdb.errors import LogUnavailable, OutcomeUnknown, StorageFull
 from serve.search.documents.quick_puts import QuickPuts
 from serve.search_app import build_search_app
-from tests.support.http_server import serving
+from tests.support.http_server import client_of
 from tests.support.memory_search import MemorySearch
 from tests.support.timing import HANG_S
 from tests.unit.serve.search.conftest import one_shard
@@ -55,12 +55,7 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Both]:
     nodes = [MemorySearch() for _ in range(2)]
     quick, slow = (build_search_app(node, Settings()) for node in nodes)
     slow.quick = None
-    with (
-        serving(quick) as one,
-        serving(slow) as other,
-        httpx.Client(base_url=one, trust_env=False, timeout=HANG_S) as first,
-        httpx.Client(base_url=other, trust_env=False, timeout=HANG_S) as second,
-    ):
+    with client_of(quick) as first, client_of(slow) as second:
         found = _Both(first, second, nodes[0])
         answer = QuickPuts._answer
 

@@ -14,9 +14,8 @@ from graphdb.search.query import phrase
 from serve.port.application import PortApplication
 from serve.search.searching import quick_searches
 from serve.search_app import build_search_app
-from tests.support.http_server import serving
+from tests.support.http_server import client_of
 from tests.support.memory_search import MemorySearch
-from tests.support.timing import HANG_S
 from tests.unit.serve.search.conftest import one_shard
 
 pytestmark = one_shard
@@ -103,12 +102,7 @@ async def _reach(name: str, log_index: int) -> None:
 def both(node: MemorySearch, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Both]:
     quick, slow = (build_search_app(node, Settings(), reach=_reach) for _ in range(2))
     slow.quick = None
-    with (
-        serving(quick) as one,
-        serving(slow) as other,
-        httpx.Client(base_url=one, trust_env=False, timeout=HANG_S) as first,
-        httpx.Client(base_url=other, trust_env=False, timeout=HANG_S) as second,
-    ):
+    with client_of(quick) as first, client_of(slow) as second:
         found = _Both(first, second)
         _count(quick, found, monkeypatch)
         _fill(second)
