@@ -62,7 +62,7 @@ class _Late(Exception):
     """The client's time has passed, or that of all searches."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class _State:
     """What searches see of an index."""
 

@@ -103,7 +103,7 @@ def answer_attempt() -> AbstractContextManager[None]:
     again.
     """
     around = _ROOM.get()
-    return nullcontext() if around is None else _taken_at_last(around, AnswerRoom(around.taken_bytes))
+    return nullcontext() if around is None else _TakenAtLast(around, AnswerRoom(around.taken_bytes))
 
 
 def short_answer() -> AbstractContextManager[None]:
@@ -111,18 +111,24 @@ def short_answer() -> AbstractContextManager[None]:
     documents that it is to be made beside them.
     """
     around = _ROOM.get() or AnswerRoom()
-    return _taken_at_last(around, _ShortRoom(around.taken_bytes))
+    return _TakenAtLast(around, _ShortRoom(around.taken_bytes))
 
 
-@contextmanager
-def _taken_at_last(around: AnswerRoom, room: AnswerRoom) -> Iterator[None]:
-    before = room.taken_bytes
-    token = _ROOM.set(room)
-    try:
-        yield
-    finally:
-        _ROOM.reset(token)
-    around.take(room.taken_bytes - before)
+class _TakenAtLast:
+    """A room while it is used; then another takes what it has taken, if nothing was raised."""
+
+    __slots__ = ("_around", "_before", "_room", "_token")
+
+    def __init__(self, around: AnswerRoom, room: AnswerRoom) -> None:
+        self._around, self._room, self._before = around, room, room.taken_bytes
+
+    def __enter__(self) -> None:
+        self._token = _ROOM.set(self._room)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        _ROOM.reset(self._token)
+        if kind is None:
+            self._around.take(self._room.taken_bytes - self._before)
 
 
 def whole_document(source: bytes) -> orjson.Fragment:

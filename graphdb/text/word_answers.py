@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from graphdb.search.leaf_reader import Floats, Ints, Longs
 from graphdb.search.query import Searcher
 from graphdb.search.query.field_table import FieldTable, address_of
-from graphdb.search.query.term_queries import TermQuery
 from graphdb.sparql.search_requests import Part
 from graphdb.sparql.text_tables import KeptCells, frame_of
 from graphdb.store.small_joins import written
@@ -181,12 +180,11 @@ class _Prepared:
         if len(terms) != 1:
             return None
         searcher, path, term = self._searcher, self._path, terms[0]
-        weight = TermQuery(path=path, term=term).weight(searcher, 1.0)
-        numbers = searcher.numbers(self._table, path, term)
-        alone = numbers[np.newaxis], np.array([weight], np.float32)
+        known = searcher.known_terms(self._table, path, (term,))[0]
+        alone = known.numbers[np.newaxis], np.array([known.weight], np.float32)
         if len(self._words) >= _WORDS_MAX:
             self._words.clear()
-        made = _Word((-float(weight), term), weight, numbers, searcher.doc_freq(path, term), alone)
+        made = _Word((-float(known.weight), term), known.weight, known.numbers, known.doc_freq, alone)
         self._words[word] = made
         return made
 

@@ -1,6 +1,9 @@
 """Searches of known forms against those that are parsed alone, and what else is found once for many."""
 
+import json
 import pickle
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -23,6 +26,7 @@ from graphdb.search.results import SearchOptions
 from graphdb.search.results.sort_keys import short_float, short_floats
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.operations import Action, Operation
+from serve.search.frame.exchange import parse_json
 
 ANALYZERS = Analyzers.of({})
 FIELDS = {
@@ -231,6 +235,67 @@ def test_known_forms_answer_as_parsed_alone(data: st.DataObject, asked: list[Any
         for one in (body, *others, body):
             found, alone = _both(known, one, TARGET)
             assert found == alone, one
+
+
+_SPELLINGS: list[Callable[[Any], bytes]] = [
+    orjson.dumps,
+    lambda body: orjson.dumps(body, option=orjson.OPT_INDENT_2),
+    lambda body: json.dumps(body).encode(),
+    lambda body: json.dumps(body, ensure_ascii=False, separators=(" , ", ":\t")).encode(),
+]
+
+
+def _changed(text: bytes, draw: Any) -> bytes:
+    """With another byte at one place, or one more or less."""
+    place = draw(st.integers(0, len(text)))
+    byte = draw(st.sampled_from([b'"', b"{", b"}", b",", b"\\", b"0", b"-", b"e", b" ", b"\0", b"\xff", b""]))
+    changed: bytes = text[:place] + byte + text[place + draw(st.integers(0, 1)) :]
+    return changed
+
+
+@some
+@given(st.data(), st.lists(bodies, min_size=1, max_size=2), st.sampled_from(_SPELLINGS))
+def test_known_texts_answer_as_parsed_alone(
+    data: st.DataObject, asked: list[Any], spelt: Callable[[Any], bytes]
+) -> None:
+    """Also those that are no JSON, or another request, and were a known one but for a byte."""
+    known, searchers = KnownRequests(), Searchers()
+    with patch.object(known_requests, "_SPELT_AFTER", 1):
+        for body in asked:
+            for _ in range(3):
+                other = _with_others(body, values, data.draw)
+                with suppress(SearchError, AllFailed):
+                    known.prepare(other, TARGET, searchers, OPTIONS, spelt(other))
+            for text in (spelt(body), _changed(spelt(body), data.draw)):
+                _check_of_text(known, text)
+
+
+def _check_of_text(known: KnownRequests, text: bytes) -> None:
+    found = known.of_text(text, TARGET, OPTIONS)
+    if found is not None:
+        alone = _outcome(lambda: (prepare(parse_json(text), [TARGET], Searchers(), OPTIONS), None))
+        assert _outcome(lambda: found) == alone, text
+
+
+def test_a_text_that_comes_often_is_not_read_as_json() -> None:
+    known, searchers = KnownRequests(), Searchers()
+
+    def body(text: str, name: str, interval: float) -> dict[str, Any]:
+        histogram = {"histogram": {"interval": interval, "field": "n"}}
+        return {"size": 0, "aggs": {name: histogram}, "query": {"match": {"t": {"query": text}}}}
+
+    for number in range(known_requests._SPELT_AFTER + 1):
+        own = body(f"w{number}", f"a{number}", number + 1)
+        assert known.of_text(json.dumps(own).encode(), TARGET, OPTIONS) is None
+        known.prepare(own, TARGET, searchers, OPTIONS, json.dumps(own).encode())
+    last = body("w3 w1", "by", 2.5)
+    found = known.of_text(json.dumps(last).encode(), TARGET, OPTIONS)
+    assert found is not None
+    assert found[1] == "by"
+    assert _answer(*found) == _answer(prepare(last, [TARGET], searchers, OPTIONS), None)
+    assert known.of_text(json.dumps(last).encode(), _target(max_terms_count=1), OPTIONS) is None
+    assert known.of_text(json.dumps(body("\u0000", "by", 1)).encode(), TARGET, OPTIONS) is None  # an escape
+    assert known.of_text(orjson.dumps(last), TARGET, OPTIONS) is None  # another spelling
 
 
 def test_a_known_form_is_not_parsed() -> None:

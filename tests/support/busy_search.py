@@ -107,7 +107,7 @@ async def busy_port(node: SearchNode, patch: pytest.MonkeyPatch) -> AsyncIterato
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: PortProtocol(config, state, {}), "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    note = QuickSearches._note
+    note = QuickSearches._note_lent
     try:
         async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S) as client:
             port = BusyPort(node, client)
@@ -116,7 +116,7 @@ async def busy_port(node: SearchNode, patch: pytest.MonkeyPatch) -> AsyncIterato
                 port.answered += orjson.loads(done)[1]
                 note(self, done)
 
-            patch.setattr(QuickSearches, "_note", counted)
+            patch.setattr(QuickSearches, "_note_lent", counted)
             yield port
     finally:
         server.close()

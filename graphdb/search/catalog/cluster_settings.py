@@ -148,7 +148,7 @@ def _check_keep_alives(settings: Mapping[str, Mapping[str, str]]) -> None:
 
 def setting(settings: Mapping[str, Mapping[str, str]], name: str) -> str:
     """The value that holds, or its default. settings: `CatalogState.cluster_settings`."""
-    for kind in _KINDS:
+    for kind in _KINDS if settings else ():
         value = settings.get(kind, {}).get(name)
         if value is not None:
             return value

@@ -5,6 +5,9 @@ without these is its form (`graphdb.search.query.forms`): a search of a known fo
 text and no more. Where a clause of the query takes no part in that, or vectors are searched for, all but
 `query` and `knn` is known still: the page, the sort keys, the aggregations of a dashboard. Nor does the name
 of a single aggregation count: it is put in afterwards.
+
+Programs write such a search the same each time, too. A text that has come a few times but for its words,
+terms and bounds becomes a pattern: who finds these in the next one need not read it as JSON.
 """
 
 import re
@@ -46,13 +49,19 @@ _KEPT_MAX = 256
 _BYTES_MAX = 2_000  # of the text of what is kept
 _FORMS_MAX = 8  # of one outline
 _TRIED, _TRIED_EACH = 8, 16  # bodies that are learnt from
+_SPELT_AFTER, _SPELLINGS_MAX = 4, 8  # times that a form has come; patterns of one index
 _EVERYTHING = MatchAllQuery()
 # A moment, and documents that are looked up, make another request each time.
 _CHANGING = (b"now", b'"index"')
+# What lets hits show more of a query than that it matches.
+_SAYING = (b'"_name"', b'"inner_hits"', b'"percolate"')
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 _NAME_TOKEN = re.compile(rb'"[\w.-]+"', re.ASCII)
 # The texts and numbers of JSON as orjson writes it.
 _TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)')
+# Those that are open in a text, none with an escape; JSON is read of what is found.
+_OPEN = rb'("[^"\\]*"|-?\d[\d.eE+-]*)'
+_OPEN_NAME = rb'"([\w.-]+)"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +109,26 @@ class _Form:
         values = orjson.loads(b"[%b]" % b",".join([tokens[place] for place in self.places]))
         return known[1].of(values, target.context), name
 
+    def is_often(self, tokens: Sequence[bytes]) -> bool:
+        """Whether what was found now has been found so often that it is worth a pattern."""
+        kept = self.known[self.fixed(tokens)][1]
+        kept.found += 1
+        return kept.found == _SPELT_AFTER
+
     def keep(self, tokens: Sequence[bytes], state: _State, kept: "_Kept") -> None:
         self.known[self.fixed(tokens)] = state, kept
         if len(self.known) > _KEPT_MAX:
             self.known.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Kept:
-    """A request, and what makes those parts of it that depend on open values."""
+    """A request, and what makes those parts of it that depend on open values. found: how often it was."""
 
     request: SearchRequest
     query: Make
     aggregations: Callable[[Values], Common] | None
+    found: int = 0
 
     @classmethod
     def read(cls, slots: Any, target: Target, request: SearchRequest, form: Form) -> "_Kept":
@@ -125,7 +141,10 @@ class _Kept:
             ((_, definition),) = slots["aggs"].items()
             if isinstance(definition, dict) and not AGGREGATION_FORMS.keys().isdisjoint(definition):
                 aggregations = form_of_aggregation(_ONLY, definition, target.context, form)
-        return cls(request, query, aggregations)
+        assert request.is_plain in (True, False)  # found out once for all of them
+        words = orjson.dumps(slots.get("query"), default=_no_text)
+        is_silent = not any(word in words for word in _SAYING)
+        return cls(request.of_query(request.query, query_is_silent=is_silent), query, aggregations)
 
     def of(self, values: Values, context: QueryContext) -> SearchRequest:
         query = self.query(values, context)
@@ -134,8 +153,44 @@ class _Kept:
         return self.request.of_query(query, aggregations=self.aggregations(values))
 
 
+def _no_text(slot: object) -> None:
+    """A slot, as JSON."""
+
+
 def _everything(values: Values, context: QueryContext) -> Query:
     return _EVERYTHING
+
+
+class _Spelling:
+    """The texts of one form that differ in open values alone, and in the name of the only aggregation."""
+
+    def __init__(self, form: _Form, text: bytes, tokens: Sequence[bytes]) -> None:
+        """text: one of them; tokens: those of its body, in the same order, as orjson writes them."""
+        self._form, self._key = form, form.fixed(tokens)
+        opened = {place: _OPEN for place in form.places}
+        if form.name_place is not None:
+            opened[form.name_place] = _OPEN_NAME
+        pieces = [
+            opened.get(number // 2, re.escape(part)) if number % 2 else re.escape(part)
+            for number, part in enumerate(_TOKEN.split(text))
+        ]
+        self.pattern = re.compile(b"".join(pieces), re.ASCII)
+        groups = {place: number for number, place in enumerate(sorted(opened))}
+        self._groups = [groups[place] for place in form.places]
+        self._name_group = None if form.name_place is None else groups[form.name_place]
+
+    def find(self, text: bytes, target: Target) -> tuple[SearchRequest, str | None] | None:
+        """See `_Form.find`; None for another text, too."""
+        found = self.pattern.fullmatch(text)
+        if found is None:
+            return None
+        known = self._form.known.get(self._key)
+        if known is None or not known[0].is_of(target):
+            return None
+        given = found.groups()
+        values = orjson.loads(b"[%b]" % b",".join([given[group] for group in self._groups]))
+        name = None if self._name_group is None else given[self._name_group].decode()
+        return known[1].of(values, target.context), name
 
 
 class _Outline:
@@ -145,13 +200,15 @@ class _Outline:
         self._forms: list[_Form] = []
         self._found = self._missed = 0
 
-    def find(self, tokens: Sequence[bytes], target: Target) -> tuple[SearchRequest, str | None] | None:
-        """See `_Form.find`."""
+    def find(
+        self, tokens: Sequence[bytes], target: Target
+    ) -> tuple[tuple[SearchRequest, str | None], _Form] | None:
+        """What a form finds, and which."""
         for form in self._forms:
             found = form.find(tokens, target)
             if found is not None:
                 self._found += 1
-                return found
+                return found, form
         return None
 
     def learn(
@@ -212,20 +269,59 @@ class KnownRequests:
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, bytes], tuple[_State, SearchRequest]] = OrderedDict()
         self._outlines: OrderedDict[tuple[str, bytes], _Outline] = OrderedDict()
+        self._spellings: OrderedDict[str, list[_Spelling]] = OrderedDict()  # by index, the last found first
+
+    def of_text(
+        self, text: bytes, target: Target, options: SearchOptions
+    ) -> tuple[Prepared, str | None] | None:
+        """As `prepare`, of the text of a body; None where it is not one that has come several times but for
+        its open values, or is wrong.
+        """
+        if target.filter is not None or target.boost != 1.0:
+            return None
+        spellings = self._spellings.get(target.name) or []
+        for place, spelling in enumerate(spellings):
+            try:
+                found = spelling.find(text, target)
+            except (SearchError, orjson.JSONDecodeError):
+                return None
+            if found is not None:
+                if place:
+                    spellings.insert(0, spellings.pop(place))
+                scope = scope_of(target.searcher, target.context, options)
+                return Prepared(found[0], scope, options, (target,)), found[1]
+        return None
+
+    def _spell(self, form: _Form, text: bytes, tokens: Sequence[bytes], name: str) -> None:
+        """Make a pattern of a text whose body has these texts and numbers."""
+        if len(_TOKEN.findall(text)) != len(tokens):
+            return
+        spelling = _Spelling(form, text, tokens)
+        spellings = self._spellings.setdefault(name, [])
+        if all(spelling.pattern != other.pattern for other in spellings):
+            spellings.insert(0, spelling)
+            del spellings[_SPELLINGS_MAX:]
+        if len(self._spellings) > _KEPT_MAX:
+            self._spellings.popitem(last=False)
 
     def prepare(
-        self, body: Mapping[str, Any], target: Target, searchers: Searchers, options: SearchOptions
+        self,
+        body: Mapping[str, Any],
+        target: Target,
+        searchers: Searchers,
+        options: SearchOptions,
+        text: bytes = b"",
     ) -> tuple[Prepared, str | None]:
         """As `prepare`, and the name of the only aggregation for `with_name`. body: of plain members.
 
-        Raises SearchError, AllFailed.
+        text: of the body as it was sent, empty: not known. Raises SearchError, AllFailed.
         """
         if target.filter is not None or target.boost != 1.0 or not PLAIN_MEMBERS.issuperset(body):
             return prepare(body, [target], searchers, options), None
-        text = b"" if "knn" in body else orjson.dumps(body)
-        if not text or len(text) > _BYTES_MAX or b'"knn"' in text:  # a vector is no text of a form
+        plain = b"" if "knn" in body else orjson.dumps(body)
+        if not plain or len(plain) > _BYTES_MAX or b'"knn"' in plain:  # a vector is no text of a form
             return self._but_for_query(body, target, searchers, options)[:2]
-        parts = _TOKEN.split(text)
+        parts = _TOKEN.split(plain)
         tokens, key = parts[1::2], (target.name, b"?".join(parts[::2]))
         outline = self._outlines.get(key)
         if outline is not None:
@@ -235,8 +331,11 @@ class KnownRequests:
                 return prepare(body, [target], searchers, options), None
             if found is not None:
                 self._outlines.move_to_end(key)
+                (request, name), form = found
+                if 0 < len(text) <= 2 * _BYTES_MAX and form.is_often(tokens):
+                    self._spell(form, text, tokens, target.name)
                 scope = scope_of(target.searcher, target.context, options)
-                return Prepared(found[0], scope, options, (target,)), found[1]
+                return Prepared(request, scope, options, (target,)), name
         prepared, name, is_kept = self._but_for_query(body, target, searchers, options)
         if is_kept:
             if outline is None:

@@ -107,9 +107,11 @@ def _term_steps(query: Query, terms: Sequence[TermQuery], searcher: Searcher) ->
     """Of plain terms alone: where all have to match, the documents of the rarest are looked up in the others'
     postings; where any has, most postings are counted and passed over.
     """
-    freqs = [searcher.doc_freq(one.path, one.term) for one in terms]
-    if searcher.table(terms[0].path) is None:
-        return sum(freqs)
+    table = searcher.table(terms[0].path)
+    if table is None:
+        return sum(searcher.doc_freq(one.path, one.term) for one in terms)
+    known = searcher.known_terms(table, terms[0].path, [one.term for one in terms])
+    freqs = [one.doc_freq for one in known]
     needs_all = isinstance(query, BoolQuery) and bool(query.must)
     return 2 * len(freqs) * min(freqs) if needs_all else sum(freqs) / 4
 

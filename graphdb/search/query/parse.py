@@ -102,7 +102,7 @@ def _checked(query: Query, context: QueryContext) -> Query:
             "too_many_nested_clauses",
             f"Query contains too many nested clauses; maxClauseCount is set to {context.max_clause_count}",
         )
-    if any(node.boost_max() != 1.0 for node in nodes) and largest_boost(query) > SCORE_MAX:
+    if any([node.boost_max() != 1.0 for node in nodes]) and largest_boost(query) > SCORE_MAX:
         raise illegal_request(f"[boost] must not make more of a score than {SCORE_MAX}")
     return query
 

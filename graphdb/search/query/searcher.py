@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,6 +188,16 @@ KEPT_MAX = 50_000
 _UNKNOWN = object()
 
 
+class KnownTerm(NamedTuple):
+    """A term of a text field. doc_freq, weight: as those of `Searcher`; numbers: its number in each leaf, -1
+    where it is not there.
+    """
+
+    doc_freq: int
+    weight: np.float32
+    numbers: Longs
+
+
 class Searcher:
     """Owned by one search; its leaves never change, so what it computes once it may keep.
 
@@ -206,6 +216,8 @@ class Searcher:
         index_name: str = "",
     ) -> None:
         self.leaves = tuple(leaves)
+        self.max_doc = sum(leaf.segment.size for leaf in self.leaves)
+        """Documents with deleted and nested ones: one more than the largest number."""
         self.mapping = mapping
         self.analyzers = analyzers
         self.memory = {} if memory is None else memory
@@ -241,11 +253,6 @@ class Searcher:
     def ask(self, question: Question[Value]) -> list[Value]:
         """The answers of all shards that are searched."""
         return [question.answered(self)]
-
-    @property
-    def max_doc(self) -> int:
-        """Documents with deleted and nested ones: one more than the largest number."""
-        return sum(leaf.segment.size for leaf in self.leaves)
 
     @property
     def doc_count(self) -> int:
@@ -338,7 +345,7 @@ class Searcher:
     def _doc_freq(self, path: str, term: str) -> int:
         table = self.table(path)
         if table is not None:
-            return self._found(table, path, term)[1]
+            return self.known_terms(table, path, (term,))[0].doc_freq
         count = 0
         for leaf in self.leaves:
             if (text := leaf.segment.text(path)) is not None:
@@ -353,12 +360,24 @@ class Searcher:
         """The postings of a text field in all leaves; None where they are not all of one form."""
         return self.keep(("table", path), lambda: FieldTable.of(self.leaves, path))
 
-    def numbers(self, table: FieldTable, path: str, term: str) -> Longs:
-        """The number of a term in each leaf, -1 where it is not there; table: that of the path."""
-        return self._found(table, path, term)[0]
+    def known_terms(self, table: FieldTable, path: str, terms: Iterable[str]) -> list[KnownTerm]:
+        """What a search for each of these asks; table: that of the path."""
+        kept, found = self._kept, []
+        for term in terms:
+            known: KnownTerm | None = kept.get(("term", path, term))
+            if known is None:
+                known = self.keep(("term", path, term), partial(self._known_term, table, path, term))
+            found.append(known)
+        return found
 
-    def _found(self, table: FieldTable, path: str, term: str) -> tuple[Longs, int]:
-        return self.keep(("numbers", path, term), lambda: table.find(term))
+    def _known_term(self, table: FieldTable, path: str, term: str) -> KnownTerm:
+        numbers, own = table.find(term)
+        doc_freq, statistics = self._frequency(path, term, own), self.statistics(path)
+        return KnownTerm(doc_freq, statistics.weight(1.0, idf(doc_freq, statistics.doc_count)), numbers)
+
+    def _frequency(self, path: str, term: str, own: int) -> int:
+        """`doc_freq`; own: that of these leaves."""
+        return own
 
     def part(self, leaf: Leaf) -> tuple[int, Leaf, "Searcher"]:
         """The index that a leaf is of, where several are searched: its number, its own leaf, its searcher."""
@@ -458,6 +477,9 @@ class ShardSearcher(Searcher):
         (_, (doc_freq,)) = self._asked((), ((path, term),))
         return doc_freq
 
+    def _frequency(self, path: str, term: str, own: int) -> int:
+        return self.doc_freq(path, term)
+
     def learn(self, terms: Iterable[tuple[str, str]]) -> None:
         """Ask at once for what terms, (path, term), score by."""
         wanted = tuple(sorted(set(terms)))
@@ -503,3 +525,6 @@ class PartialSearcher(Searcher):
 
     def doc_freq(self, path: str, term: str) -> int:
         return self._whole.doc_freq(path, term)
+
+    def _frequency(self, path: str, term: str, own: int) -> int:
+        return self.doc_freq(path, term)

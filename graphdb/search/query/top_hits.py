@@ -87,18 +87,21 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     boost, needs_all = peeled.boost, False
     if isinstance(peeled.query, BoolQuery):
         boost, needs_all = boost * peeled.query.boost, bool(peeled.query.must)
-    weighed = sorted(
-        ((term.weight(searcher, boost), term.term, place) for place, term in enumerate(terms)),
-        key=lambda each: (-each[0], each[1]),
-    )
-    numbers = np.array([searcher.numbers(table, path, term) for _, term, _ in weighed])
-    weights = np.array([weight for weight, _, _ in weighed], np.float32)
-    places = [place for _, _, place in weighed]
+    words = [term.term for term in terms]
+    known = searcher.known_terms(table, path, words)
+    if boost == 1.0 and all([term.boost == 1.0 and term.doc_freq is None for term in terms]):  # as mostly
+        own_weights = [one.weight for one in known]
+    else:
+        own_weights = [term.weight(searcher, boost) for term in terms]
+    # the heaviest first; the order is the same for all documents, see `_Weights`
+    places = sorted(range(len(words)), key=lambda place: (-own_weights[place], words[place]))
+    numbers = np.array([known[place].numbers for place in places])
+    weights = np.array([own_weights[place] for place in places], np.float32)
     order = np.array(sorted(range(len(places)), key=places.__getitem__), np.int64)
     inverse = searcher.inverse_norms(path)
     kept, best = np.empty(k, np.int64), np.empty(k, np.float32)
     begun = total = 0
-    for part in _runs(searcher.leaves):
+    for part in searcher.keep("runs", lambda: tuple(_runs(searcher.leaves))):
         checkpoint()
         own = numbers[:, part]
         allowed, masks = table.live[part], None
@@ -251,7 +254,15 @@ class _Peeled:
 
 
 def plain_terms(query: Query) -> tuple[TermQuery, ...] | None:
-    """The terms of one text field any or all of which have to match; None for any other query."""
+    """The terms of one text field any or all of which have to match; None for any other query. Found once."""
+    kept = vars(query)
+    if "plain_terms" not in kept:
+        kept["plain_terms"] = _plain_terms(query)
+    found: tuple[TermQuery, ...] | None = kept["plain_terms"]
+    return found
+
+
+def _plain_terms(query: Query) -> tuple[TermQuery, ...] | None:
     if query.boost <= 0:
         return None
     if isinstance(query, TermQuery):

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -33,6 +32,7 @@ SCORE_MAX = 1e30
 """No boost or function may make more of a score, so that their sums stay numbers in 32 bits."""
 
 AnyQuery = TypeVar("AnyQuery", bound="Query")
+_FOUND = ("_nodes", "plain_terms")  # members of a query that are no fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +103,19 @@ class Query(Abstract):
         """The queries right below."""
         return ()
 
-    @cached_property
+    @property
     def nodes(self) -> "tuple[Query, ...]":
         """What `walk` gives, found once: several ask each query of a request."""
-        return tuple(walk(self))
+        # No cached_property: in Python 3.11 that holds one lock for all objects.
+        kept = vars(self)
+        if "_nodes" not in kept:
+            kept["_nodes"] = tuple(walk(self))
+        found: tuple[Query, ...] = kept["_nodes"]
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be found again."""
-        return {name: value for name, value in self.__dict__.items() if name != "nodes"}
+        return {name: value for name, value in vars(self).items() if name not in _FOUND}
 
     def scored_by(self) -> Iterable[tuple[str, str]]:
         """(path, term): what it, without the queries below, is known to score by the statistics of."""
@@ -181,7 +186,8 @@ def walk(query: Query) -> Iterator[Query]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += reversed(node.children())
+        if below := node.children():
+            waiting += reversed(below)
 
 
 def late_last(queries: Iterable[Query]) -> list[Query]:

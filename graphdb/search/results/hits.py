@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from graphdb.search.aggregations.aggregation import Scope, columns_of
-from graphdb.search.answer_room import take_room_of_part, whole_document
+from graphdb.search.answer_room import take_room, take_room_of_part, whole_document
 from graphdb.search.leaf_reader import Floats, Leaf, Longs
 from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
@@ -26,6 +26,8 @@ from graphdb.search.results.sort_keys import short_float, short_floats
 
 __all__ = ["Fetcher", "envelope"]
 
+_COUNTED_BYTES = 64 << 10  # of documents: so many are counted together
+
 
 def envelope(hits: Sequence[Mapping[str, Any]], total: int, max_score: float | None) -> dict[str, Any]:
     """The object under `hits`, also that of inner hits and top_hits."""
@@ -42,7 +44,7 @@ class Fetcher:
 
     raw_source: a `_source` that is shown whole is an orjson.Fragment of what is stored, never parsed.
     named_scores: `matched_queries` says what each named query has given. rescored: what has changed the
-    scores after the query.
+    scores after the query. query_is_silent: see `SearchRequest`.
     """
 
     scope: Scope
@@ -50,6 +52,7 @@ class Fetcher:
     raw_source: bool = False
     named_scores: bool = False
     rescored: tuple[Rescored, ...] = ()
+    query_is_silent: bool = False
     _parts: "dict[int, Fetcher]" = field(default_factory=dict)
     _asked: tuple[Fetching, bool] | None = field(default=None)
     _named: list[tuple[str, Query]] | None = field(default=None)
@@ -116,14 +119,21 @@ class Fetcher:
         name, locate = self.scope.context.index_name, columns.locate
         has_source = fetching.source.enabled
         shown: list[dict[str, Any]] = []
+        size_bytes = 0  # of documents that are not counted yet
         shown_scores = repeat(None, len(docs)) if scores is None else short_floats(scores)
         for whole, score in zip(docs.tolist(), shown_scores, strict=True):
             leaf, doc = locate(whole)
             segment = leaf.segment
             one: dict[str, Any] = {"_index": name, "_id": segment.doc_id(doc), "_score": score}
             if has_source:
-                one["_source"] = whole_document(segment.source(doc))
+                source = segment.source(doc)
+                size_bytes += len(source)
+                if size_bytes > _COUNTED_BYTES:
+                    take_room(size_bytes)
+                    size_bytes = 0
+                one["_source"] = orjson.Fragment(source)
             shown.append(one)
+        take_room(size_bytes)
         for one, sort in zip(shown, sorts, strict=False):
             one["sort"] = list(sort)
         return shown
@@ -135,7 +145,9 @@ class Fetcher:
         if self._asked is None or self._asked[0] is not fetching:
             scope = self.scope
             more = fetching.hidden or fetching.version or fetching.seq_no or fetching.explain or self.rescored
-            says = self.query is not None and (named_queries(self.query) or percolate_queries(self.query))
+            says = False
+            if self.query is not None and not self.query_is_silent:
+                says = bool(named_queries(self.query) or percolate_queries(self.query))
             whole = self.raw_source and fetching.is_whole and keeps_source(scope.context.mapping)
             bare = fetching.is_raw and not fetching.source.enabled
             is_plain = (whole or bare) and not (more or says or scope.context.parts)

@@ -211,12 +211,14 @@ class NestedHits:
     within those. Owned by one search. Those of related documents are refused where shards are searched apart.
     """
 
-    def __init__(self, scope: Scope, query: Query, path: str | None = None) -> None:
-        """path: of the nested objects that the query is of, None: documents."""
+    def __init__(self, scope: Scope, query: Query, path: str | None = None, is_silent: bool = False) -> None:
+        """path: of the nested objects that the query is of, None: documents. is_silent: the query is known to
+        ask for none.
+        """
         self._scope = scope
         self._query, self._parts = query, dict[int, NestedHits]()
         self._clauses: list[_Clause] = []
-        if isinstance(query, PerIndexQuery):
+        if is_silent or isinstance(query, PerIndexQuery):
             return
         for name, node in with_inner_hits(query).items():
             assert node.inner_hits is not None

@@ -10,7 +10,7 @@ import numpy as np
 from graphdb.search.aggregations import MAX_BUCKETS, Scope, run
 from graphdb.search.aggregations.aggregation import columns_of
 from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer
-from graphdb.search.leaf_reader import Longs
+from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.query import Matches, QueryContext, Searcher, collect
 from graphdb.search.query.peers import Peers
 from graphdb.search.results.hits import Fetcher
@@ -28,7 +28,7 @@ from graphdb.search.results.matching import (
     without_later,
 )
 from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
-from graphdb.search.results.sort_keys import ByScore, short_float
+from graphdb.search.results.sort_keys import ByScore, short_float, short_floats
 from graphdb.search.results.suggesting import suggestions
 
 __all__ = ["SearchOptions", "answered", "columns_of", "execute", "find", "plain_answer", "scope_of", "search"]
@@ -133,26 +133,29 @@ def plain_answer(request: SearchRequest, scope: Scope, options: SearchOptions) -
     best = collect(request.query, scope.searcher, end, request.track_total)
     total, scores = best.total, best.scores
     rows: Longs | slice = slice(request.start, None)
-    if scope.searcher.peers is not None:
+    peers = scope.searcher.peers
+    if peers is not None:
         parts = scope.gathered("best", (best.total, best.scores))
         total, scores = sum(total for total, _ in parts), np.concatenate([scores for _, scores in parts])
         order = first_of([-scores], end)[request.start :]
-        rows, _ = _own_of(scope.searcher.peers, [len(own) for _, own in parts], order)
+        rows, _ = _own_of(peers, [len(own) for _, own in parts], order)
     out = _total(total, request.track_total)
-    out["max_score"] = short_float(scores.max()) if len(scores) else None
-    docs, own_scores = best.docs[rows], best.scores[rows]
-    fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores)
-    nested = NestedHits(scope, request.query)
-    plain = None if nested.are_wanted else fetcher.shown_plain(docs, own_scores, (), request.fetching)
-    out["hits"] = (
-        plain
-        if plain is not None
-        else [
-            _with_inner(fetcher.shown(hit, request.fetching), nested.of(hit.doc))
-            for hit in map(Hit, docs.tolist(), own_scores.tolist())
-        ]
-    )
+    out["max_score"] = max(short_floats(scores[:1] if peers is None else scores), default=None)
+    out["hits"] = _best_shown(request, scope, best.docs[rows], best.scores[rows], options)
     return {"timed_out": False, "hits": out}
+
+
+def _best_shown(
+    request: SearchRequest, scope: Scope, docs: Longs, scores: Floats, options: SearchOptions
+) -> list[dict[str, Any]]:
+    is_silent = request.query_is_silent
+    fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores, (), is_silent)
+    nested = NestedHits(scope, request.query, is_silent=is_silent)
+    plain = None if nested.are_wanted else fetcher.shown_plain(docs, scores, (), request.fetching)
+    if plain is not None:
+        return plain
+    hits = map(Hit, docs.tolist(), scores.tolist())
+    return [_with_inner(fetcher.shown(hit, request.fetching), nested.of(hit.doc)) for hit in hits]
 
 
 def _with_inner(shown: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
@@ -213,8 +216,9 @@ def _page(
         groups = Groups(scope, request.collapse.path, found.docs)
         rows = groups.leaders(sorting, sorting.first(len(found.docs), among))[:end]
     chosen = _chosen(request, scope, sorting, rows, groups)
-    fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores, done)
-    nested = NestedHits(scope, request.query)
+    is_silent = request.query_is_silent
+    fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores, done, is_silent)
+    nested = NestedHits(scope, request.query, is_silent=is_silent)
     if groups is None and scope.searcher.peers is None and not nested.are_wanted:
         docs, scores = found.docs[chosen.rows], sorting.scores(chosen.rows) if scored else None
         plain = fetcher.shown_plain(docs, scores, sorting.sorts(chosen.rows), request.fetching)

@@ -68,7 +68,9 @@ class Rescore:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """sort empty: by score. track_total: count up to so many hits, None: all, 0: none."""
+    """sort empty: by score. track_total: count up to so many hits, None: all, 0: none. query_is_silent: it is
+    known that hits show nothing of the query: no names, inner hits or slots of documents.
+    """
 
     query: Query
     start: int
@@ -86,17 +88,20 @@ class SearchRequest:
     terminate_after: int = 0
     profile: bool = False
     suggestions: tuple[Suggestion, ...] = ()
+    query_is_silent: bool = False
 
     def of_query(self, query: Query, **changes: Any) -> "SearchRequest":
         """The same for another query; sooner than `replace`."""
         made = object.__new__(SearchRequest)
-        vars(made).update(vars(self), query=query, **changes)
+        beside = self._has_nothing_beside  # found out once for all
+        vars(made).update(vars(self), query=query, _has_nothing_beside=beside, **changes)
         return made
 
     @property
     def is_plain(self) -> bool:
         """Whether the best documents by score and their number are all that is asked for."""
-        return not self.sort and self._is_plain_but_for_sort
+        is_bare = not self.sort and self.aggregations is None and self.size > 0 and self._has_nothing_beside
+        return is_bare and not isinstance(self.query, FusedQuery)
 
     @property
     def is_sorted_by_numbers(self) -> bool:

@@ -11,7 +11,6 @@ less. A merge keeps the longer blocks of older files. Files of format 1 have the
 """
 
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, pairwise
 from threading import Lock, local
@@ -38,8 +37,9 @@ __all__ = [
 
 PARTS = ("sources_blob", "sources_blocks", "sources_roots", "sources_lengths")
 _BLOCK_BYTES = 3 << 10
-_KEPT_BYTES_MAX = 12 << 10  # of a block; a longer one is one long text, which nobody asks for in parts
-_EXPANDED_BYTES = 32 << 20  # of a process; six blocks of ten hits cost 50 µs where none is kept
+_KEPT_BYTES_MAX = 12 << 10  # of a document; a longer one would take the place of many
+_KEPT_BYTES = 32 << 20  # of a process; six blocks of ten hits cost 50 µs where no document is kept
+_ENTRY_BYTES = 250  # that keeping a document takes beside its text
 _ROOT_BYTES = 4  # that a root counts at least, so that a block of empty ones ends too
 _OPTIONS: dict[int, int] = {
     zstd.CompressionParameter.compression_level: 1,
@@ -47,48 +47,65 @@ _OPTIONS: dict[int, int] = {
 }
 
 
-class _Expanded:
-    """The blocks that were read last, of all segments of the process: neighbours are asked for in turn, and
-    the first hits of many searches are the same. Any thread may use it.
+class _Kept:
+    """The documents that were read last, of all segments of the process: the first hits of many searches are
+    the same. Any thread may use it.
+
+    There are two generations, each with half of the bytes: what is read goes to the younger one, and when
+    that is full the older one is forgotten. So a document that is there costs one look-up without a lock.
     """
 
     def __init__(self, bytes_max: int) -> None:
-        self._bytes_max, self._bytes = bytes_max, 0
-        self._kept: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._half = bytes_max // 2
+        self._bytes = 0  # of the younger generation
+        self._young: dict[tuple[int, int], bytes] = {}
+        self._old: dict[tuple[int, int], bytes] = {}
         self._lock = Lock()
 
     def find(self, key: tuple[int, int]) -> bytes | None:
-        """key: of the segment and the block."""
-        with self._lock:
-            found = self._kept.get(key)
+        """key: of the segment and the root."""
+        found = self._young.get(key)
+        if found is None:
+            found = self._old.get(key)
             if found is not None:
-                self._kept.move_to_end(key)
-            return found
+                self.put(key, found)
+        return found
 
     def put(self, key: tuple[int, int], raw: bytes) -> None:
         with self._lock:
-            self._bytes += len(raw) - len(self._kept.get(key, b""))
-            self._kept[key] = raw
-            while self._bytes > self._bytes_max:
-                self._bytes -= len(self._kept.popitem(last=False)[1])
+            if key in self._young:  # another thread was sooner
+                return
+            size = len(raw) + _ENTRY_BYTES
+            if self._bytes + size > self._half:
+                self._young, self._old, self._bytes = {}, self._young, 0
+            if size <= self._half:
+                self._young[key] = raw
+                self._bytes += size
 
 
 class _Expanding(local):
     """A decompressor for each thread: making one takes twice as long as expanding a block (14 µs in place of
-    5), and `backports.zstd` makes one for each frame.
+    5), and `backports.zstd` makes one for each frame. And the block that it has expanded last: neighbours are
+    asked for in turn.
     """
 
     def __init__(self) -> None:
         self._frame = zstandard.ZstdDecompressor()
+        self._last: tuple[tuple[int, int], bytes] = (-1, -1), b""
 
-    def expanded(self, frame: bytes) -> bytes:
+    def last(self, key: tuple[int, int]) -> bytes | None:
+        """key: of the segment and the block."""
+        return self._last[1] if self._last[0] == key else None
+
+    def expanded(self, key: tuple[int, int], frame: bytes) -> bytes:
         """Raises ZstdError."""
-        return self._frame.decompress(frame)
+        self._last = key, self._frame.decompress(frame)
+        return self._last[1]
 
 
 _EXPANDING = _Expanding()
 _numbers = count()  # of the segments that were opened
-_EXPANDED = _Expanded(_EXPANDED_BYTES)
+_KEPT = _Kept(_KEPT_BYTES)
 
 
 class SourceBlocks:
@@ -109,13 +126,22 @@ class SourceBlocks:
 
     def raw(self, number: int) -> bytes:
         """Raises CorruptionError."""
+        key = self._number, number
+        known = _KEPT.find(key)
+        if known is None:
+            known = self._read(number)
+            if len(known) <= _KEPT_BYTES_MAX:
+                _KEPT.put(key, known)
+        return known
+
+    def _read(self, number: int) -> bytes:
         block = bisect_right(self._roots, number) - 1
         start = sum(self._lengths[self._roots[block] : number])
         return self.expanded(block)[start : start + self._lengths[number]]
 
     def raws(self, start: int, stop: int) -> Iterator[bytes]:
-        """Those with numbers in [start, stop). Raises CorruptionError."""
-        return map(self.raw, range(start, stop))
+        """Those with numbers in [start, stop), none of which is kept. Raises CorruptionError."""
+        return map(self._read, range(start, stop))
 
     def frame(self, block: int) -> bytes:
         return bytes(self._bytes[self._blocks[block] : self._blocks[block + 1]])
@@ -123,16 +149,14 @@ class SourceBlocks:
     def expanded(self, block: int) -> bytes:
         """The JSON of all roots of a block. Raises CorruptionError."""
         key = self._number, block
-        known = _EXPANDED.find(key)
-        if known is None:
-            try:
-                known = _EXPANDING.expanded(self.frame(block))
-            except zstandard.ZstdError as error:
-                what = f"block {block} of the stored documents is damaged ({error})"
-                raise CorruptionError(what, self._where) from error
-            if len(known) <= _KEPT_BYTES_MAX:
-                _EXPANDED.put(key, known)
-        return known
+        known = _EXPANDING.last(key)
+        if known is not None:
+            return known
+        try:
+            return _EXPANDING.expanded(key, self.frame(block))
+        except zstandard.ZstdError as error:
+            what = f"block {block} of the stored documents is damaged ({error})"
+            raise CorruptionError(what, self._where) from error
 
 
 Sources: TypeAlias = SourceBlocks | Strings

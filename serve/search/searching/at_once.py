@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
@@ -10,11 +11,11 @@ import orjson
 from graphdb.search.answer_room import LongAnswer, short_answer
 from graphdb.search.multi import Searchers, Target
 from graphdb.search.multi.known_requests import KnownRequests, with_name
-from graphdb.search.multi.prepared import is_short
+from graphdb.search.multi.prepared import Prepared, is_short
 from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
 
-__all__ = ["AtOnce", "RequestCache", "is_long_to_parse"]
+__all__ = ["AtOnce", "Known", "Limits", "RequestCache", "is_long_to_parse"]
 
 # `RequestCache`: answers without hits, kept until the indexes change.
 
@@ -56,9 +57,9 @@ class RequestCache:
         return tuple((one.name, orjson.dumps(one.filter), one.boost) for one in targets), text, more
 
     @staticmethod
-    def key_of_text(name: str, body: Mapping[str, Any], text: bytes, more: Hashable) -> Hashable:
-        """The same of a plain request by its text, without escapes, to the whole of an index."""
-        return (name, text, more) if body.get("size") == 0 and _is_lasting(text) else None
+    def key_of_text(name: str, text: bytes, more: Hashable) -> Hashable:
+        """The same of a plain request without hits by its text, without escapes, to the whole of an index."""
+        return (name, text, more) if _is_lasting(text) else None
 
     def get(self, key: Hashable, searchers: Sequence[Searcher]) -> Answer | None:
         known = self._kept.get(key)
@@ -74,6 +75,18 @@ class RequestCache:
             self._kept.popitem(last=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What answers depend on beside requests and indexes. text: all of that, for keys."""
+
+    options: SearchOptions
+    text: str = ""
+
+
+Known = tuple[Prepared, str | None]
+"""A search, and what its only aggregation is called (`with_name`)."""
+
+
 class AtOnce:
     """For one thread."""
 
@@ -81,22 +94,29 @@ class AtOnce:
         self._cache, self._searchers = cache, searchers
         self._known = KnownRequests()
 
+    def known(self, target: Target, text: bytes, limits: Limits) -> Known | None:
+        """A search that is known by its text; None for any other, which is to be read."""
+        return self._known.of_text(text, target, limits.options)
+
     def answer(
-        self, target: Target, body: Mapping[str, Any], text: bytes, options: SearchOptions, limits: str
+        self, target: Target, asked: Mapping[str, Any] | Known, text: bytes, limits: Limits
     ) -> tuple[Answer | None, bool | None]:
         """The answer without its envelope, None where making it may take longer; and whether it was kept,
         None where such are not.
 
-        body: of plain members, without scripts; text: as it was sent. limits: what answers depend on beside
-        requests and indexes. Raises SearchError, AllFailed.
+        asked: what is known, or a body of plain members, without scripts; text: as it was sent. Raises
+        SearchError, AllFailed.
         """
         key = None
-        if target.filter is None:
-            key = self._cache.key_of_text(target.name, body, text, limits)
+        size = asked[0].request.size if isinstance(asked, tuple) else asked.get("size")
+        if target.filter is None and size == 0:
+            key = self._cache.key_of_text(target.name, text, limits.text)
         if key is not None and (kept := self._cache.get(key, [target.searcher])) is not None:
             return kept, True
         was_kept = None if key is None else False
-        prepared, name = self._known.prepare(body, target, self._searchers, options)
+        if not isinstance(asked, tuple):
+            asked = self._known.prepare(asked, target, self._searchers, limits.options, text)
+        prepared, name = asked
         if not is_short(prepared):
             return None, was_kept
         try:

@@ -11,22 +11,23 @@ import logging
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import orjson
 
-from graphdb.access.principal import EVERYONE
 from graphdb.errors import GraphDBError
 from graphdb.search.aggregations.aggregation import MAX_BUCKETS
 from graphdb.search.catalog.cluster_settings import allows_expensive, max_buckets
 from graphdb.search.catalog.index_blocks import check_reads
 from graphdb.search.catalog.index_names import Resolved
+from graphdb.search.catalog.state import Index
 from graphdb.search.multi import SHARDS_MAX, Searchers, Target
 from graphdb.search.multi.known_requests import PLAIN_MEMBERS
+from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
 from serve.port.application import Answering, WholeAnswer
 from serve.port.lending import Borrowable, Lender
@@ -35,11 +36,11 @@ from serve.search.frame.answer import ENCODE, THREADED_FROM
 from serve.search.frame.exchange import parse_json
 from serve.search.frame.parameters import Parameters
 from serve.search.frame.quick_heads import QuickHead, read_head, whole_answer
-from serve.search.searching.at_once import AtOnce, RequestCache, is_long_to_parse
+from serve.search.searching.at_once import AtOnce, Known, Limits, RequestCache, is_long_to_parse
 from serve.search.searching.connection_load import ConnectionLoad
 from serve.search.searching.search_body import enveloped, shards_json
-from serve.search.searching.search_names import looks_up, names_found
-from serve.search.searching.search_runner import Asked, SearchRunner
+from serve.search.searching.search_names import looks_up, names_found, targets_of
+from serve.search.searching.search_runner import SearchRunner
 
 __all__ = ["LentIndex", "LentSearches", "QuickSearches"]
 
@@ -66,8 +67,8 @@ class _Request:
 class _PlainSearches(ABC):
     """`QuickAnswers` for `POST /{index}/_search`."""
 
-    def __init__(self) -> None:
-        self._long = _LongShapes()
+    def __init__(self, at_once: AtOnce) -> None:
+        self._at_once, self._long = at_once, _LongShapes()
 
     @staticmethod
     def may_answer(method: bytes, target: bytes, body_bytes: int) -> bool:
@@ -84,8 +85,17 @@ class _PlainSearches(ABC):
 
     def _answer(self, request: _Request, body: bytes) -> WholeAnswer | None:
         try:
-            asked = self._read(request, body)
-            return None if asked is None else self._searched(request, asked, body)
+            # Looked at after the request has come: whoever sent it has heard of no later change.
+            target = self._target(request.name)
+            if target is None:
+                return None
+            known = self._at_once.known(target, body, self._limits)
+            if known is None:
+                asked = self._read(request, body)
+                return None if asked is None else self._shown(request, target, asked, body)
+            if self._long.skips(_shape(request, known)):
+                return None
+            return self._shown(request, target, known, body)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # noqa: BLE001 also a panic of the reader; the application says what is wrong
@@ -93,27 +103,54 @@ class _PlainSearches(ABC):
 
     def _read(self, request: _Request, body: bytes) -> Mapping[str, Any] | None:
         """What may be answered here. Raises SearchError."""
-        if any(word in body for word in _SPECIAL):
-            return None
+        for word in _SPECIAL:
+            if word in body:
+                return None
         asked = parse_json(body)
         if not isinstance(asked, dict) or not PLAIN_MEMBERS.issuperset(asked):
             return None
         return None if self._long.skips(_shape(request, asked)) else asked
 
+    @property
     @abstractmethod
-    def _searched(self, request: _Request, asked: Mapping[str, Any], body: bytes) -> WholeAnswer | None:
-        """The answer; None where it is long. Raises SearchError, AllFailed."""
+    def _limits(self) -> Limits: ...
+
+    @abstractmethod
+    def _target(self, name: str) -> Target | None:
+        """The index of this name, or what else it names, as of now; None where searches of it are not
+        answered here. Raises SearchError.
+        """
+
+    @abstractmethod
+    def _note(self, name: str, taken_ms: float, was_kept: bool | None) -> None:
+        """A search was answered. was_kept: see `AtOnce.answer`."""
 
     def _shown(
-        self, request: _Request, asked: Mapping[str, Any], answer: dict[str, Any] | None
+        self, request: _Request, target: Target, asked: Mapping[str, Any] | Known, body: bytes
     ) -> WholeAnswer | None:
+        """The answer; None where it is long. Raises SearchError, AllFailed."""
+        start = time.perf_counter()
+        answer, was_kept = self._at_once.answer(target, asked, body, self._limits)
         self._long.note(_shape(request, asked), answer is None)
         if answer is None:
             return None
-        text = orjson.dumps(answer, option=ENCODE)
+        taken_ms = (time.perf_counter() - start) * 1000
+        self._note(target.name, taken_ms, was_kept)
+        whole = enveloped(answer, int(taken_ms), shards_json(len(target.shards), (), ""))
+        text = orjson.dumps(whole, option=ENCODE)
         if request.head.takes_gzip and len(text) >= THREADED_FROM:
             return None  # a thread compresses it
         return whole_answer(request.head, text)
+
+
+class _Seen(NamedTuple):
+    """What a target is made of, each of which is replaced when it changes, and when it was made."""
+
+    searcher: Searcher
+    settings: object
+    aliases: object
+    of_cluster: object
+    now_ms: int
 
 
 class QuickSearches(_PlainSearches):
@@ -121,25 +158,49 @@ class QuickSearches(_PlainSearches):
 
     def __init__(self, runner: SearchRunner) -> None:
         """runner: of the node as whoever sees everything sees it."""
-        super().__init__()
+        super().__init__(runner.at_once)
         self._runner = runner
         self._load = ConnectionLoad(time.monotonic)
         self._lenders: WeakKeyDictionary[Borrower, Lender] = WeakKeyDictionary()
+        self._made: WeakKeyDictionary[Index, tuple[_Seen, Target]] = WeakKeyDictionary()
+        self._made_limits: tuple[object, Limits] = None, runner.limits_at_once()
 
-    def _searched(self, request: _Request, asked: Mapping[str, Any], body: bytes) -> WholeAnswer | None:
-        began = time.thread_time()  # what others take of the processors makes no search longer
-        runner = self._runner
-        index = runner.node.catalog.find(request.name)
+    @property
+    def _limits(self) -> Limits:
+        settings = self._runner.node.catalog.cluster_settings
+        if self._made_limits[0] is not settings:
+            self._made_limits = settings, self._runner.limits_at_once()
+        return self._made_limits[1]
+
+    def _target(self, name: str) -> Target | None:
+        node = self._runner.node
+        if node.shards is not None:
+            return None
+        index = node.catalog.find(name)
         if index is None or index.is_closed:
-            found = names_found(runner.node, request.name, _NONE)
-        else:
-            check_reads(index)
-            found = [Resolved(index)]
-        answer = runner.answer_at_once(found, Asked(asked, principal=EVERYONE, raw=True), body)
-        shown = self._shown(request, asked, answer)
+            found = names_found(node, name, _NONE)
+            return targets_of(node, found)[0] if len(found) == 1 else None
+        check_reads(index)
+        of_cluster = node.catalog.cluster_settings
+        seen = _Seen(index.searcher(), index.settings, index.aliases, of_cluster, node.now_ms())
+        made = self._made.get(index)
+        if made is None or made[0] != seen:
+            made = self._made[index] = seen, targets_of(node, [Resolved(index)])[0]
+        return made[1]
+
+    def _note(self, name: str, taken_ms: float, was_kept: bool | None) -> None:
+        self._runner.note_searches(name, 1, taken_ms, int(was_kept is True), int(was_kept is False))
+
+    def _shown(
+        self, request: _Request, target: Target, asked: Mapping[str, Any] | Known, body: bytes
+    ) -> WholeAnswer | None:
+        if not isinstance(asked, tuple) and is_long_to_parse(asked):
+            return None
+        began = time.thread_time()  # what others take of the processors makes no search longer
+        shown = super()._shown(request, target, asked, body)
         if shown is not None:
             self._load.note(time.thread_time() - began)
-            if runner.node.helpers is not None and self._load.is_high() and not looks_up(body):
+            if self._runner.node.helpers is not None and self._load.is_high() and not looks_up(body):
                 shown.offer = partial(self._offer, request.name)
         return shown
 
@@ -163,13 +224,12 @@ class QuickSearches(_PlainSearches):
             return None
         lender = self._lenders.get(borrower)
         if lender is None:
-            lender = Lender(borrower.channel.dup(), borrower.flags, self._note, borrower.note_lent)
+            lender = Lender(borrower.channel.dup(), borrower.flags, self._note_lent, borrower.note_lent)
             self._lenders[borrower] = lender
         return lender
 
-    def _note(self, done: bytes) -> None:
-        name, searches, taken_ms, hits, misses = orjson.loads(done)
-        self._runner.note_searches(name, searches, taken_ms, hits, misses)
+    def _note_lent(self, done: bytes) -> None:
+        self._runner.note_searches(*orjson.loads(done))
 
 
 class LentIndex(Protocol):
@@ -189,31 +249,37 @@ class LentSearches(_PlainSearches):
         self, find: Callable[[str], LentIndex | None], options: SearchOptions, now_ms: Callable[[], int]
     ) -> None:
         """find: by name, None where there is none of now."""
-        super().__init__()
-        self._find, self._options, self._now_ms = find, options, now_ms
-        self._at_once = AtOnce(RequestCache(), Searchers())
+        super().__init__(AtOnce(RequestCache(), Searchers()))
+        self._find, self._made_limits, self._now_ms = find, Limits(options), now_ms
+        self._made: WeakKeyDictionary[LentIndex, tuple[int, Target]] = WeakKeyDictionary()
         self._counted: dict[str, list[float]] = {}
 
-    def _searched(self, request: _Request, asked: Mapping[str, Any], body: bytes) -> WholeAnswer | None:
-        if looks_up(body) or is_long_to_parse(asked):
-            return None
-        start = time.perf_counter()
-        index = self._find(request.name)
-        # Looked at after the request has come: whoever sent it has heard of no later change.
+    @property
+    def _limits(self) -> Limits:
+        return self._made_limits
+
+    def _target(self, name: str) -> Target | None:
+        index = self._find(name)
         if index is None or not index.is_now():
             return None
-        target = index.target(self._now_ms())
-        answer, was_kept = self._at_once.answer(target, asked, body, self._options, "")
-        if answer is None:
-            return self._shown(request, asked, None)
-        taken_ms = (time.perf_counter() - start) * 1000
-        counted = self._counted.setdefault(request.name, [0, 0.0, 0, 0])
+        now_ms, made = self._now_ms(), self._made.get(index)
+        if made is None or made[0] != now_ms:
+            made = self._made[index] = now_ms, index.target(now_ms)
+        return made[1]
+
+    def _shown(
+        self, request: _Request, target: Target, asked: Mapping[str, Any] | Known, body: bytes
+    ) -> WholeAnswer | None:
+        if not isinstance(asked, tuple) and (looks_up(body) or is_long_to_parse(asked)):
+            return None
+        return super()._shown(request, target, asked, body)
+
+    def _note(self, name: str, taken_ms: float, was_kept: bool | None) -> None:
+        counted = self._counted.setdefault(name, [0, 0.0, 0, 0])
         counted[0] += 1
         counted[1] += taken_ms
         if was_kept is not None:
             counted[2 if was_kept else 3] += 1
-        whole = enveloped(answer, int(taken_ms), shards_json(len(target.shards), (), ""))
-        return self._shown(request, asked, whole)
 
     def done(self) -> Iterator[bytes]:
         """What the port is to be told that was done, since it was last asked for."""
@@ -222,7 +288,9 @@ class LentSearches(_PlainSearches):
             yield orjson.dumps([name, searches, taken_ms, hits, misses])
 
 
-def _shape(request: _Request, asked: Mapping[str, Any]) -> tuple[str, ...]:
+def _shape(request: _Request, asked: Mapping[str, Any] | Known) -> tuple[Hashable, ...]:
+    if isinstance(asked, tuple):
+        return request.name, id(asked[0].request.fetching)  # the same one for all requests of a form
     query = asked.get("query")
     return (request.name, *asked, *(query if isinstance(query, dict) else ()))
 
@@ -233,16 +301,16 @@ class _LongShapes:
     """
 
     def __init__(self) -> None:
-        self._misses: dict[tuple[str, ...], int] = {}  # in turn, by the names of a body and of its query
+        self._misses: dict[tuple[Hashable, ...], int] = {}  # in turn, by the names of a body and of its query
 
-    def skips(self, shape: tuple[str, ...]) -> bool:
+    def skips(self, shape: tuple[Hashable, ...]) -> bool:
         misses = self._misses.get(shape, 0)
         if misses < _MISSES:
             return False
         self._misses[shape] = misses + 1
         return (misses - _MISSES) % _TRIED_EACH != 0
 
-    def note(self, shape: tuple[str, ...], is_long: bool) -> None:
+    def note(self, shape: tuple[Hashable, ...], is_long: bool) -> None:
         if not is_long:
             self._misses.pop(shape, None)
             return

@@ -42,7 +42,7 @@ from serve.search.backend import HeldIndex, SearchBackend, SearchHelpers
 from serve.search.frame.answer import query_failed
 from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
 from serve.search.frame.identity import Identity
-from serve.search.searching.at_once import AtOnce, RequestCache, is_long_to_parse
+from serve.search.searching.at_once import AtOnce, Limits, RequestCache, is_long_to_parse
 from serve.search.searching.search_body import (
     NOTHING,
     enveloped,
@@ -142,7 +142,7 @@ class SearchRunner:
         self._cache = RequestCache()
         self._stages: WeakKeyDictionary[Scroll, SearchStage] = WeakKeyDictionary()
         self._scorer = scorer_of(settings.search.hybrid_scorer, settings.search.linear_weights)
-        self._at_once = AtOnce(self._cache, self.searchers)
+        self.at_once = AtOnce(self._cache, self.searchers)
 
     def visible_to(self, exchange: Exchange) -> "SearchRunner":
         """The same runner for the principal's view of the node; caches are shared."""
@@ -191,31 +191,14 @@ class SearchRunner:
         whole = enveloped(answer, int(taken_ms), shards)
         return totals_as_int(whole) if asked.total_as_int else whole
 
-    def answer_at_once(self, found: Sequence[Resolved], asked: Asked, text: bytes) -> dict[str, Any] | None:
-        """The same as `search` within the call, without scripts and extensions; None where that may take
-        longer, or more than one index of this process is needed. text: the body as it was sent.
-
-        Raises SearchError, AllFailed.
-        """
-        if len(found) != 1 or self.node.shards is not None or is_long_to_parse(asked.body):
-            return None
-        start = time.perf_counter()
-        targets = targets_of(self.node, found)
-        answer, was_kept = self._at_once.answer(
-            targets[0], asked.body, text, self._options(asked), self._limits
-        )
-        if was_kept is not None:
-            self._note_kept(targets, was_kept)
-        if answer is None:
-            return None
-        self.work.note_short()
-        taken_ms = (time.perf_counter() - start) * 1000
-        for counters in self._counters(targets):
-            counters.note_search(taken_ms, ())
-        return enveloped(answer, int(taken_ms), shards_json(len(targets[0].shards), (), self.node_id))
+    def limits_at_once(self) -> Limits:
+        """Those of now, for `at_once`."""
+        return Limits(self._options(Asked({}, raw=True)), self._limits)
 
     def note_searches(self, name: str, searches: int, taken_ms: float, hits: int, misses: int) -> None:
-        """Short searches of an index that another process has answered; of them such as are kept."""
+        """Short searches of an index that were answered at once, or by another process; of them such as are
+        kept.
+        """
         self.work.note_short(searches)
         index = self.node.catalog.find(name)
         if index is not None:

@@ -12,8 +12,8 @@ from graphdb.search.segments.sources import SourceBlocks, source_sections
 def test_documents_are_read_the_same_whatever_is_kept(
     bytes_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = sources._Expanded(bytes_max)
-    monkeypatch.setattr(sources, "_EXPANDED", kept)
+    kept = sources._Kept(bytes_max)
+    monkeypatch.setattr(sources, "_KEPT", kept)
     chance = random.Random(1)
     written = [
         [f"{segment} {number} ".encode() * chance.choice((0, 1, 40, 400, 3_000)) for number in range(60)]
@@ -23,6 +23,10 @@ def test_documents_are_read_the_same_whatever_is_kept(
     for _ in range(600):
         segment, number = chance.randrange(3), chance.randrange(60)
         assert opened[segment].raw(number) == written[segment][number]
-        held = [len(raw) for raw in kept._kept.values()]
-        assert kept._bytes == sum(held) <= bytes_max
-    assert bool(kept._kept) == bool(bytes_max)
+        parts = [
+            [len(raw) + sources._ENTRY_BYTES for raw in part.values()] for part in (kept._young, kept._old)
+        ]
+        young, old = map(sum, parts)
+        assert young == kept._bytes
+        assert young + old <= bytes_max
+    assert bool(kept._young) == bool(bytes_max)
