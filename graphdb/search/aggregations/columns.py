@@ -303,6 +303,10 @@ class Columns:
             self._bounds[spec.path] = (data.min().item(), data.max().item()) if len(data) else (0, 0)
         return self._bounds[spec.path]
 
+    def known_bounds(self, spec: FieldSpec) -> tuple[float, float] | None:
+        """`bounds` where somebody has asked for them: of many documents they are dear."""
+        return self._bounds.get(spec.path)
+
     def having(self, path: str) -> Bools:
         """Which of all documents have a value for a path."""
         found = [np.asarray(leaf.segment.having(path), dtype=np.bool_) for leaf in self.leaves]

@@ -1,5 +1,6 @@
 """Histograms: of numbers, of dates, and with an interval that is chosen from the data."""
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -30,9 +31,10 @@ from graphdb.search.aggregations.rounding import (
 )
 from graphdb.search.aggregations.terms_aggregation import ByKey, Order, parse_order, sorted_cells
 from graphdb.search.aggregations.value_sources import DATE_TYPES, NUMERIC, Display, Source
+from graphdb.search.compiled import compiled
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.leaf_reader import Longs
+from graphdb.search.leaf_reader import Doubles, Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
 from graphdb.search.mapping.range_fields import RANGE_TYPES, RangeType
 from graphdb.search.number_text import number_text
@@ -53,6 +55,7 @@ __all__ = [
 
 # `histogram` and `date_histogram`: a bucket for each interval between the least and the greatest value.
 
+_NUMBER_MAX = 2.0**53  # so that each interval has a number of its own
 _QUICK_MAX = 1_000  # intervals that are shown where others wait
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([+-]?)(\d{1,15})(ms|s|m|h|d)", re.ASCII)
@@ -67,12 +70,27 @@ class Steps:
 
     def number(self, values: Numbers) -> Longs:
         places = np.floor((values - self.offset) / self.interval)
-        if len(places) and np.abs(places).max() > 2.0**53:
+        if len(places) and np.abs(places).max() > _NUMBER_MAX:
             raise illegal_argument(f"[interval] [{self.interval}] is too small for the values of the field")
         return places.astype(np.int64)
 
     def start(self, numbers: Longs) -> Numbers:
         return numbers * self.interval + self.offset
+
+    def ends(self, least: float, greatest: float) -> tuple[int, int] | None:
+        """The numbers of these two; None where `number` would not have them."""
+        first, last = ((value - self.offset) / self.interval for value in (least, greatest))
+        if not (abs(first) <= _NUMBER_MAX and abs(last) <= _NUMBER_MAX):
+            return None
+        return math.floor(first), math.floor(last)
+
+
+# Keeps the interpreter's lock: it would wait for it again longer than it runs.
+@compiled()
+def _count_steps(values: Doubles, interval: float, offset: float, first: int, counts: Longs) -> None:
+    """Add up how many values are in each interval; that with the number `first` is the first of counts."""
+    for value in values:
+        counts[int(np.floor((value - offset) / interval)) - first] += 1
 
 
 @dataclass(frozen=True)
@@ -109,12 +127,14 @@ class Histogram(Aggregation):
         width = greatest - least
         if isinstance(self.intervals, Steps) and width > _QUICK_MAX * self.intervals.interval:
             return None
-        ends = np.array([least, greatest])
-        try:
-            first, last = self.intervals.number(ends.astype(np.int64) if self.dates else ends).tolist()
-        except SearchError:  # which a search that meets such values raises itself
-            return None
-        buckets: int = last - first + 1
+        if isinstance(self.intervals, Steps):
+            ends = self.intervals.ends(least, greatest)
+            if ends is None:  # a search that meets such values says so itself
+                return None
+            first, last = ends
+        else:
+            first, last = self.intervals.number(np.array([least, greatest]).astype(np.int64)).tolist()
+        buckets = last - first + 1
         below = self.steps_below(scope, documents, buckets)
         return None if below is None else documents + BUCKET_STEPS * buckets + below
 
@@ -148,6 +168,9 @@ class Histogram(Aggregation):
 
         Where documents alone are counted, intervals between them that have none may be among the cells.
         """
+        simple = rows.count == 1 and scope.searcher.peers is None and scope.columns.doc_counts is None
+        if simple and (found := self._stepped(scope, rows.docs)) is not None:
+            return found
         members, numbers = self._numbered(scope, rows)
         low, high = self.hard
         if low is not None or high is not None:
@@ -157,12 +180,33 @@ class Histogram(Aggregation):
             members, numbers = members[kept], numbers[kept]
         least = scope.gathered("least", int(numbers.min()) if len(numbers) else None)
         base = min((number for number in least if number is not None), default=0)
-        simple = rows.count == 1 and scope.searcher.peers is None and scope.columns.doc_counts is None
         if simple and self._is_counted_alone(members):
             width = int(numbers.max(initial=base)) - base
             if width <= 4 * len(numbers) + _QUICK_MAX:
-                return _counted(numbers - base), base
+                return _counted(np.bincount(numbers - base)), base
         return cells_of(scope, rows, members, numbers - base), base
+
+    def _stepped(self, scope: Scope, docs: Longs) -> tuple[Cells, int] | None:
+        """The same in one pass, where documents alone are counted, in few intervals; else None."""
+        spec, steps = self.source.spec, self.intervals
+        if not isinstance(steps, Steps) or spec is None or self.source.missing is not None:
+            return None
+        if type(self) is not Histogram or self.hard != (None, None):
+            return None
+        bounds = scope.columns.known_bounds(spec)
+        ends = None if bounds is None else steps.ends(*bounds)
+        if ends is None or ends[1] - ends[0] > _QUICK_MAX:
+            return None
+        members, values = self.source.numbers(scope, docs)
+        if not self._is_counted_alone(members):
+            return None
+        counts = np.zeros(ends[1] - ends[0] + 1, np.int64)
+        _count_steps(values.astype(np.float64, copy=False), steps.interval, steps.offset, ends[0], counts)
+        held = np.flatnonzero(counts)
+        if not len(held):
+            return _counted(counts[:0]), 0
+        low, high = int(held[0]), int(held[-1])
+        return _counted(counts[low : high + 1]), ends[0] + low
 
     def _numbered(self, scope: Scope, rows: Rows) -> tuple[Longs, Longs]:
         """(rows, numbers): the intervals that the documents are in."""
@@ -269,9 +313,9 @@ class RangeHistogram(Histogram):
         return ends
 
 
-def _counted(numbers: Longs) -> Cells:
-    """Of one owner: all intervals from 0 to the last, without the documents in them."""
-    counts, none = np.bincount(numbers), np.empty(0, np.int64)
+def _counted(counts: Longs) -> Cells:
+    """Of one owner: all intervals from 0 on, without the documents in them."""
+    none = np.empty(0, np.int64)
     return Cells(np.zeros(len(counts), np.int64), np.arange(len(counts)), counts, none, none)
 
 
