@@ -163,14 +163,15 @@ class QuickSearches(_PlainSearches):
         self._load = ConnectionLoad(time.monotonic)
         self._lenders: WeakKeyDictionary[Borrower, Lender] = WeakKeyDictionary()
         self._made: WeakKeyDictionary[Index, tuple[_Seen, Target]] = WeakKeyDictionary()
-        self._made_limits: tuple[object, Limits] = None, runner.limits_at_once()
+        self._made_limits: tuple[object, Limits] | None = None
 
     @property
     def _limits(self) -> Limits:
         settings = self._runner.node.catalog.cluster_settings
-        if self._made_limits[0] is not settings:
-            self._made_limits = settings, self._runner.limits_at_once()
-        return self._made_limits[1]
+        made = self._made_limits
+        if made is None or made[0] is not settings:
+            made = self._made_limits = settings, self._runner.limits_at_once()
+        return made[1]
 
     def _target(self, name: str) -> Target | None:
         node = self._runner.node

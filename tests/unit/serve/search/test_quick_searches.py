@@ -9,7 +9,9 @@ import orjson
 import pytest
 
 from graphdb.config import Settings
+from graphdb.errors import LogUnavailable
 from graphdb.search import answer_room
+from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.query import phrase
 from serve.port.application import PortApplication
 from serve.search.searching import quick_searches
@@ -259,6 +261,54 @@ def test_a_counted_answer_is_kept_until_the_index_changes(both: _Both) -> None:
     both.slow.delete("/i/_doc/é5?refresh=true").raise_for_status()
     assert both.same(body).json()["aggregations"] != first
     assert both.answered == 3
+
+
+def test_a_search_that_comes_often_is_answered_as_the_index_is_now(both: _Both) -> None:
+    """By then it is known by its text alone."""
+
+    def ask() -> list[Any]:
+        found = []
+        for word in ("grey", "owl day", "nowhere", "script grey", "day") * 2:
+            body = {"query": {"match": {"description": word}}, "size": 60, "track_total_hits": True}
+            found.append(both.same(body).json().get("hits"))
+        return found
+
+    first = ask()
+    both.slow.delete("/i/_doc/é4?refresh=true").raise_for_status()
+    second = ask()
+    assert first[0]["total"]["value"] == second[0]["total"]["value"] + 1
+    window = {"index": {"max_result_window": 59}}
+    both.slow.put("/i/_settings", json=window).raise_for_status()
+    assert ask() == [None] * 10
+    both.slow.put("/i/_settings", json={"index": {"max_result_window": 60}}).raise_for_status()
+    assert ask() == second
+    blocked = {"index": {"blocks": {"read": True}}}
+    both.slow.put("/i/_settings", json=blocked).raise_for_status()
+    assert ask() == [None] * 10
+    both.slow.put("/i/_settings", json={"index": {"blocks": {"read": False}}}).raise_for_status()
+    assert ask() == second
+    both.slow.post("/i/_close").raise_for_status()
+    assert ask() == [None] * 10
+    both.slow.delete("/i").raise_for_status()
+    assert ask() == [None] * 10
+    _fill(both.slow)
+    assert ask() == first
+
+
+def test_the_application_is_made_before_the_indexes_are_open() -> None:
+    build_search_app(_Closed(), Settings())
+
+
+class _Closed(MemorySearch):
+    """A node that is starting."""
+
+    @property
+    def catalog(self) -> Catalog:
+        raise LogUnavailable("the search indexes are being opened")
+
+    @catalog.setter
+    def catalog(self, opened: Catalog) -> None:
+        """The one of memory is never seen."""
 
 
 def test_all_others_go_to_the_application(both: _Both) -> None:
