@@ -17,6 +17,7 @@ from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite, WriteDocuments
 from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.catalog.state import Index
+from graphdb.search.query.dense_positions import dense_positions
 from graphdb.search.results import search
 from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Action, Operation
@@ -55,6 +56,8 @@ def warm_up() -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="graphdb-warm-up-") as directory:
             for index in _states(CatalogFiles(RealFileSystem(), directory)):
+                for leaf in index.searcher().leaves:
+                    dense_positions(leaf, "text", eager=True)  # which else only a large segment has
                 for query in _QUERIES:
                     _search(index, {"query": query})
                 _search(index, {"size": 0, "aggs": {"tags": {"terms": {"field": "tag.keyword"}}}})

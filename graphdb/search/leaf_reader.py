@@ -86,9 +86,9 @@ class TextIndex(Protocol):
     def positions(self, number: int) -> tuple[Ints, Ints]:
         """(starts, positions): the i-th document of the postings has positions[starts[i]:starts[i + 1]]."""
 
-    def packed_positions(self, numbers: Longs) -> tuple[NDArray[np.uint8], Longs] | None:
-        """(packed, starts): those of the postings of term numbers[i] begin at packed[starts[i]], see
-        `pack_positions`; None where they are not packed, or some are hidden.
+    def packed_positions(self, numbers: Longs) -> tuple[NDArray[np.uint8], Longs, Longs] | None:
+        """(packed, starts, stops): those of the postings of term numbers[i] are packed[starts[i]:stops[i]],
+        see `pack_positions`; None where they are not packed, or some are hidden.
         """
 
 

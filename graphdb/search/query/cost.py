@@ -76,7 +76,7 @@ def _steps(query: Query, searcher: Searcher) -> float | None:
 
     Measured with 50,000 and 300,000 documents of 65 words: what is done for each of all documents takes 1 ns,
     as does a posting that is only counted; one whose document is compared with another list 20 ns, with
-    positions 60 ns.
+    positions 40 ns, as long as these are not bits (`DensePositions`).
     """
     terms = plain_terms(query)
     if terms:
@@ -88,7 +88,7 @@ def _steps(query: Query, searcher: Searcher) -> float | None:
             return searcher.doc_freq(query.path, query.term) / 2
         case PhraseQuery() if not query.slop:
             freqs = [searcher.doc_freq(*term) for term in query.scored_by()]
-            return 6 * min(freqs) + sum(freqs) / 10
+            return 4 * min(freqs) + sum(freqs) / 10
         case MatchAllQuery():
             return searcher.max_doc / 10
         case NumberRangeQuery():

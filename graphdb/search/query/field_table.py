@@ -34,6 +34,7 @@ __all__ = [
     "address_of",
     "bytes_at",
     "ceilings_of",
+    "eights_at",
     "flags_at",
     "ints_at",
     "longs_at",
@@ -79,6 +80,12 @@ def longs_at(address: int, size: int) -> Any:
 def words_at(address: int, size: int) -> Any:
     """Of unsigned 32-bit integers."""
     return _array(_pointer_of(address), (size,), np.uint32)
+
+
+@compiled(nogil=True)
+def eights_at(address: int, size: int) -> Any:
+    """Of unsigned 64-bit integers."""
+    return _array(_pointer_of(address), (size,), np.uint64)
 
 
 @compiled(nogil=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Ints, Longs
+from graphdb.search.query.dense_phrases import SHIFT_MAX, phrases_of_rows, phrases_with_rows
 from graphdb.search.query.posting_steps import sought
 from graphdb.search.segments.postings import ESCAPE, Bytes, freq_at
 
@@ -69,12 +70,39 @@ def phrases_in(
     packed: Bytes,
     starts: Longs,
     offsets: Longs,
+    slots: Ints,
+    guide: Ints,
+    rows: Longs,
 ) -> Any:
     """(documents, how often the phrase is in each) of those that hold it, ascending.
 
     Term t has docs[begins[t]:ends[t]], whose positions begin at packed[starts[t]], see `pack_positions`. All
-    stand at their offsets from one another. freqs and high: see `narrow_freqs`.
+    stand at their offsets from one another. freqs and high: see `narrow_freqs`. slots, guide and rows are of
+    `DensePositions`.
     """
+    without = np.count_nonzero(rows == 0)
+    if without < 2 and len(rows) > 1 and offsets.max() - offsets.min() <= SHIFT_MAX:
+        if without == 0:
+            return phrases_of_rows(rows, offsets, slots, guide, (ends - begins).min())
+        alone = int(np.argmin(rows))
+        return phrases_with_rows(
+            docs, freqs, high, begins[alone], ends[alone], packed, starts[alone], alone, offsets, slots, rows
+        )
+    return _phrases_of_packed(docs, freqs, high, begins, ends, packed, starts, offsets)
+
+
+@compiled(nogil=True)
+def _phrases_of_packed(
+    docs: Ints,
+    freqs: Bytes,
+    high: Longs,
+    begins: Longs,
+    ends: Longs,
+    packed: Bytes,
+    starts: Longs,
+    offsets: Longs,
+) -> Any:
+    """The same from packed positions alone."""
     terms = len(begins)
     rarest = int(np.argmin(ends - begins))
     found = np.empty(ends[rarest] - begins[rarest], np.int32)

@@ -8,6 +8,7 @@ import numpy as np
 from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Floats, Ints, Leaf, Longs, TextIndex
 from graphdb.search.query.compound import BoolQuery
+from graphdb.search.query.dense_positions import dense_positions
 from graphdb.search.query.dictionary_queries import prefix_range
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.kernels import find_sorted
@@ -169,7 +170,7 @@ class PhraseQuery(Query):
         index = leaf.segment.text(self.path)
         if index is None:
             return none
-        packed = self._packed(index)
+        packed = self._packed(leaf, index)
         if packed is not None:
             return packed
         places = [_place(index, terms) for terms in self.places]
@@ -183,7 +184,7 @@ class PhraseQuery(Query):
         held = freqs > 0
         return docs[held], freqs[held]
 
-    def _packed(self, index: TextIndex) -> tuple[Ints, Floats] | None:
+    def _packed(self, leaf: Leaf, index: TextIndex) -> tuple[Ints, Floats] | None:
         """The same of single terms at their places, in one pass; None for any other phrase, and where their
         positions are not packed.
         """
@@ -192,11 +193,14 @@ class PhraseQuery(Query):
         numbers = np.array([index.dictionary.find(term) for (term,) in self.places], np.int64)
         if numbers.min() < 0:
             return np.zeros(0, np.int32), np.zeros(0, np.float32)
-        packed = index.packed_positions(numbers)
-        if packed is None:
+        positions = index.packed_positions(numbers)
+        if positions is None:
             return None
         offsets = np.array(self.offsets, np.int64)
-        found: tuple[Ints, Floats] = phrases_in(*index.posting_ranges(numbers), *packed, offsets)
+        ranges = index.posting_ranges(numbers)
+        dense = dense_positions(leaf, self.path).of(numbers, ranges, positions, leaf.segment.size)
+        packed, starts, _ = positions
+        found: tuple[Ints, Floats] = phrases_in(*ranges, packed, starts, offsets, *dense)
         return found
 
     def listed_in(self, leaf: Leaf, searcher: Searcher, boost: float) -> tuple[Ints, Floats]:

@@ -75,9 +75,10 @@ class ArrayText:
         strings = self._strings
         return TextArrays(strings.blob, strings.starts, self._starts, self._docs, self._freqs, self._high)
 
-    def packed_positions(self, numbers: Longs) -> tuple[Bytes, Longs] | None:
-        is_packed = self._positions.dtype == np.uint8
-        return (self._positions, self._position_starts[numbers]) if is_packed else None
+    def packed_positions(self, numbers: Longs) -> tuple[Bytes, Longs, Longs] | None:
+        if self._positions.dtype != np.uint8:
+            return None
+        return self._positions, self._position_starts[numbers], self._position_starts[numbers + 1]
 
     def positions(self, number: int) -> tuple[Ints, Ints]:
         freqs = self.postings(number)[1]

@@ -21,6 +21,7 @@ __all__ = [
     "pack_positions",
     "packed_length",
     "unpack_positions",
+    "varint_at",
     "whole_freqs",
 ]
 
@@ -103,6 +104,19 @@ def unpack_positions(packed: Any, freqs: Any) -> Any:
         number += 1
         left -= 1
     return positions
+
+
+@compiled(nogil=True)
+def varint_at(packed: Bytes, place: int) -> Any:
+    """(the varint at a place, the place behind it)."""
+    byte = np.int64(packed[place])
+    number, shift = byte & 127, 7
+    while byte >= 128:
+        place += 1
+        byte = np.int64(packed[place])
+        number |= (byte & 127) << shift
+        shift += 7
+    return number, place + 1
 
 
 @compiled(nogil=True)

@@ -70,7 +70,7 @@ class _VisibleText:
     def arrays(self) -> TextArrays | None:
         return None
 
-    def packed_positions(self, numbers: Longs) -> tuple[Bytes, Longs] | None:
+    def packed_positions(self, numbers: Longs) -> tuple[Bytes, Longs, Longs] | None:
         return None
 
     def positions(self, number: int) -> tuple[Ints, Ints]:
