@@ -1,15 +1,24 @@
 """What an index knows of one field, and what a document gives it: the nouns that all of search shares."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DOC_COUNT", "NO_VALUES", "FieldSpec", "ParsedDocument", "Storage", "TextTokens", "shingled"]
+__all__ = [
+    "DOC_COUNT",
+    "NO_VALUES",
+    "Column",
+    "FieldSpec",
+    "ParsedDocument",
+    "Storage",
+    "TextTokens",
+    "shingled",
+]
 
 
 DOC_COUNT = "_doc_count"
@@ -68,6 +77,20 @@ class TextTokens:
     terms: list[str]
     positions: list[int]
     length: int
+
+
+class Column(NamedTuple):
+    """What documents that were read together have of one field; storage is a member of ParsedDocument.
+
+    docs: their places among those documents, ascending. values: in turn, of vectors (n, dims) float32.
+    counts: how many each has, at least one; None: one each.
+    """
+
+    storage: str
+    path: str
+    docs: Sequence[int]
+    values: Any
+    counts: Sequence[int] | None = None
 
 
 NO_VALUES = cast("dict[str, Any]", MappingProxyType({}))

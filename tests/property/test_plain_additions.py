@@ -1,4 +1,6 @@
-"""New documents without conditions, which are added without the checks of other operations, against those."""
+"""New documents without conditions, which are added without the checks of other operations, and several
+together, against those checks, one by one.
+"""
 
 from typing import Any
 from unittest.mock import patch
@@ -9,12 +11,14 @@ from hypothesis import strategies as st
 
 from graphdb.search.analysis import Analyzers
 from graphdb.search.mapping import Mapping
+from graphdb.search.segments import document_updates
 from graphdb.search.segments.document_updates import _Batch
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.operations import Action, Operation, OperationResult, validate
+from graphdb.search.segments.shard_view import array_segment
 
-IDS = st.sampled_from(["a", "b", "c", "", "x" * 129, "é" * 257])
-VALUES = st.sampled_from([1, "2", "x y", None, {"b": 1}, [1, 2]])
+IDS = st.sampled_from([*"abcdefghijkl", "", "x" * 129, "é" * 257])
+VALUES = st.sampled_from([1, 7, "2", "x y", "x y", "é", None, {"b": 1}, [1, 2]])
 DOCUMENTS = st.dictionaries(st.sampled_from(["n", "t", "new", "_id"]), VALUES, max_size=3)
 SIDS = st.sampled_from([None, None, frozenset[str](), frozenset({"s"})])
 
@@ -52,8 +56,21 @@ OPERATIONS = st.builds(
     st.sampled_from([None, "r"]),
     st.booleans(),
 )
+ADDITIONS = st.builds(
+    lambda action, doc_id, document, has_value: _operation(
+        action, doc_id, document, None, {"has_value": has_value}
+    ),
+    st.sampled_from([Action.INDEX, Action.CREATE]),
+    IDS,
+    st.fixed_dictionaries({}, optional={"n": st.just(1), "t": st.sampled_from(["x", "x y"])}),
+    st.booleans(),
+)
 STEPS = st.lists(
-    st.one_of(st.lists(OPERATIONS, max_size=6), st.sampled_from(["refresh", "seal", "forget", "merge"])),
+    st.one_of(
+        st.lists(OPERATIONS, max_size=6),
+        st.lists(st.one_of(ADDITIONS, ADDITIONS, ADDITIONS, OPERATIONS), max_size=12),
+        st.sampled_from(["refresh", "seal", "forget", "merge"]),
+    ),
     max_size=8,
 )
 
@@ -81,8 +98,12 @@ class Side:
 
     def state(self) -> Any:
         shard = self.shard
-        found = [(shard.get(doc_id), shard.get(doc_id, realtime=False)) for doc_id in "abc"]
-        return found, sorted(shard.ids()), shard.stats(), shard.mapping.as_json()
+        found = [(shard.get(doc_id), shard.get(doc_id, realtime=False)) for doc_id in "abcdefghijkl"]
+        sections = [
+            {key: array.tolist() for key, array in array_segment(leaf).sections.items()}
+            for leaf in shard.leaves()
+        ]
+        return found, sorted(shard.ids()), shard.stats(), shard.mapping.as_json(), sections
 
 
 def shown(results: list[OperationResult]) -> list[Any]:
@@ -103,12 +124,15 @@ def shown(results: list[OperationResult]) -> list[Any]:
     ]
 )
 def test_they_are_what_the_checks_make_of_them(steps: list[Any]) -> None:
-    quick, checked = Side(), Side()
+    together, quick, checked = Side(), Side(), Side()
     for step in steps:
         found = shown(quick.take(step))
+        with patch.object(document_updates, "_TOGETHER_MIN", 2):
+            assert shown(together.take(step)) == found
         with patch.object(_Batch, "_is_plain_addition", lambda self, operation: False):
             assert shown(checked.take(step)) == found
         assert checked.state() == quick.state()
+        assert together.state() == quick.state()
 
 
 def test_a_new_document_is_a_plain_addition() -> None:
@@ -116,3 +140,14 @@ def test_a_new_document_is_a_plain_addition() -> None:
     with patch("graphdb.search.segments.document_updates.validate", wraps=validate) as checks:
         Side().take([Operation(Action.INDEX, "a", b"{}"), Operation(Action.CREATE, "b", b"{}", routing="r")])
     checks.assert_not_called()
+
+
+def test_new_documents_are_added_together() -> None:
+    """Else `together` above compares itself with the others; one that is refused is alone."""
+    documents = [b'{"t": "x y", "n": 1}'] * 20 + [b'{"t": "x y", "n": {}}'] + [b'{"t": "x y"}'] * 20
+    operations = [Operation(Action.INDEX, str(number), body) for number, body in enumerate(documents)]
+    side = Side()
+    with patch.object(_Batch, "apply", autospec=True, side_effect=_Batch.apply) as alone:
+        results = side.take(operations)
+    assert [call.args[1].doc_id for call in alone.call_args_list] == ["20"]
+    assert [one.seq_no for one in results] == [*range(20), -1, *range(20, 40)]

@@ -1,5 +1,6 @@
 """Documents that are read with what was made for each field, against the walk that knows all values."""
 
+from itertools import accumulate
 from typing import Any
 from unittest.mock import patch
 
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError
-from graphdb.search.fields import NO_VALUES, ParsedDocument
+from graphdb.search.fields import NO_VALUES, Column, ParsedDocument
 from graphdb.search.mapping import Mapping
 from graphdb.search.mapping import compiled as compiling
 
@@ -149,6 +150,45 @@ def test_each_document_gives_what_the_walk_gives(
             assert read(walked, source) == found
 
 
+def split(columns: list[Column], count: int) -> list[ParsedDocument]:
+    """What each of the documents has that were read together."""
+    parsed = [ParsedDocument() for _ in range(count)]
+    for column in columns:
+        values = column.values.tolist() if column.storage == "vectors" else column.values
+        ends = accumulate([1] * len(column.docs) if column.counts is None else column.counts)
+        start = 0
+        for doc, end in zip(column.docs, ends, strict=True):
+            is_one = column.storage in ("uncut", "vectors")
+            of_doc = parsed[doc].column(column.storage)
+            assert column.path not in of_doc
+            of_doc[column.path] = values[start] if is_one else list(values[start:end])
+            start = end
+        assert start == len(values)
+    return parsed
+
+
+@settings(deadline=None, max_examples=250)
+@given(MAPPINGS, st.lists(DOCUMENTS, min_size=1, max_size=9), st.sampled_from([True, False, "strict"]))
+@example({"a": {"type": "long"}}, [{"a": [3, 1]}, {"a": []}, {"a": [2, None, 1]}, {"a": 5}], False)
+@example({"a": {"type": "dense_vector", "dims": 3}}, [{"a": [10**400, 1, 1]}, {"a": [1, 2, True]}], False)
+@example({"a": {"type": "dense_vector", "dims": 3}}, [{"a": [1, 1, 0.5]}, {"b": 1}, {"a": [1, 2, 1]}], False)
+def test_documents_that_are_read_together_give_what_each_gives(
+    properties: dict[str, Any], documents: list[dict[str, Any]], dynamic: bool | str
+) -> None:
+    body = {"properties": properties, "dynamic": dynamic}
+    try:
+        mapping = Mapping.of(body, ANALYZERS)
+    except SearchError:
+        return
+    columns, refused = mapping.parse_together(documents)
+    left = [source for place, source in enumerate(documents) if place not in refused]
+    if refused and left:
+        columns, refused = mapping.parse_together(left)
+    if not refused:
+        expected = [read(mapping, source) for source in left]
+        assert [(one, mapping.as_json()) for one in split(columns, len(left))] == expected
+
+
 def test_most_fields_need_no_walk() -> None:
     """Else the test above compares the walk with itself."""
     body = {
@@ -160,6 +200,9 @@ def test_most_fields_need_no_walk() -> None:
         "v": {"type": "dense_vector", "dims": 2},
     }
     mapping = Mapping.of({"properties": body}, ANALYZERS)
+    columns, refused = mapping.parse_together([{"t": "One", "k": ["abc"], "n": 5, "v": [1, 2]}, {"m": "b"}])
+    assert not refused
+    assert len(columns) == 6
     source = {"t": "One two", "k": ["abc", "a"], "n": 5, "d": "1970-01-01", "m": "a B", "v": [1, 0.5]}
     with patch("graphdb.search.mapping.document._Reading", side_effect=AssertionError("a walk")):
         parsed, after = mapping.parse(source)

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import FieldSpec, Storage, shingled
+from graphdb.search.mapping.documents_together import take_all_of
 from graphdb.search.mapping.field_readers import reader_of
 from graphdb.search.mapping.instants import MS_NANOS
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, unparsable
@@ -124,6 +125,8 @@ class _Build:
                 node = self._field(definition, path, parent.nested)
                 if (take := take_of(node)) is not None:
                     parent.takes[name] = take
+                if (take_all := take_all_of(node)) is not None:
+                    parent.takes_all[name] = take_all
             parent.children[name] = self.nodes[path] = node
 
     def _check_name(self, name: str, path: str, depth: int) -> None:

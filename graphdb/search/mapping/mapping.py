@@ -1,14 +1,16 @@
 """The mapping of an index, and how one is merged into another."""
 
 from collections.abc import Mapping as JsonObject
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
-from graphdb.search.fields import FieldSpec, ParsedDocument
+from graphdb.search.fields import Column, FieldSpec, ParsedDocument
 from graphdb.search.mapping.compiled import Analyzers, Compiled, compiled
 from graphdb.search.mapping.document import read_document
+from graphdb.search.mapping.documents_together import read_together
 from graphdb.search.mapping.dynamic import dynamic_update
 from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised, unparsable
@@ -222,6 +224,12 @@ class Mapping:
                 break
             mapping = mapping._with(update)
         return parsed, mapping
+
+    def parse_together(self, sources: Sequence[JsonObject[str, Any]]) -> tuple[list[Column], set[int]]:
+        """`parse` of documents that add no field and of which none is refused, field by field; and the places
+        of those that are to be given to `parse` instead: where there are any, the columns are of no use.
+        """
+        return read_together(self._compiled.root, sources)
 
     def _read_query(self, value: Any) -> tuple[str, list[str]]:
         return read_stored_query(value, self, self._analyzers)

@@ -1,18 +1,25 @@
 """The tree that documents are read with: objects, their fields, and aliases, which take no values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from graphdb.search.fields import FieldSpec, ParsedDocument
+from graphdb.search.fields import Column, FieldSpec, ParsedDocument
 from graphdb.search.mapping.readers import Read
 
-__all__ = ["AliasNode", "FieldNode", "Node", "ObjectNode", "Take", "Tokens"]
+__all__ = ["AliasNode", "FieldNode", "Node", "ObjectNode", "Take", "TakeAll", "Taken", "Tokens"]
 
 Tokens: TypeAlias = Callable[[str], tuple[list[str], list[int]]]
 
 Take: TypeAlias = Callable[[Any, ParsedDocument], bool]
 """Stores a value in a document, or does nothing and answers False (`simple_values.py`)."""
+
+Taken: TypeAlias = tuple[list[Column], Collection[int]]
+
+TakeAll: TypeAlias = Callable[[Sequence[int], Sequence[Any]], Taken]
+"""The columns of the values of these documents; and the places of values that are to be read one by one, not
+necessarily all of them. Where there are any, the columns are of no use (`documents_together.py`).
+"""
 
 
 @dataclass(slots=True)
@@ -50,6 +57,7 @@ class ObjectNode:
     in_root: bool = False
     children: dict[str, "Node"] = field(default_factory=dict)
     takes: dict[str, Take] = field(default_factory=dict)  # of those children that have one
+    takes_all: dict[str, TakeAll] = field(default_factory=dict)  # the same
 
 
 Node: TypeAlias = FieldNode | AliasNode | ObjectNode

@@ -6,6 +6,7 @@ arrays, but for vectors, and for those of a field without multi-fields that is n
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import hypot
 from struct import Struct
 from typing import Any
@@ -16,15 +17,26 @@ from graphdb.search.errors import SearchError
 from graphdb.search.fields import NO_VALUES, ParsedDocument
 from graphdb.search.mapping.field_readers import TERM_BYTES_MAX
 from graphdb.search.mapping.nodes import FieldNode, Take
-from graphdb.search.mapping.readers import INTEGER_RANGES
+from graphdb.search.mapping.readers import INTEGER_RANGES, Read
 from graphdb.search.mapping.weighted_features import FEATURES_TYPES
 
-__all__ = ["take_of"]
+__all__ = [
+    "NUMBERS",
+    "UNIT_TOLERANCE",
+    "VECTOR_LENGTH_MAX",
+    "VECTOR_LENGTH_MIN",
+    "has_simple_values",
+    "is_float_vector",
+    "length_max_of",
+    "stored_of",
+    "take_of",
+]
 
 _WALKED = FEATURES_TYPES | frozenset(
     {"completion", "dense_vector", "geo_point", "flattened", "geo_shape", "join", "percolator"}
 )
 _SIMPLE = frozenset({str, int, float, bool})
+_DAYS_MAX, _DAY_LENGTH = 4096, 10  # `2015-03-31`
 
 
 def take_of(node: FieldNode) -> Take | None:
@@ -32,14 +44,15 @@ def take_of(node: FieldNode) -> Take | None:
     fields = [node, *node.fields]
     if node.spec.type == "dense_vector":
         return _take_vector(node)
-    if node.copy_to or not all(map(_has_simple_values, fields)):
+    if node.copy_to or not all(map(has_simple_values, fields)):
         return None
     if node.fields:
         return _take_several(fields)
     return _take_value(node) if node.tokens is None else _take_text(node.spec.path)
 
 
-def _has_simple_values(node: FieldNode) -> bool:
+def has_simple_values(node: FieldNode) -> bool:
+    """Whether a field, without its multi-fields, has values that need no walk."""
     if node.column is None or node.split is not None or node.spec.type in _WALKED:
         return False
     return node.is_plain or node.tokens is None
@@ -63,15 +76,15 @@ def _is_uncut(value: Any, path: str, out: ParsedDocument) -> bool:
 
 
 def _take_value(node: FieldNode) -> Take:
-    path, column, stored_of = node.spec.path, node.column or "", _stored_of(node)
+    path, column, one_of = node.spec.path, node.column or "", stored_of(node)
 
     def take(value: Any, out: ParsedDocument) -> bool:
         if type(value) is list:
-            stored = list(map(stored_of, value))
+            stored = list(map(one_of, value))
             if None in stored or not stored:
                 return False
         else:
-            one = stored_of(value)
+            one = one_of(value)
             if one is None:
                 return False
             stored = [one]
@@ -89,28 +102,35 @@ def _take_value(node: FieldNode) -> Take:
 
 # A vector is taken whose length says all that is to be checked: within these bounds no element is infinite as
 # a float32, and they are not all zero.
-_LENGTH_MIN, _LENGTH_MAX = 1e-30, 1e30
-_UNIT_TOLERANCE = 9e-4  # of the squared length: less than what is allowed, so that rounding does not matter
-_NUMBERS = frozenset({int, float})
+VECTOR_LENGTH_MIN, VECTOR_LENGTH_MAX = 1e-30, 1e30
+UNIT_TOLERANCE = 9e-4  # of the squared length: less than what is allowed, so that rounding does not matter
+NUMBERS = frozenset({int, float})
+
+
+def is_float_vector(node: FieldNode) -> bool:
+    """Of a dense_vector: whether it only takes vectors of floats, of a known length."""
+    options = node.spec.options
+    is_known = options["dims"] is not None and options["element_type"] == "float"
+    return is_known and not node.copy_to and not node.fields
 
 
 def _take_vector(node: FieldNode) -> Take | None:
     path, options = node.spec.path, node.spec.options
     dims: int | None = options["dims"]
-    if dims is None or options["element_type"] != "float" or node.copy_to or node.fields:
+    if dims is None or not is_float_vector(node):
         return None
     is_unit, packed = options["similarity"] == "dot_product", Struct(f"{dims}f").pack
 
     def take(value: Any, out: ParsedDocument) -> bool:
-        if type(value) is not list or len(value) != dims or not _NUMBERS.issuperset(map(type, value)):
+        if type(value) is not list or len(value) != dims or not NUMBERS.issuperset(map(type, value)):
             return False
         try:
             length = hypot(*value)
         except OverflowError:  # an integer of more than 1,024 bits
             return False
-        if not _LENGTH_MIN <= length <= _LENGTH_MAX or path in out.vectors:
+        if not VECTOR_LENGTH_MIN <= length <= VECTOR_LENGTH_MAX or path in out.vectors:
             return False
-        if is_unit and abs(length * length - 1) > _UNIT_TOLERANCE:
+        if is_unit and abs(length * length - 1) > UNIT_TOLERANCE:
             return False
         out.column("vectors")[path] = np.frombuffer(packed(*value), np.float32)
         return True
@@ -118,25 +138,34 @@ def _take_vector(node: FieldNode) -> Take | None:
     return take
 
 
-def _stored_of(node: FieldNode) -> Callable[[Any], Any]:
+def length_max_of(node: FieldNode) -> int | None:
+    """Of a keyword that is stored as it is given: the characters that it may have for certain."""
+    if node.spec.type != "keyword" or node.spec.options.get("normalize") is not None:
+        return None
+    allowed = TERM_BYTES_MAX if node.ignore_above is None else node.ignore_above
+    return min(TERM_BYTES_MAX // 4, allowed)
+
+
+def stored_of(node: FieldNode) -> Callable[[Any], Any]:
     """What a field that is no text stores for a value, None where the walk is to tell. Quick for values that
     are stored as they are.
     """
-    kind, stored_of = node.spec.type, _any_stored_of(node)
-    if kind == "keyword" and node.spec.options.get("normalize") is None:
-        allowed = TERM_BYTES_MAX if node.ignore_above is None else node.ignore_above
-        length_max = min(TERM_BYTES_MAX // 4, allowed)
-        return lambda value: value if type(value) is str and len(value) <= length_max else stored_of(value)
+    kind, any_stored_of = node.spec.type, _any_stored_of(node)
+    if (length_max := length_max_of(node)) is not None:
+        return lambda value: (
+            value if type(value) is str and len(value) <= length_max else any_stored_of(value)
+        )
     if kind in INTEGER_RANGES and node.ignore_above is None:
         low, high = INTEGER_RANGES[kind]
-        return lambda value: value if type(value) is int and low <= value <= high else stored_of(value)
-    return stored_of
+        return lambda value: value if type(value) is int and low <= value <= high else any_stored_of(value)
+    return any_stored_of
 
 
 def _any_stored_of(node: FieldNode) -> Callable[[Any], Any]:
-    read, length_max = node.read, node.ignore_above
+    length_max = node.ignore_above
+    read = _remembering(node.read) if node.spec.type == "date" else node.read
 
-    def stored_of(value: Any) -> Any:
+    def any_stored_of(value: Any) -> Any:
         kind = type(value)
         if kind not in _SIMPLE or (length_max is not None and (kind is not str or len(value) > length_max)):
             return None
@@ -145,16 +174,22 @@ def _any_stored_of(node: FieldNode) -> Callable[[Any], Any]:
         except SearchError:
             return None
 
-    return stored_of
+    return any_stored_of
+
+
+def _remembering(read: Read) -> Read:
+    """Days come again and again; a time is not worth the room."""
+    days = lru_cache(maxsize=_DAYS_MAX)(read)
+    return lambda value: days(value) if type(value) is str and len(value) <= _DAY_LENGTH else read(value)
 
 
 def _take_several(fields: Sequence[FieldNode]) -> Take:
     """All of them store the value, or none does."""
     texts = [node.spec.path for node in fields if node.tokens is not None]
-    others = [(node.spec.path, node.column or "", _stored_of(node)) for node in fields if node.tokens is None]
+    others = [(node.spec.path, node.column or "", stored_of(node)) for node in fields if node.tokens is None]
 
     def take(value: Any, out: ParsedDocument) -> bool:
-        stored = [stored_of(value) for _, _, stored_of in others]
+        stored = [one_of(value) for _, _, one_of in others]
         if None in stored or not all(_is_uncut(value, path, out) for path in texts):
             return False
         for path in texts:

@@ -1,12 +1,14 @@
 """What has been written since the last refresh, and the versions of what was deleted lately."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import TypeAlias
 
-from graphdb.search.fields import ParsedDocument
+from graphdb.search.fields import Column, ParsedDocument
 from graphdb.search.segments.builder import SegmentBuilder
 from graphdb.search.segments.operations import MISSING, Current
+from graphdb.search.segments.sections import Hashes
 
 __all__ = ["Buffer", "TombstoneRow", "Tombstones"]
 
@@ -56,6 +58,24 @@ class Buffer:
         builder.add(doc_id, source, seq_no, 1, parsed, routing, id_hash)
         self._numbers[doc_id] = len(builder.roots) - 1
 
+    def add_together(
+        self,
+        doc_ids: Sequence[str],
+        ids: Sequence[bytes],
+        hashes: Hashes,
+        sources: Sequence[bytes],
+        seq_no: int,
+        columns: Iterable[Column],
+    ) -> None:
+        """`add` of several that have different ids, see `SegmentBuilder.add_together`."""
+        first = len(self.builder.roots)
+        self.builder.add_together(ids, hashes, sources, seq_no, columns)
+        self._numbers.update(zip(doc_ids, count(first), strict=False))
+
+    def has_any(self, doc_ids: Iterable[str]) -> bool:
+        """Whether anything was done to one of these."""
+        return not self._numbers.keys().isdisjoint(doc_ids)
+
     def delete(self, doc_id: str, current: Current, was_there: bool) -> None:
         self._bury(doc_id, was_there)
         self._deleted.append(current)
@@ -98,6 +118,10 @@ class Tombstones:
     def is_unknown(self, doc_id: str) -> bool:
         """Whether nothing is kept of a document with this id."""
         return doc_id not in self._open and doc_id not in self._protected
+
+    def has_any(self, doc_ids: Iterable[str]) -> bool:
+        """Whether something is kept of a document with one of these ids."""
+        return not (self._open.keys().isdisjoint(doc_ids) and self._protected.keys().isdisjoint(doc_ids))
 
     def find(self, doc_id: str, sees_all: bool) -> Current:
         found = self._open.get(doc_id)

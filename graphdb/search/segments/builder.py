@@ -1,14 +1,15 @@
 """`SegmentBuilder`: documents in, a segment out."""
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.fields import NO_VALUES, ParsedDocument
+from graphdb.search.fields import NO_VALUES, Column, ParsedDocument
 from graphdb.search.leaf_reader import Ints
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.field_builders import (
@@ -71,6 +72,14 @@ class SegmentBuilder:
         self._terms = _ByPath(TermsBuilder)
         self._texts = _ByPath(TextBuilder)
         self._vectors = _ByPath(VectorBuilder)
+        self._by_column: Mapping[str, _ByPath[Any]] = {  # what can be added together
+            "uncut": self._texts,
+            "terms": self._terms,
+            "ints": self._ints,
+            "exact": self._exact,
+            "floats": self._floats,
+            "vectors": self._vectors,
+        }
 
     def add(
         self,
@@ -101,6 +110,29 @@ class SegmentBuilder:
         if routing is not None:
             self._routings[root] = routing
             self._terms[ROUTING].add(root, [routing])
+
+    def add_together(
+        self,
+        ids: Sequence[bytes],
+        hashes: Hashes,
+        sources: Sequence[bytes],
+        seq_no: int,
+        columns: Iterable[Column],
+    ) -> None:
+        """Documents without routing, each in its first version, with what their fields have; ids as `encode`
+        makes them. seq_no: of the first one, those of the others follow.
+        """
+        first, count = self.size, len(ids)
+        self.size += count
+        self._ids.extend(ids)
+        self._hashes.frombytes(hashes.tobytes())
+        self._sources.extend(sources)
+        self._seq_nos.extend(range(seq_no, seq_no + count))
+        self._versions.extend(repeat(1, count))
+        for storage, path, docs, values, counts in columns:
+            here = range(first, self.size) if len(docs) == count else [first + doc for doc in docs]
+            self._by_column[storage][path].add_all(here, values, counts)
+        self.roots.extend(range(first, self.size))
 
     def stored(self, number: int) -> Current:
         """What was given with a document; number counts those that are not nested."""

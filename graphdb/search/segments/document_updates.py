@@ -1,15 +1,16 @@
 """Operations that are applied to a shard: versions, sequence numbers, `_update`."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, repeat
 from typing import Any, Generic, Protocol, TypeVar
 
 import orjson
 
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.errors import SearchError, illegal_argument, unexpected
-from graphdb.search.fields import ParsedDocument
+from graphdb.search.fields import Column, ParsedDocument
 from graphdb.search.near_names import did_you_mean
 from graphdb.search.protection import allowed_sids, has_protection, may_have_protection
 from graphdb.search.segments.buffer import Tombstones
@@ -19,6 +20,7 @@ from graphdb.search.segments.operations import (
     Operation,
     OperationResult,
     Outcome,
+    are_plain_additions,
     is_plain,
     next_version,
     sees_current,
@@ -150,6 +152,7 @@ def _dump(value: Any, option: int = 0) -> bytes:
 # `Applier`: what becomes of operations: versions, sequence numbers, and documents read by the mapping.
 
 logger = logging.getLogger(__name__)
+_TOGETHER_MIN = 8  # documents, at least two; fewer are as quick one by one
 
 
 class DocumentMapping(Protocol):
@@ -157,6 +160,11 @@ class DocumentMapping(Protocol):
 
     def parse(self, source: dict[str, Any], doc_id: str, /) -> "tuple[ParsedDocument, Any]":
         """Raises SearchError for a document that does not fit."""
+
+    def parse_together(self, sources: Sequence[dict[str, Any]], /) -> tuple[Sequence[Column], set[int]]:
+        """What they have, field by field, of documents that add no field; and the places of those that are
+        to be given to `parse`: where there are any, the columns are of no use.
+        """
 
     def as_json(self) -> dict[str, Any]: ...
 
@@ -176,17 +184,103 @@ class Applier(Generic[M]):
 
     def applying(self, view: ShardView, operations: Sequence[Operation]) -> Iterator[OperationResult]:
         """Put them into the buffer of the view, see `IndexShard.applying`."""
-        doc_ids = [operation.doc_id for operation in operations]
-        hashes = hash_ids(list(map(encode, doc_ids)))
-        batch = _Batch(self, view, locate(view.leaves, doc_ids, hashes))
-        return map(batch.apply, operations, hashes.tolist())
+        batch = _Batch(self, view, operations)
+        return map(batch.apply, operations, batch.hashes.tolist())
+
+    def apply(self, view: ShardView, operations: Sequence[Operation]) -> list[OperationResult]:
+        """All that `applying` gives."""
+        return _Batch(self, view, operations).apply_all()
 
 
 class _Batch:
-    """Operations that are applied together. places: of those documents that the leaves have."""
+    """Operations that are applied together."""
 
-    def __init__(self, to: Applier[Any], view: ShardView, places: Mapping[str, tuple[int, int]]) -> None:
-        self._to, self._view, self._places = to, view, places
+    def __init__(self, to: Applier[Any], view: ShardView, operations: Sequence[Operation]) -> None:
+        self._to, self._view, self._operations = to, view, operations
+        self._doc_ids = [operation.doc_id for operation in operations]
+        self._ids = list(map(encode, self._doc_ids))
+        self.hashes = hash_ids(self._ids)
+        self._places = locate(
+            view.leaves, self._doc_ids, self._ids, self.hashes
+        )  # those that the leaves have
+
+    def apply_all(self) -> list[OperationResult]:
+        """In order; plain additions together, as far as their mapping can read them so."""
+        count = len(self._operations)
+        if count < _TOGETHER_MIN:
+            return self._one_by_one(0, count)
+        results: list[OperationResult] = []
+        for start, stop in _runs(self._alone(), 0, count):
+            results += self._applied(start, stop, self._together)
+        return results
+
+    def _applied(
+        self, start: int, stop: int, together: Callable[[int, int], list[OperationResult]]
+    ) -> list[OperationResult]:
+        return (together if stop - start >= _TOGETHER_MIN else self._one_by_one)(start, stop)
+
+    def _one_by_one(self, start: int, stop: int) -> list[OperationResult]:
+        return list(map(self.apply, self._operations[start:stop], self.hashes[start:stop].tolist()))
+
+    def _together(self, start: int, stop: int) -> list[OperationResult]:
+        """Plain additions with ids that nothing else here has."""
+        columns, refused = self._columns(start, stop)
+        if not refused:
+            return self._added_together(start, stop, columns)
+        results: list[OperationResult] = []
+        for first, last in _runs([start + place for place in sorted(refused)], start, stop):
+            results += self._applied(first, last, self._rest_together)
+        return results
+
+    def _rest_together(self, start: int, stop: int) -> list[OperationResult]:
+        """`_together` of what is left without those that were refused."""
+        columns, refused = self._columns(start, stop)
+        return self._one_by_one(start, stop) if refused else self._added_together(start, stop, columns)
+
+    def _columns(self, start: int, stop: int) -> tuple[Sequence[Column], set[int]]:
+        """See `DocumentMapping.parse_together`. Where that fails, all are to be read one by one."""
+        try:
+            values = [
+                read_object(one.body) if one.value is None else one.value
+                for one in self._operations[start:stop]
+            ]
+            columns, refused = self._to.mapping.parse_together(values)
+        except (CorruptionError, UnavailableError, MemoryError):
+            raise
+        except Exception:  # noqa: BLE001 reading each of them tells of which it is
+            return (), set(range(stop - start))
+        return columns, refused
+
+    def _added_together(self, start: int, stop: int, columns: Sequence[Column]) -> list[OperationResult]:
+        seq_no = self._to.next_seq_no
+        operations, doc_ids = self._operations[start:stop], self._doc_ids[start:stop]
+        actions, _, sources, *_ = zip(*operations, strict=True)
+        self._view.buffer.add_together(
+            doc_ids, self._ids[start:stop], self.hashes[start:stop], sources, seq_no, columns
+        )
+        self._to.next_seq_no = seq_no + stop - start
+        rows = zip(actions, doc_ids, repeat(Outcome.CREATED), repeat(1), count(seq_no), strict=False)
+        return [OperationResult(*row) for row in rows]
+
+    def _alone(self) -> list[int]:
+        """The places of those that are not plain additions, or whose ids come again."""
+        ids, total = self._doc_ids, len(self._doc_ids)
+        distinct = set(ids)
+        if (
+            not self._places
+            and len(distinct) == total
+            and are_plain_additions(self._operations)
+            and not self._view.has_any_unfound(distinct)
+            and not self._to.tombstones.has_any(distinct)
+        ):
+            return []
+        seen: set[str] = set()
+        again = {doc_id for doc_id in ids if doc_id in seen or seen.add(doc_id)}  # type: ignore[func-returns-value]
+        return [
+            place
+            for place, operation in enumerate(self._operations)
+            if ids[place] in again or operation.routing is not None or not self._is_plain_addition(operation)
+        ]
 
     def apply(self, operation: Operation, id_hash: int) -> OperationResult:
         """id_hash: `hash_id` of its id."""
@@ -290,6 +384,17 @@ class _Batch:
         to.next_seq_no += 1
         outcome = Outcome.DELETED if current.found else Outcome.NOT_FOUND
         return OperationResult(operation.action, doc_id, outcome, version, seq_no)
+
+
+def _runs(alone: Sequence[int], start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """[start, stop) in parts: each of those places is a part, and so is what lies between two of them."""
+    for place in alone:
+        if start < place:
+            yield start, place
+        yield place, place + 1
+        start = place + 1
+    if start < stop:
+        yield start, stop
 
 
 def _failed(operation: Operation, error: SearchError) -> OperationResult:

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate, repeat
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -146,6 +147,9 @@ class FieldBuilder(Protocol):
     """One field of one segment. Documents come in ascending order, each at most once."""
 
     def add(self, doc: int, values: Any, /) -> None: ...
+    def add_all(self, docs: Sequence[int], values: Any, counts: Sequence[int] | None, /) -> None:
+        """`add` of these documents; values and counts: see `Column`."""
+
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
         """What the segment of `size` documents gets; nothing where no document has a value."""
 
@@ -187,6 +191,12 @@ class TextBuilder:
         """In the place of `add`, see `ParsedDocument`."""
         self._uncut.append(text)
         self._uncut_docs.append(doc)
+
+    def add_all(self, docs: Sequence[int], values: Sequence[str], counts: Sequence[int] | None) -> None:
+        """As `add_uncut`."""
+        assert counts is None, "one text each"
+        self._uncut.extend(values)
+        self._uncut_docs.extend(docs)
 
     def add(self, doc: int, text: TextTokens) -> None:
         self._tokens.extend(map(self._vocabulary.__getitem__, text.terms))
@@ -251,6 +261,11 @@ class TermsBuilder:
         self._docs.append(doc)
         self._counts.append(len(values))
 
+    def add_all(self, docs: Sequence[int], values: Sequence[str], counts: Sequence[int] | None) -> None:
+        self._tokens.extend(map(self._vocabulary.__getitem__, values))
+        self._docs.extend(docs)
+        self._counts.extend(repeat(1, len(docs)) if counts is None else counts)
+
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
         if not self._tokens:
             return {}
@@ -283,6 +298,14 @@ class NumberBuilder:
             self._values.extend(sorted(values))  # type: ignore[arg-type]
             self._docs.extend([doc] * len(values))
 
+    def add_all(self, docs: Sequence[int], values: Sequence[float], counts: Sequence[int] | None) -> None:
+        if counts is None:
+            self._values.extend(values)  # type: ignore[arg-type]
+            self._docs.extend(docs)
+            return
+        for doc, count, end in zip(docs, counts, accumulate(counts), strict=True):
+            self.add(doc, values[end - count : end])
+
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
         if not self._values:
             return {}
@@ -303,6 +326,11 @@ class PointBuilder:
             self._longitudes.append(longitude)
             self._docs.append(doc)
 
+    def add_all(
+        self, docs: Sequence[int], values: Sequence[tuple[float, float]], counts: Sequence[int] | None
+    ) -> None:
+        raise NotImplementedError("points are read one by one")
+
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
         if not self._docs:
             return {}
@@ -318,18 +346,22 @@ class VectorBuilder:
 
     def __init__(self) -> None:
         self._docs: list[int] = []
-        self._rows: list[NDArray[np.float32]] = []
+        self._rows: list[NDArray[np.float32]] = []  # one or several in turn
 
     def add(self, doc: int, vector: NDArray[np.float32]) -> None:
         self._docs.append(doc)
         self._rows.append(vector)
+
+    def add_all(self, docs: Sequence[int], values: NDArray[np.float32], counts: Sequence[int] | None) -> None:
+        self._docs.extend(docs)
+        self._rows.append(values)
 
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
         # joined as bytes, as `np.stack` takes ten times as long for rows this short
         rows = np.frombuffer(b"".join(map(memoryview, self._rows)), np.float32)  # type: ignore[arg-type]
         return {
             ("vectors", path, "docs"): np.array(self._docs, np.int32),
-            ("vectors", path, "rows"): rows.reshape(len(self._rows), -1),
+            ("vectors", path, "rows"): rows.reshape(len(self._docs), -1),
         }
 
 

@@ -185,7 +185,7 @@ class IndexShard(Generic[M]):
 
     def apply(self, operations: Sequence[Operation]) -> list[OperationResult]:
         """One after the other; each sees what the ones before it did. One that fails leaves no trace."""
-        return list(self.applying(operations))
+        return self._applier.apply(self._view, operations)
 
     def applying(self, operations: Sequence[Operation]) -> Iterator[OperationResult]:
         """`apply`, one operation each time that a result is asked for; to be asked for all of them before

@@ -1,5 +1,6 @@
 """What is done to the documents of an index, one at a time: whether it may be done, and what comes of it."""
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ __all__ = [
     "Operation",
     "OperationResult",
     "Outcome",
+    "are_plain_additions",
     "is_plain",
     "next_version",
     "sees_current",
@@ -101,6 +103,22 @@ class OperationResult(NamedTuple):
 def is_plain(operation: Operation) -> bool:
     """Whether it certainly passes `validate`, and says nothing of versions."""
     return 0 < len(operation.doc_id) <= _ID_BYTES_MAX // 4 and operation[4:8] == _UNCONDITIONAL
+
+
+def are_plain_additions(operations: Sequence[Operation]) -> bool:
+    """Whether all are to be stored, not changed or deleted, `is_plain` is true of them, and none has a
+    routing.
+    """
+    total = len(operations)
+    actions, ids, _, routings, seq_nos, terms, versions, kinds, *_ = zip(*operations, strict=True)
+    lengths = list(map(len, ids))
+    return (
+        actions.count(Action.INDEX) + actions.count(Action.CREATE) == total
+        and all(ones.count(None) == total for ones in (routings, seq_nos, terms, versions))
+        and kinds.count("internal") == total
+        and min(lengths) > 0
+        and max(lengths) <= _ID_BYTES_MAX // 4
+    )
 
 
 def validate(operation: Operation) -> None:

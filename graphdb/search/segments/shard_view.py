@@ -1,7 +1,7 @@
 """What a search sees of a shard: the live documents of its segments as of one moment."""
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,12 +36,15 @@ def numbered(pairs: Iterable[tuple[ArraySegment, Bools]]) -> tuple[Leaf, ...]:
 
 
 def locate(
-    leaves: Sequence[Leaf], doc_ids: Sequence[str], hashes: Hashes | None = None
+    leaves: Sequence[Leaf],
+    doc_ids: Sequence[str],
+    raws: Sequence[bytes] | None = None,
+    hashes: Hashes | None = None,
 ) -> dict[str, tuple[int, int]]:
-    """Where those documents are that are live: number of the leaf, document in it. hashes: of the ids, of
-    callers that know them.
+    """Where those documents are that are live: number of the leaf, document in it. raws and hashes: of the
+    ids, of callers that know them.
     """
-    raws = [encode(doc_id) for doc_id in doc_ids]
+    raws = [encode(doc_id) for doc_id in doc_ids] if raws is None else raws
     hashes = hash_ids(raws) if hashes is None else hashes
     places = {}
     for number, leaf in enumerate(leaves):
@@ -131,6 +134,10 @@ class ShardView:
             if current is not None:
                 break
         return current
+
+    def has_any_unfound(self, doc_ids: Collection[str]) -> bool:
+        """Whether anything was done to one of these that is not in the leaves yet."""
+        return any(one.has_any(doc_ids) for one in self._buffers())
 
     def written(self) -> Mapping[str, Current]:
         """What was done to documents that is not in the leaves yet."""

@@ -1,9 +1,10 @@
 """A mapping that needs no analysis: what the tests of segments and shards feed them with."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from graphdb.search.errors import SearchError
-from graphdb.search.fields import ParsedDocument, TextTokens
+from graphdb.search.fields import Column, ParsedDocument, TextTokens
 
 __all__ = ["WordsMapping", "tokens"]
 
@@ -23,6 +24,20 @@ class WordsMapping:
     def parse(self, source: dict[str, Any], doc_id: str, /) -> "tuple[ParsedDocument, WordsMapping]":
         seen = self.fields | set(source)
         return self._parsed(source, ""), self if seen == self.fields else WordsMapping(seen)
+
+    def parse_together(self, sources: Sequence[dict[str, Any]], /) -> tuple[Sequence[Column], set[int]]:
+        """Of documents that have numbers only."""
+        columns, refused = [], set()
+        for name in {name for source in sources for name in source}:
+            docs = [doc for doc, source in enumerate(sources) if name in source]
+            values = [sources[doc][name] for doc in docs]
+            refused |= {
+                doc
+                for doc, value in zip(docs, values, strict=True)
+                if not isinstance(value, int) or name not in self.fields
+            }
+            columns.append(Column("ints", name, docs, values))
+        return columns, refused
 
     def as_json(self) -> dict[str, Any]:
         return {"fields": sorted(self.fields)}
