@@ -1,9 +1,10 @@
 """The clauses for analyzed text: `match`, `match_bool_prefix`, those for phrases, and `multi_match`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from graphdb.search.analysis import Analyzer
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.query.clause import (
@@ -64,7 +65,11 @@ Places = list[tuple[int, tuple[str, ...]]]
 
 def places_of(text: str, spec: FieldSpec, context: QueryContext, analyzer: str | None) -> Places:
     """Analyze a text as a field's queries are."""
-    terms, positions = context.analyzers.analyzer(analyzer or spec.search_analyzer).tokens(text)
+    return _places(text, context.analyzers.analyzer(analyzer or spec.search_analyzer))
+
+
+def _places(text: str, analyzer: Analyzer) -> Places:
+    terms, positions = analyzer.tokens(text)
     if len(set(positions)) == len(positions):  # as mostly: no two at one place
         return [(position, (term,)) for term, position in zip(terms, positions, strict=True)]
     places: dict[int, dict[str, None]] = {}
@@ -78,18 +83,22 @@ def match_field(path: str, value: Any, options: MatchOptions, context: QueryCont
     spec = context.mapping.field(path)
     if spec is None:
         return unmapped(path)
-    path = spec.path
     if spec.storage is not Storage.TEXT:
         return _match_exact(spec, value, options, context)
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    places = places_of(text, spec, context, options.analyzer)
-    if not places:
-        return _nothing_left(options)
-    if options.kind == "phrase":
-        return _phrase(path, places, options)
-    if options.kind == "phrase_prefix":
-        return _phrase_prefix(path, places, options)
-    return _words(path, places, options)
+    return _match_text(spec, options, context)(value)
+
+
+def _match_text(spec: FieldSpec, options: MatchOptions, context: QueryContext) -> Callable[[Any], Query]:
+    """What makes the query for a value on a field of text."""
+    path, analyzer = spec.path, context.analyzers.analyzer(options.analyzer or spec.search_analyzer)
+    of_places = {"phrase": _phrase, "phrase_prefix": _phrase_prefix}.get(options.kind, _words)
+
+    def match(value: Any) -> Query:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        places = _places(text, analyzer)
+        return of_places(path, places, options) if places else _nothing_left(options)
+
+    return match
 
 
 def _nothing_left(options: MatchOptions) -> Query:
@@ -131,7 +140,10 @@ def _word(path: str, terms: tuple[str, ...], options: MatchOptions, storage: Sto
 
 
 def _words(path: str, places: Places, options: MatchOptions) -> Query:
-    words = [_word(path, terms, options) for _, terms in places]
+    if options.fuzziness is None and all([len(terms) == 1 for _, terms in places]):  # as mostly
+        words: list[Query] = [TermQuery(path=path, term=term) for _, (term,) in places]
+    else:
+        words = [_word(path, terms, options) for _, terms in places]
     if options.kind == "bool_prefix":
         words[-1] = PrefixQuery(path=path, prefix=places[-1][1][0])
     return combined(words, options)
@@ -238,7 +250,11 @@ def _form(name: str, kind: str) -> ClauseForm:
     def read_it(body: Mapping[str, Any], context: QueryContext, form: Form) -> Make:
         found = _OfField.read(name, kind, body, context)
         number = form.open(found.value)
-        return lambda values, context: found.query(values[number], context)
+        spec = context.mapping.field(found.path)
+        if spec is None or spec.storage is not Storage.TEXT:
+            return lambda values, context: found.query(values[number], context)
+        match = _match_text(spec, found.options, context)
+        return lambda values, context: boosted(match(values[number]), found.boost, found.name)
 
     return read_it
 

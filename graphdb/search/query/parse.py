@@ -35,6 +35,7 @@ from graphdb.search.query.spans import PARSERS as SPANS
 from graphdb.search.query.sparse_vectors import PARSERS as SPARSE_VECTORS
 from graphdb.search.query.term_level import FORMS as TERM_LEVEL_FORMS
 from graphdb.search.query.term_level import PARSERS as TERM_LEVEL
+from graphdb.search.query.top_hits import plain_terms
 from graphdb.search.query.tree import SCORE_MAX, Query, largest_boost
 
 __all__ = ["FORMS", "PARSERS", "form_of_query", "parse_query"]
@@ -95,6 +96,10 @@ def form_of_query(body: Any, context: QueryContext, form: Form) -> Make:
 
 
 def _checked(query: Query, context: QueryContext) -> Query:
+    terms = plain_terms(query)
+    is_few = terms is not None and len(terms) <= context.max_clause_count
+    if is_few and query.boost == 1.0 and all([term.boost == 1.0 for term in terms or ()]):
+        return query
     # few nodes are no more clauses, and boosts that are 1 have no product
     nodes = query.nodes
     if len(nodes) > context.max_clause_count < sum(1 for node in nodes if not node.children()):

@@ -90,31 +90,32 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     words = [term.term for term in terms]
     known = searcher.known_terms(table, path, words)
     if boost == 1.0 and all([term.boost == 1.0 and term.doc_freq is None for term in terms]):  # as mostly
-        own_weights = [one.weight for one in known]
+        own = [one.weight for one in known]
     else:
-        own_weights = [term.weight(searcher, boost) for term in terms]
+        own = [term.weight(searcher, boost) for term in terms]
     # the heaviest first; the order is the same for all documents, see `_Weights`
-    places = sorted(range(len(words)), key=lambda place: (-own_weights[place], words[place]))
+    weighed = sorted(zip([-weight for weight in own], words, range(len(words)), strict=True))
+    places = [place for _, _, place in weighed]
     numbers = np.array([known[place].numbers for place in places])
-    weights = np.array([own_weights[place] for place in places], np.float32)
+    weights = np.array([own[place] for place in places], np.float32)
     order = np.array(sorted(range(len(places)), key=places.__getitem__), np.int64)
     inverse = searcher.inverse_norms(path)
     kept, best = np.empty(k, np.int64), np.empty(k, np.float32)
     begun = total = 0
     for part in searcher.keep("runs", lambda: tuple(_runs(searcher.leaves))):
         checkpoint()
-        own = numbers[:, part]
+        held = numbers[:, part]
         allowed, masks = table.live[part], None
         if peeled.narrows:
             # of leaves without the terms nothing is looked at
-            has_terms: list[bool] = (own.max(axis=0) >= 0).tolist()
+            has_terms: list[bool] = (held.max(axis=0) >= 0).tolist()
             leaves = zip(searcher.leaves[part], has_terms, strict=True)
             masks = [peeled.allowed(leaf, searcher) if met else None for leaf, met in leaves]
             allowed = with_masks(allowed, masks)
         begun, count = top_of_leaves(
             table.rows[part],
             allowed,
-            own,
+            held,
             weights,
             inverse,
             needs_all,

@@ -117,13 +117,17 @@ class Fetcher:
         if not (self._is_plain(fetching) and columns.has_plain_roots):
             return None
         name, locate = self.scope.context.index_name, columns.locate
+        only = columns.leaves[0].segment if len(columns.leaves) == 1 else None
         has_source = fetching.source.enabled
         shown: list[dict[str, Any]] = []
         size_bytes = 0  # of documents that are not counted yet
         shown_scores = repeat(None, len(docs)) if scores is None else short_floats(scores)
         for whole, score in zip(docs.tolist(), shown_scores, strict=True):
-            leaf, doc = locate(whole)
-            segment = leaf.segment
+            if only is None:
+                leaf, doc = locate(whole)
+                segment = leaf.segment
+            else:
+                segment, doc = only, whole
             one: dict[str, Any] = {"_index": name, "_id": segment.doc_id(doc), "_score": score}
             if has_source:
                 source = segment.source(doc)

@@ -140,8 +140,12 @@ def plain_answer(request: SearchRequest, scope: Scope, options: SearchOptions) -
         order = first_of([-scores], end)[request.start :]
         rows, _ = _own_of(peers, [len(own) for _, own in parts], order)
     out = _total(total, request.track_total)
-    out["max_score"] = max(short_floats(scores[:1] if peers is None else scores), default=None)
-    out["hits"] = _best_shown(request, scope, best.docs[rows], best.scores[rows], options)
+    hits = _best_shown(request, scope, best.docs[rows], best.scores[rows], options)
+    if peers is None and hits and not request.start:
+        out["max_score"] = hits[0]["_score"]
+    else:
+        out["max_score"] = max(short_floats(scores), default=None)
+    out["hits"] = hits
     return {"timed_out": False, "hits": out}
 
 
@@ -150,6 +154,10 @@ def _best_shown(
 ) -> list[dict[str, Any]]:
     is_silent = request.query_is_silent
     fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores, (), is_silent)
+    if is_silent:
+        plain = fetcher.shown_plain(docs, scores, (), request.fetching)
+        if plain is not None:
+            return plain
     nested = NestedHits(scope, request.query, is_silent=is_silent)
     plain = None if nested.are_wanted else fetcher.shown_plain(docs, scores, (), request.fetching)
     if plain is not None:
