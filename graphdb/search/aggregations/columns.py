@@ -150,6 +150,7 @@ class Columns:
         self._bounds: dict[str, tuple[float, float]] = {}
         self._parents: Longs | None = None
         self._roots: Longs | None = None
+        self._shown: Longs | None = None
 
     def parts(self, docs: Longs) -> Iterator[tuple[Segment, int, slice]]:
         """(segment, number in the list of leaves, which of the documents are in it)."""
@@ -240,7 +241,8 @@ class Columns:
             index = None if path is None else segment.terms(path)
             if index is None:
                 continue
-            own = _term_counts(segment, path or "", index, docs[part] - self.leaves[number].base)
+            base, local = self.leaves[number].base, docs[part]
+            own = _term_counts(segment, path or "", index, local - base if base else local)
             present = np.flatnonzero(own)
             counts[dictionary.of_leaf(number, present.astype(np.int32))] += own[present]
         return counts
@@ -358,6 +360,17 @@ class Columns:
         while len(climbing := np.flatnonzero((found >= 0) & ~there[found])):
             found[climbing] = self.parents[found[climbing]]
         return found
+
+    @property
+    def shown(self) -> Longs:
+        """The live documents of the top level, ascending; kept, so nobody writes into it.
+
+        Searches of all documents come often, and three arrays of all made anew for each cost most of them.
+        """
+        if self._shown is None:
+            own = [np.flatnonzero(leaf.roots) + leaf.base for leaf in self.leaves]
+            self._shown = np.concatenate([np.empty(0, np.int64), *own])
+        return self._shown
 
     def at_path(self, path: str | None) -> Bools:
         """Which of all documents are nested objects at this path; None: those of the top level."""
