@@ -23,7 +23,6 @@ from graphdb.search.catalog.state import Index
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.index_shard import MergePlan
-from graphdb.search.segments.merging import merge
 from graphdb.search.vectors import GraphFiles, keep_graphs, missing_graphs, remove_stale
 
 __all__ = ["Merger", "RefreshSchedule", "Upkeep", "UpkeepConfig"]
@@ -187,7 +186,7 @@ class Merger:
             return is_adopted
 
     def _merged(self, index: Index, plan: MergePlan) -> ArraySegment:
-        merged = merge(plan.leaves, plan.name)
+        merged = plan.merged()
         leaf = Leaf(merged, np.ones(merged.size, np.bool_), 0)
         keep_graphs([leaf], index.mapping, self._graph_files(index, plan.shard), self._closing.is_set)
         return merged

@@ -19,7 +19,6 @@ from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.catalog.state import Index
 from graphdb.search.query.dense_positions import dense_positions
 from graphdb.search.results import search
-from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.sparql.text_tables import CellFormat
 from graphdb.text import word_rows
@@ -92,7 +91,7 @@ def _states(files: CatalogFiles) -> Iterator[Index]:
     yield index
     plan = index.shards.plan_merge(1)
     assert plan is not None
-    index.shards.adopt_merge(plan, merge(plan.leaves, plan.name))
+    index.shards.adopt_merge(plan, plan.merged())
     yield index
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.errors import illegal_argument
+from graphdb.search.index_order import IndexOrder
 
 __all__ = [
     "Bools",
@@ -167,6 +168,7 @@ class Segment(Protocol):
     nested_path: Ints | None  # which path each is at, -1 for none
     seq_nos: Longs
     versions: Longs
+    order: IndexOrder  # which order the documents are in; empty: as they were written
     live_only: bool  # documents that are not live count nowhere: not in terms, statistics or numbers shown
     derived: dict[tuple[str, str], Any]  # what others made of it and keep with it, by kind and path
 

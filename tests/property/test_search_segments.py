@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from graphdb.errors import CorruptionError
 from graphdb.log.file_system import File
 from graphdb.search.fields import ParsedDocument, TextTokens
+from graphdb.search.index_order import IndexOrder, OrderField
 from graphdb.search.leaf_reader import Bools, Leaf, TermDictionary
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.builder import SegmentBuilder
@@ -24,7 +25,7 @@ from graphdb.search.segments.postings import (
     unpack_positions,
     whole_freqs,
 )
-from graphdb.search.segments.sections import packed
+from graphdb.search.segments.sections import ORDER, packed
 from graphdb.search.segments.segment_file import read_segment, verify_segment, write_segment
 from graphdb.search.segments.sources import PARTS, SourceBlocks, merged_sources, source_sections, sources_of
 from graphdb.search.segments.visible_segment import VisibleSegment
@@ -180,6 +181,74 @@ def test_merged_is_as_built_anew(
                 live[segment.block(segment.find(f"id{number}"))] = False
         leaves.append(Leaf(segment, live, 0))
     same(merge(leaves, "_1"), built([row for row in numbered if stays[row[0]]]))
+
+
+ORDERS = st.lists(
+    st.builds(
+        OrderField,
+        PATHS,
+        st.sampled_from(["ints", "floats", "terms"]),
+        st.booleans(),
+        st.sampled_from(["min", "max"]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=2,
+).map(tuple)
+
+
+def values_of(parsed: ParsedDocument, field: OrderField) -> list[Any]:
+    if field.column == "terms":
+        return [word.encode("utf-8", "surrogatepass") for word in parsed.terms.get(field.path, ())]
+    if field.column == "ints":
+        return list(parsed.ints.get(field.path, ()))
+    return list(parsed.floats.get(field.path, ()))
+
+
+def ordered(rows: list[Any], order: IndexOrder) -> list[Any]:
+    """One field after the other, the last one first. What is missing is as the least or greatest number."""
+    for field in reversed(order):
+        ends = {"ints": (-(2**63), 2**63 - 1), "floats": (-np.inf, np.inf), "terms": (b"", b"\xff")}
+        least, greatest = ends[field.column]
+        absent = greatest if field.missing_last != field.descending else least
+        choose = min if field.mode == "min" else max
+
+        def key(row: Any, field: OrderField = field, choose: Any = choose, absent: Any = absent) -> Any:
+            values = values_of(row[1][0], field)
+            # a word is never where what is missing is, not even the empty one
+            return (choose(values), 0) if values else (absent, -1 if absent == b"" else 0)
+
+        rows = sorted(rows, key=key, reverse=field.descending)  # equal ones keep their order both ways
+    return rows
+
+
+@given(DOCUMENTS, st.lists(st.integers(0, 8), max_size=3), ORDERS, st.booleans(), st.data())
+@settings(deadline=None)
+def test_merged_in_an_order_is_as_built_in_it(
+    documents: list[tuple[ParsedDocument, str | None]],
+    cuts: list[int],
+    order: IndexOrder,
+    is_sorted: bool,
+    data: st.DataObject,
+) -> None:
+    numbered = [*enumerate(documents)]
+    stays = data.draw(st.lists(st.booleans(), min_size=len(numbered), max_size=len(numbered)))
+    bounds = sorted({0, len(numbered), *(min(cut, len(numbered)) for cut in cuts)})
+    leaves, wanted = [], []
+    for start, stop in zip(bounds, [*bounds[1:], len(numbered)], strict=True):
+        segment, rows = built(numbered[start:stop]), numbered[start:stop]
+        if is_sorted:
+            segment = merge([Leaf(segment, np.ones(segment.size, np.bool_), 0)], "_1", order)
+            rows = ordered(rows, order)
+        live = np.ones(segment.size, np.bool_)
+        for number in range(start, stop):
+            if not stays[number]:
+                live[segment.block(segment.find(f"id{number}"))] = False
+        leaves.append(Leaf(segment, live, 0))
+        wanted += [row for row in rows if stays[row[0]]]
+    merged, twin = merge(leaves, "_1", order), built(ordered(wanted, order))
+    assert merged.order == order
+    same(ArraySegment("_1", {key: part for key, part in merged.sections.items() if key != ORDER}), twin)
 
 
 @given(DOCUMENTS.filter(bool), st.data())

@@ -12,6 +12,7 @@ from graphdb.errors import CorruptionError
 from graphdb.log.file_system import FileSystem, RealFileSystem, replace_file, storage_error
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.index_settings import analyzers_of, in_one_shard, limits_of, routing_of
+from graphdb.search.catalog.index_sort import order_of
 from graphdb.search.catalog.state import CatalogState, Index, KnownNode
 from graphdb.search.errors import SearchError
 from graphdb.search.mapping import Mapping
@@ -281,7 +282,7 @@ class CatalogFiles:
             ]
         except SearchError as error:
             raise CorruptionError(f"the index [{row.name}] cannot be opened: {error}", where) from error
-        shards = IndexShards([first, *others], routing)
+        shards = IndexShards([first, *others], routing, order_of(row.settings, first.mapping))
         index = Index(row.name, row.uuid, row.created_ms, row.settings, analyzers, shards)
         index.mapping_version, index.cursor = row.mapping_version, row.cursor
         index.is_closed = row.is_closed

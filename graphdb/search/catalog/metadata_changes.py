@@ -69,7 +69,7 @@ from graphdb.search.catalog.index_settings import (
     static_names,
     updated_settings,
 )
-from graphdb.search.catalog.index_sort import check_index_sort
+from graphdb.search.catalog.index_sort import checked_order
 from graphdb.search.catalog.index_templates import (
     Contents,
     component_template,
@@ -152,7 +152,7 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
         check_graph(settings["graph"])
     analyzers = analyzers_of(settings)
     mapping = FieldMapping.of(made.mappings, analyzers, limits_of(settings))
-    check_index_sort(settings, mapping)
+    order = checked_order(settings, mapping)
     _check_stream(state, new, mapping)
     if routing.partition_size > 1 and not mapping.routing_required:
         raise illegal_argument(
@@ -163,7 +163,9 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
     if new.replaces is not None:
         settings[REPLACES] = new.replaces
     shards = [IndexShard(new.name, mapping, {}, number=number) for number in range(routing.shards)]
-    index = Index(new.name, new.uuid, new.created_ms, settings, analyzers, IndexShards(shards, routing))
+    index = Index(
+        new.name, new.uuid, new.created_ms, settings, analyzers, IndexShards(shards, routing, order)
+    )
     index.aliases = read_aliases(made.aliases, index)
     after = state.with_index(index, index.aliases)
     check_aliases(after, {new.name, *index.aliases})

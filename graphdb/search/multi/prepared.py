@@ -27,7 +27,7 @@ from graphdb.search.query.ranked import RankedQuery
 from graphdb.search.query.several import PerIndexQuery, SeveralSearcher
 from graphdb.search.query.tree import MatchAllQuery, boosted
 from graphdb.search.results.matching import Found
-from graphdb.search.results.search import SearchOptions, answered, find, plain_answer, scope_of
+from graphdb.search.results.search import SearchOptions, answered, find, scope_of, whole_answer
 from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
 
 __all__ = [
@@ -219,9 +219,9 @@ class Prepared:
 
     def run(self, matches: Sequence[Matches] | None = None) -> dict[str, Any]:
         """The answer without `took` and `_shards`. matches, one for each leaf, stand for the query's."""
-        if matches is None and self.slice is None and self.request.is_plain and not self._hides:
-            return plain_answer(self.request, self.scope, self.options)
-        return self.finish(self.find(matches))
+        if matches is not None or self.slice is not None or self._hides:
+            return self.finish(self.find(matches))
+        return whole_answer(self.request, self.scope, self.options)
 
     def find(self, matches: Sequence[Matches] | None = None) -> Found:
         """All documents that match, with their scores."""

@@ -29,6 +29,7 @@ __all__ = [
     "first_of",
     "joined",
     "matched",
+    "matched_in",
     "matches_of",
     "rescored",
     "without_later",
@@ -39,12 +40,21 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Documents, ascending, and their scores; None: nothing was scored."""
+    """Documents, ascending, and their scores; None: nothing was scored. beyond: how many more match that
+    cannot be on the page, and are not listed.
+    """
 
     docs: Longs
     scores: Floats | None
+    beyond: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many match."""
+        return len(self.docs) + self.beyond
 
     def kept(self, which: Bools | Longs) -> "Found":
+        """Of a selection of those that are listed."""
         return Found(self.docs[which], None if self.scores is None else self.scores[which])
 
 
@@ -228,13 +238,18 @@ def matched(scope: Scope, query: Query) -> Found:
     docs = [np.empty(0, np.int64)]
     for leaf in scope.columns.leaves:
         checkpoint()
-        local: NDArray[np.signedinteger] | None = query.docs_in(leaf, scope.searcher)
-        if local is None:
-            local = np.flatnonzero(query.mask(leaf, scope.searcher) & leaf.roots)
-        elif not scope.searcher.keep_of(leaf, "all are shown", leaf.roots.all):
-            local = local[leaf.roots[local]]
-        docs.append(np.add(local, leaf.base, dtype=np.int64))
+        docs.append(matched_in(scope, query, leaf))
     return Found(np.concatenate(docs), None)
+
+
+def matched_in(scope: Scope, query: Query, leaf: Leaf) -> Longs:
+    """Those of one leaf, by their numbers among all documents."""
+    local: NDArray[np.signedinteger] | None = query.docs_in(leaf, scope.searcher)
+    if local is None:
+        local = np.flatnonzero(query.mask(leaf, scope.searcher) & leaf.roots)
+    elif not scope.searcher.keep_of(leaf, "all are shown", leaf.roots.all):
+        local = local[leaf.roots[local]]
+    return np.add(local, leaf.base, dtype=np.int64)
 
 
 def collected(

@@ -13,6 +13,7 @@ from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer
 from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.query import Matches, QueryContext, Searcher, collect
 from graphdb.search.query.peers import Peers
+from graphdb.search.results.early_end import first_matched, may_end_early
 from graphdb.search.results.hits import Fetcher
 from graphdb.search.results.inner_hits import Groups, NestedHits, chosen_of, offer_of, pages, top_hits
 from graphdb.search.results.matching import (
@@ -31,7 +32,17 @@ from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, 
 from graphdb.search.results.sort_keys import ByScore, short_float, short_floats
 from graphdb.search.results.suggesting import suggestions
 
-__all__ = ["SearchOptions", "answered", "columns_of", "execute", "find", "plain_answer", "scope_of", "search"]
+__all__ = [
+    "SearchOptions",
+    "answered",
+    "columns_of",
+    "execute",
+    "find",
+    "plain_answer",
+    "scope_of",
+    "search",
+    "whole_answer",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +87,17 @@ def execute(
 ) -> dict[str, Any]:
     """As search, for a request that is parsed already."""
     scope = scope_of(searcher, context, options)
-    if matches is None and request.is_plain:
-        return plain_answer(request, scope, options)
+    if matches is None:
+        return whole_answer(request, scope, options)
     return answered(request, scope, find(request, scope, matches), options)
+
+
+def whole_answer(request: SearchRequest, scope: Scope, options: SearchOptions) -> dict[str, Any]:
+    """Where nobody narrows or scores the candidates in between: the short way where it may be taken."""
+    if request.is_plain:
+        return plain_answer(request, scope, options)
+    early = may_end_early(request, scope)
+    return answered(request, scope, first_matched(request, scope) if early else find(request, scope), options)
 
 
 def scope_of(searcher: Searcher, context: QueryContext, options: SearchOptions = SearchOptions()) -> Scope:
@@ -180,7 +199,7 @@ def _aggregations(request: SearchRequest, scope: Scope, found: Found) -> dict[st
 def _hits(request: SearchRequest, scope: Scope, found: Found, options: SearchOptions) -> dict[str, Any]:
     if request.post_filter is not None:
         found = found.kept(scope.matching(request.post_filter)[found.docs])
-    counts = scope.gathered("hits", len(found.docs))
+    counts = scope.gathered("hits", found.count)
     out: dict[str, Any] = _total(sum(counts), request.track_total)
     if isinstance(request.query, FusedQuery) and not request.sort:
         found = found.kept(request.query.ranked(scope.searcher)[found.docs])

@@ -114,6 +114,11 @@ class SearchRequest:
         return quick and self._is_plain_but_for_sort
 
     @property
+    def is_sorted_alone(self) -> bool:
+        """Whether a page of hits, sorted, is all that is asked for."""
+        return bool(self.sort) and self._is_plain_but_for_sort
+
+    @property
     def is_aggregated_alone(self) -> bool:
         """Whether beside a plain request, whose hits need not be wanted, there are only aggregations."""
         return not self.sort and self._has_nothing_else

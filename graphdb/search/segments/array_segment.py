@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.index_order import IndexOrder, order_of_bytes
 from graphdb.search.leaf_reader import (
     Bools,
     Ints,
@@ -22,6 +23,7 @@ from graphdb.search.segments.field_builders import transpose
 from graphdb.search.segments.postings import Bytes, narrow_freqs, unpack_positions, whole_freqs
 from graphdb.search.segments.sections import (
     IGNORED,
+    ORDER,
     ROUTING,
     Hashes,
     Key,
@@ -130,6 +132,7 @@ class ArraySegment:
         self.parents: Ints | None = sections.get(("", "", "parents"))
         self.nested_path: Ints | None = sections.get(("", "", "nested_path"))
         self.nested_paths: Sequence[str] = ()
+        self.order: IndexOrder = order_of_bytes(sections.get(ORDER))
         self._roots: Ints | None = None  # the documents that are roots; None: all are
         if self.parents is not None:
             paths = strings(sections, "nested_paths")

@@ -29,6 +29,7 @@ __all__ = [
     "invert",
     "number_starts",
     "position_sections",
+    "ranges",
     "transpose",
 ]
 
@@ -236,7 +237,7 @@ class TextBuilder:
         docs = np.concatenate((given.docs, _ints(self._uncut_docs)))
         counts = np.concatenate((given.counts, words.counts))
         order = np.argsort(docs)
-        places = _ranges((np.cumsum(counts) - counts)[order], counts[order])
+        places = ranges((np.cumsum(counts) - counts)[order], counts[order])
         lengths = np.concatenate((given.lengths, lengths))[order]
         return _Cut(given.terms, tokens[places], positions[places], docs[order], counts[order], lengths)
 
@@ -385,7 +386,7 @@ def number_starts(storage: str, path: str, starts: Ints) -> dict[Key, NDArray[An
     return {} if bool((np.diff(starts) == 1).all()) else {(storage, path, "starts"): starts}
 
 
-def _ranges(starts: Longs, counts: Ints) -> Longs:
+def ranges(starts: Longs, counts: Ints) -> Longs:
     """The numbers of range(starts[i], starts[i] + counts[i]), for each i in turn."""
     firsts = np.cumsum(counts, dtype=np.int64) - counts
     shifts: Longs = np.repeat(starts - firsts, counts)

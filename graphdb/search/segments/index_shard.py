@@ -10,7 +10,7 @@ refresh, never between, for leaves and buffer are swapped as one; leaves that it
 takes long may be done on any thread, while writes go on:
 
     seal        build_sealed                     adopt_built     a refresh
-    plan_merge  merge(plan.leaves, plan.name)    adopt_merge     a merge
+    plan_merge  plan.merged()                    adopt_merge     a merge
     plan_save   plan.write(files)                note_saved      a commit
 """
 
@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from graphdb.search.index_order import IndexOrder
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.buffer import Tombstones
@@ -66,11 +67,18 @@ class OpenAt:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """Neighbours to merge, the name that the merged segment is to have, and the shard that they are of."""
+    """Neighbours to merge, the name that the merged segment is to have, the shard that they are of, and the
+    order of its documents.
+    """
 
     leaves: tuple[Leaf, ...]
     name: str
     shard: int = 0
+    order: IndexOrder = ()
+
+    def merged(self) -> ArraySegment:
+        """Pure: any thread may do it. Raises CorruptionError."""
+        return merge(self.leaves, self.name, self.order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +115,7 @@ class IndexShard(Generic[M]):
         self.name, self.number = name, number
         self.settings = settings
         self.log_index = 0  # of the last commit
+        self.order: IndexOrder = ()  # of the documents in segments that are built or merged from now on
         self._policy = policy or TieredMergePolicy()
         self._view = ShardView()
         self._applier = Applier(name, number, mapping)
@@ -212,12 +221,12 @@ class IndexShard(Generic[M]):
     def seal(self) -> None:
         """What was written until now is to be findable together."""
         if len(self._view.buffer):
-            self._view = self._view.with_sealed(self._new_name())
+            self._view = self._view.with_sealed(self._new_name(), self.order)
 
     def build_sealed(self) -> None:
         """Build the segments of what was sealed."""
         for sealed in self._view.sealed:
-            sealed.segment()
+            sealed.leaf()
 
     def adopt_built(self) -> None:
         """Make findable what was sealed, as far as it is built."""
@@ -293,7 +302,9 @@ class IndexShard(Generic[M]):
             chosen = self._policy.choose(candidates)
         else:
             chosen = self._policy.choose_for(candidates, segments_max)
-        return None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number)
+        return (
+            None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number, self.order)
+        )
 
     def plan_merge_at_rest(self) -> MergePlan | None:
         """What is worth merging when nothing is written. Not where there are vectors, whose graphs take much
@@ -303,7 +314,9 @@ class IndexShard(Generic[M]):
         if any(array_segment(leaf).has_vectors for leaf in leaves):
             return None
         chosen = self._policy.choose_at_rest([_candidate(leaf) for leaf in leaves])
-        return None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number)
+        return (
+            None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number, self.order)
+        )
 
     def adopt_merge(self, plan: MergePlan, merged: ArraySegment) -> bool:
         """Search the merged segment from now on; False where its inputs are gone."""
@@ -315,7 +328,7 @@ class IndexShard(Generic[M]):
     def maybe_merge(self) -> bool:
         """Do one merge here and now; whether there was one to do."""
         plan = self.plan_merge()
-        return plan is not None and self.adopt_merge(plan, merge(plan.leaves, plan.name))
+        return plan is not None and self.adopt_merge(plan, plan.merged())
 
     def _new_name(self) -> str:
         of_shard = f"_{self.number}" if self.number else ""

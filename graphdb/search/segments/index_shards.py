@@ -1,8 +1,9 @@
 """`IndexShards`: all shards of an index: each document in the shard that its routing says, searches over all.
 
 A search reads the segments of all shards, numbered through: shard 0 first, within a shard in the order in
-which the documents were written. So statistics are of the whole index, scores and aggregations are those of
-one shard, and equal hits are ordered by shard, then by document.
+which the documents were written, or in each segment in that of the index (`index.sort.*`). So statistics are
+of the whole index, scores and aggregations are those of one shard, and equal hits are ordered by shard, then
+by document.
 
 Threads are those of `IndexShard`. What a search sees of all shards is replaced as a whole.
 """
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from graphdb.search.index_order import IndexOrder
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.document_updates import DocumentMapping
@@ -53,10 +55,16 @@ def _numbered_through(parts: Sequence[tuple[Leaf, ...]]) -> tuple[Leaf, ...]:
 
 
 class IndexShards(Generic[M]):
-    """Owned by an index. All shards have one mapping: that of the document that was written last."""
+    """Owned by an index. All shards have one mapping: that of the document that was written last; and one
+    order of the documents in their segments.
+    """
 
-    def __init__(self, shards: Sequence[IndexShard[M]], routing: ShardRouting) -> None:
+    def __init__(
+        self, shards: Sequence[IndexShard[M]], routing: ShardRouting, order: IndexOrder = ()
+    ) -> None:
         assert len(shards) == routing.shards, "one for each number"
+        for shard in shards:
+            shard.order = order
         self.routing = routing
         self.counters = IndexCounters()
         self._shards = tuple(shards)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.compiled import compiled
+from graphdb.search.index_order import IndexOrder
 from graphdb.search.leaf_reader import Ints, Leaf, Longs
 from graphdb.search.segments.array_segment import ArraySegment, freqs_of
 from graphdb.search.segments.field_builders import (
@@ -16,6 +17,7 @@ from graphdb.search.segments.field_builders import (
     position_sections,
     transpose,
 )
+from graphdb.search.segments.ordering import in_order
 from graphdb.search.segments.postings import Bytes, freq_at, pack_positions, packed_length
 from graphdb.search.segments.sections import (
     Hashes,
@@ -29,7 +31,7 @@ from graphdb.search.segments.sections import (
     packed,
     strings,
 )
-from graphdb.search.segments.sources import Sources, merged_sources
+from graphdb.search.segments.sources import Sources, merged_sources, ordered_sources
 
 __all__ = ["MergedPostings", "Postings", "merge", "merge_postings"]
 
@@ -181,8 +183,10 @@ def _copy(
 # documents, array by array.
 
 
-def merge(leaves: Sequence[Leaf], name: str) -> ArraySegment:
-    """A segment of the live documents of all leaves, in their order. Pure: any thread may do it."""
+def merge(leaves: Sequence[Leaf], name: str, order: IndexOrder = ()) -> ArraySegment:
+    """A segment of the live documents of all leaves, in their order, or in that of the index. Pure: any
+    thread may do it. Raises CorruptionError.
+    """
     parts, size = [], 0
     for leaf in leaves:
         parts.append(_Part.of(leaf, size))
@@ -190,6 +194,11 @@ def merge(leaves: Sequence[Leaf], name: str) -> ArraySegment:
     sections = _documents(parts) | _nesting(parts)
     for storage, path in sorted({key[:2] for part in parts for key in part.sections if key[1]}):
         sections |= _MERGES[storage](parts, storage, path, size)
+    sources = [(part.sources, part.kept_roots) for part in parts]
+    ranks = None
+    if order:
+        sections, ranks = in_order(sections, order)
+    sections |= merged_sources(sources) if ranks is None else ordered_sources(sources, ranks)
     return ArraySegment(name, freeze(sections))
 
 
@@ -228,18 +237,14 @@ class _Part:
 
 
 def _documents(parts: Sequence[_Part]) -> dict[Key, NDArray[Any]]:
-    """`_id`, source, sequence number and version."""
+    """`_id`, sequence number and version."""
     sections = {
         ("", "", part_name): np.concatenate([part.sections["", "", part_name][part.kept] for part in parts])
         for part_name in ("seq_nos", "versions")
     }
     kept = [part.kept_roots for part in parts]
     sections |= _joined_strings("ids", [strings(part.sections, "ids") for part in parts], kept)
-    return (
-        sections
-        | merged_sources([(part.sources, part.kept_roots) for part in parts])
-        | id_sections(np.concatenate([part.hashes() for part in parts]))
-    )
+    return sections | id_sections(np.concatenate([part.hashes() for part in parts]))
 
 
 def _joined_strings(

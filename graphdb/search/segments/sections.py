@@ -13,6 +13,7 @@ from graphdb.search.leaf_reader import Ints, Longs
 
 __all__ = [
     "IGNORED",
+    "ORDER",
     "ROUTING",
     "Hashes",
     "Key",
@@ -124,6 +125,7 @@ def _lower_bound(blob: Any, starts: Any, key: Any) -> Any:
 #     sources                      the stored JSON of each root, see `sources.py`
 #     seq_nos, versions            by document
 #     parents, nested_path, nested_paths   where there are nested documents
+#     order                        which order the documents are in, as JSON, where the index keeps one
 #     text:                  dictionary, starts docs, norms, empty; freqs high_freqs tokens, position_starts
 #                            positions, see `postings.py`
 #     terms:                 dictionary, starts docs, ordinal_starts ordinals
@@ -137,6 +139,7 @@ Hashes: TypeAlias = NDArray[np.uint64]
 
 IGNORED = "_ignored"  # the metadata fields are fields of terms, by Elasticsearch's names
 ROUTING = "_routing"
+ORDER: Key = ("", "", "order")
 
 
 def narrowest(numbers: Longs) -> NDArray[Any]:

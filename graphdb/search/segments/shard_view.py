@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from graphdb.search.index_order import IndexOrder
 from graphdb.search.leaf_reader import Bools, Leaf
 from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.buffer import Buffer
+from graphdb.search.segments.merging import merge
 from graphdb.search.segments.operations import Current
 from graphdb.search.segments.sections import Hashes, encode, hash_ids
 
@@ -82,17 +84,27 @@ def replaced(
     now: Mapping[str, Bools] = {leaf.segment.name: leaf.live for leaf in leaves if leaf.segment.name in names}
     if not now:
         return None
-    # a document of the merged segment is one that was live in an input, in the same order
-    live_parts = [
-        now[leaf.segment.name][leaf.live]
-        if leaf.segment.name in now
-        else np.zeros(np.count_nonzero(leaf.live), np.bool_)
-        for leaf in inputs
-    ]
+    # of inputs that are gone all documents are dead
+    lives = [now.get(leaf.segment.name, np.zeros(leaf.segment.size, np.bool_)) for leaf in inputs]
+    live = _still_found(inputs, lives, merged) if merged.order else _still_there(inputs, lives)
     pairs = [(array_segment(leaf), leaf.live) for leaf in leaves]
     first = next(place for place, (segment, _) in enumerate(pairs) if segment.name in names)
-    pairs[first : first + 1] = [(merged, np.concatenate(live_parts)), pairs[first]]
+    pairs[first : first + 1] = [(merged, live), pairs[first]]
     return [pair for pair in pairs if pair[0].name not in names]
+
+
+def _still_there(inputs: Sequence[Leaf], lives: Sequence[Bools]) -> Bools:
+    """Which documents of a merged segment are live: each was live in an input, and they are in that order."""
+    return np.concatenate([live[leaf.live] for leaf, live in zip(inputs, lives, strict=True)])
+
+
+def _still_found(inputs: Sequence[Leaf], lives: Sequence[Bools], merged: ArraySegment) -> Bools:
+    """The same of one in another order. At most one input had each `_id` live."""
+    still = np.ones(merged.size, np.bool_)
+    for leaf, live in zip(inputs, lives, strict=True):
+        for doc in np.flatnonzero(leaf.roots & ~live).tolist():
+            still[merged.block(merged.find(leaf.segment.doc_id(doc)))] = False
+    return still
 
 
 # `ShardView`: all that a shard holds at one moment, and how what was written becomes leaves.
@@ -103,19 +115,32 @@ def replaced(
 class Sealed:
     """A buffer that nothing is written to any more. Any thread may build its segment, it is built once."""
 
-    def __init__(self, buffer: Buffer, name: str) -> None:
-        self.buffer, self._name = buffer, name
+    def __init__(self, buffer: Buffer, name: str, order: IndexOrder) -> None:
+        self.buffer, self._name, self._order = buffer, name, order
         self.is_built = False
         self._building = threading.Lock()
-        self._segment: ArraySegment | None = None
+        self._built: tuple[ArraySegment, Bools] | None = None
 
-    def segment(self) -> ArraySegment | None:
-        """None where nothing but deletions was written. A second caller waits."""
+    def leaf(self) -> tuple[ArraySegment, Bools] | None:
+        """The segment, and what of it is live; None where nothing is. A second caller waits."""
         with self._building:
             if not self.is_built and self.buffer.builder.size:
-                self._segment = self.buffer.builder.build(self._name)
+                self._built = self._build()
             self.is_built = True
-            return self._segment
+            return self._built
+
+    def _build(self) -> tuple[ArraySegment, Bools] | None:
+        segment = self.buffer.builder.build(self._name)
+        live = np.ones(segment.size, np.bool_)
+        for doc in self.buffer.dead:
+            live[segment.block(doc)] = False
+        if not self._order:
+            return segment, live
+        if not live.any():
+            return None
+        # without what is dead: of two copies of a document only their numbers tell which is the later one
+        ordered = merge([Leaf(segment, live, 0)], self._name, self._order)
+        return ordered, np.ones(ordered.size, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +175,17 @@ class ShardView:
         """How many documents that are."""
         return sum(map(len, self._buffers()))
 
-    def with_sealed(self, name: str) -> "ShardView":
-        """With an empty buffer; name is that of the segment to be."""
-        return ShardView(self.leaves, (*self.sealed, Sealed(self.buffer, name)), Buffer())
+    def with_sealed(self, name: str, order: IndexOrder = ()) -> "ShardView":
+        """With an empty buffer; name is that of the segment to be, order that of its documents."""
+        return ShardView(self.leaves, (*self.sealed, Sealed(self.buffer, name, order)), Buffer())
 
     def adopted(self) -> "ShardView":
         """With the oldest sealed buffer as a leaf, built if need be; what it replaces is dead in others."""
         oldest, *sealed = self.sealed
         pairs = without(self.leaves, oldest.buffer.replaced)
-        segment = oldest.segment()
-        if segment is not None:
-            live = np.ones(segment.size, np.bool_)
-            for doc in oldest.buffer.dead:
-                live[segment.block(doc)] = False
-            pairs.append((segment, live))
+        made = oldest.leaf()
+        if made is not None:
+            pairs.append(made)
         return ShardView(numbered(pairs), tuple(sealed), self.buffer)
 
     def with_leaves(self, leaves: tuple[Leaf, ...]) -> "ShardView":

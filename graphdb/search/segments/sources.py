@@ -30,6 +30,7 @@ __all__ = [
     "SourceBlocks",
     "Sources",
     "merged_sources",
+    "ordered_sources",
     "source_lengths",
     "source_sections",
     "sources_of",
@@ -134,10 +135,15 @@ class SourceBlocks:
                 _KEPT.put(key, known)
         return known
 
-    def _read(self, number: int) -> bytes:
+    def place(self, number: int) -> tuple[int, int, int]:
+        """(block, start, stop): where the JSON of a root is in its block."""
         block = bisect_right(self._roots, number) - 1
         start = sum(self._lengths[self._roots[block] : number])
-        return self.expanded(block)[start : start + self._lengths[number]]
+        return block, start, start + self._lengths[number]
+
+    def _read(self, number: int) -> bytes:
+        block, start, stop = self.place(number)
+        return self.expanded(block)[start:stop]
 
     def raws(self, start: int, stop: int) -> Iterator[bytes]:
         """Those with numbers in [start, stop), none of which is kept. Raises CorruptionError."""
@@ -254,3 +260,40 @@ def merged_sources(parts: Sequence[tuple[Sources, Ints]]) -> dict[Key, NDArray[A
                 for number in kept[start:end].tolist():
                     writer.add(sources.raw(number))
     return writer.sections()
+
+
+_ORDERED_BYTES = 64 << 20  # of expanded blocks, while roots are read in another order
+
+
+class _Reread:
+    """Reads roots in any order, and keeps the blocks that it has expanded last."""
+
+    def __init__(self, parts: Sequence[Sources]) -> None:
+        self._parts = parts
+        self._blocks: dict[tuple[int, int], bytes] = {}
+        self._bytes = 0
+
+    def raw(self, part: int, number: int) -> bytes:
+        sources = self._parts[part]
+        if isinstance(sources, Strings):
+            return sources.raw(number)
+        block, start, stop = sources.place(number)
+        known = self._blocks.pop((part, block), None)
+        if known is None:
+            known = sources.expanded(block)
+            self._bytes += len(known)
+        self._blocks[part, block] = known  # the last one used stands last
+        while self._bytes > _ORDERED_BYTES and len(self._blocks) > 1:
+            self._bytes -= len(self._blocks.pop(next(iter(self._blocks))))
+        return known[start:stop]
+
+
+def ordered_sources(parts: Sequence[tuple[Sources, Ints]], ranks: Ints) -> dict[Key, NDArray[Any]]:
+    """As `merged_sources`, in another order: ranks are the places of the roots in that of the parts.
+
+    Parts that are in that order themselves are each read from end to end, so no block is expanded twice.
+    """
+    numbers = np.concatenate([kept for _, kept in parts])[ranks]
+    owners = np.repeat(np.arange(len(parts)), [len(kept) for _, kept in parts])[ranks]
+    reread = _Reread([sources for sources, _ in parts])
+    return source_sections(map(reread.raw, owners.tolist(), numbers.tolist()))

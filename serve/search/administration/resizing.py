@@ -136,6 +136,8 @@ def _planned(exchange: Exchange, kind: str, source: Index, body: Mapping[str, An
         reason = f"index [{source.name}] is being filled itself: try again when that is done"
         raise SearchError("illegal_state_exception", reason)
     given = read_settings(body.get("settings") or {})
+    if any(name.startswith("sort.") for name in given):
+        raise illegal_argument("can't override index sort when resizing an index")
     _check_blocks_of_target(exchange["target"], source, given)
     shards = _shards(kind, source, given, body.get("max_primary_shard_size"))
     if source.follows_graph:

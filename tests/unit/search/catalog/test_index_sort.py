@@ -6,8 +6,9 @@ import pytest
 
 from graphdb.search.analysis import Analyzers
 from graphdb.search.catalog.index_settings import check_new_settings, read_settings, static_names
-from graphdb.search.catalog.index_sort import check_index_sort
+from graphdb.search.catalog.index_sort import checked_order, order_of
 from graphdb.search.errors import SearchError
+from graphdb.search.index_order import OrderField
 from graphdb.search.mapping import Mapping as FieldMapping
 
 PROPERTIES = {
@@ -17,14 +18,27 @@ PROPERTIES = {
     "off": {"type": "long", "doc_values": False},
     "p": {"type": "geo_point"},
     "h": {"type": "half_float"},
+    "a": {"type": "alias", "path": "k"},
+    "c": {"type": "nested", "properties": {"n": {"type": "long"}}},
 }
 
 
 def checked(sort: dict[str, Any]) -> dict[str, Any]:
     settings = read_settings({"index": {"sort": sort}})
     check_new_settings(settings)
-    check_index_sort(settings, FieldMapping.of({"properties": PROPERTIES}, Analyzers.of({})))
+    checked_order(settings, FieldMapping.of({"properties": PROPERTIES}, Analyzers.of({})))
     return settings
+
+
+def test_an_order_has_a_field_for_each_and_its_defaults() -> None:
+    mapping = FieldMapping.of({"properties": PROPERTIES}, Analyzers.of({}))
+    settings = checked({"field": "k,n", "order": "desc,asc", "missing": "_first,_last"})
+    assert order_of(settings, mapping) == (
+        OrderField("k", "terms", True, "max", False),
+        OrderField("n", "ints", False, "min", True),
+    )
+    assert order_of(checked({"field": "n", "mode": "max"}), mapping) == (OrderField("n", "ints", mode="max"),)
+    assert order_of({}, mapping) == ()
 
 
 def test_sorts_are_kept() -> None:
@@ -42,6 +56,8 @@ def test_sorts_are_kept() -> None:
         ({"field": "off"}, r"docvalues not found for index sort field:\[off\]"),
         ({"field": "p"}, r"invalid index sort field:\[p\] of type \[geo_point\]"),
         ({"field": "h"}, r"invalid index sort field:\[h\] of type \[half_float\]"),
+        ({"field": "a"}, r"Cannot use alias \[a\] as an index sort field"),
+        ({"field": "c.n"}, r"cannot apply index sort to field \[c.n\] under nested object \[c\]"),
         ({"field": "k", "order": ["asc", "desc"]}, "size mismatch"),
         ({"order": "asc"}, "size mismatch"),
         ({"field": "k", "order": "up"}, r"Illegal sort order:\[up\]"),
