@@ -155,7 +155,7 @@ class VectorColumn:
     """A field of Storage.VECTORS: row i is of document docs[i]; docs ascend."""
 
     docs: Ints
-    rows: Floats  # (len(docs), dims)
+    rows: NDArray[Any]  # (len(docs), dims) float32, or (len(docs), dims / 8) uint8 of bits
 
 
 class Segment(Protocol):

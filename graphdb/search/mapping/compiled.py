@@ -14,6 +14,7 @@ from graphdb.search.mapping.nodes import AliasNode, FieldNode, Node, ObjectNode
 from graphdb.search.mapping.readers import Read, text_of
 from graphdb.search.mapping.simple_values import take_of
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType
+from graphdb.search.mapping.vectors import similarity_of
 from graphdb.search.mapping.versions import version_term
 from graphdb.search.mapping.weighted_features import FEATURES_TYPES
 from graphdb.search.similarity import Similarity
@@ -223,8 +224,8 @@ class _Build:
         }
         if self._limits.ignores_malformed and "ignore_malformed" in options:
             options["ignore_malformed"] = definition.get("ignore_malformed", True)
-        if kind.name == "dense_vector" and options["index"] and options["similarity"] is None:
-            options["similarity"] = "cosine"
+        if kind.name == "dense_vector":
+            options["similarity"] = similarity_of(options)
         if kind.name == "token_count":
             options["counts"] = self._counts(options)
         if options.get("normalizer"):

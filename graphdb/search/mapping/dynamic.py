@@ -100,7 +100,7 @@ class _Walk:
     def _field(self, definition: Definition, new: Definition, name: str, value: Any) -> None:
         """What a field that is known may still need: its dimensions, its constant, the targets of copy_to."""
         if definition["type"] == "dense_vector" and "dims" not in definition:
-            dims = _dimensions(value)
+            dims = _dimensions(value) * (8 if definition.get("element_type") == "bit" else 1)
             if dims:
                 new["properties"][name] = definition | {"dims": dims}
         if definition["type"] == "constant_keyword" and "value" not in definition:

@@ -17,6 +17,7 @@ from graphdb.search.mapping.dates import date_format
 from graphdb.search.mapping.dynamic_templates import checked_templates
 from graphdb.search.mapping.runtime_fields import checked_runtime
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType, boolean
+from graphdb.search.mapping.vectors import checked_vector
 
 __all__ = [
     "Definition",
@@ -221,6 +222,11 @@ def _field(given: Mapping[str, Any], kind: FieldType, path: str, multi: bool) ->
             raise mapper_parsing(f"Field [{parameter}] is required")
     if "search_analyzer" in node and "analyzer" not in node:
         raise mapper_parsing(f"analyzer on field [{name}] must be set when search_analyzer is set")
+    if kind.name == "dense_vector":
+        try:
+            checked_vector(node)
+        except SearchError as error:
+            raise mapper_parsing(error.reason, error) from None
     if not node.get("fields", True):
         del node["fields"]
     return node

@@ -10,7 +10,7 @@ from graphdb.search.mapping.completions import contexts_checked
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, DEFAULT_NANOS_FORMAT, date_format
 from graphdb.search.mapping.joins import relations
 from graphdb.search.mapping.range_fields import RANGE_TYPES
-from graphdb.search.mapping.vectors import DIMS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
+from graphdb.search.mapping.vectors import BITS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
 
 __all__ = ["FIELD_TYPES", "OBJECT_TYPES", "FieldType", "Parameter", "boolean"]
 
@@ -98,9 +98,9 @@ def _scaling_factor(value: Any) -> float:
 
 def _dims(value: Any) -> int:
     number = value if isinstance(value, int) and not isinstance(value, bool) else -1
-    if not 1 <= number <= DIMS_MAX:
+    if number < 1:  # the greatest depends on the elements, see `checked_vector`
         raise illegal_argument(
-            f"The number of dimensions should be in the range [1, {DIMS_MAX}] but was [{str(value)[:100]}]"
+            f"The number of dimensions should be in the range [1, {BITS_MAX}] but was [{str(value)[:100]}]"
         )
     return number
 
@@ -196,7 +196,7 @@ _DATE = _COLUMN | _NULL | _MALFORMED | {
 _DATE_NANOS = _DATE | {"format": Parameter(DEFAULT_NANOS_FORMAT, _format)}
 _VECTOR = {
     "dims": Parameter(None, _dims),
-    "element_type": Parameter("float", _one_of("float", "byte")),
+    "element_type": Parameter("float", _one_of("float", "bit", "byte")),
     "index": Parameter(True, boolean),
     "similarity": Parameter(None, _one_of(*SIMILARITIES)),
     "index_options": Parameter(None, _index_options, True),

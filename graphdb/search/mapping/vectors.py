@@ -8,24 +8,82 @@ from numpy.typing import NDArray
 
 from graphdb.search.errors import illegal_argument
 
-__all__ = ["DIMS_MAX", "SIMILARITIES", "VECTOR_INDEX_TYPES", "from_hex", "shown_vector", "vector_of"]
+__all__ = [
+    "BITS_MAX",
+    "DIMS_MAX",
+    "HAMMING",
+    "SIMILARITIES",
+    "VECTOR_INDEX_TYPES",
+    "checked_vector",
+    "from_hex",
+    "measure_of",
+    "shown_vector",
+    "similarity_of",
+    "vector_of",
+]
 
 DIMS_MAX = 4096
+BITS_MAX = 8 * DIMS_MAX
 SIMILARITIES = ("cosine", "dot_product", "l2_norm", "max_inner_product")
+HAMMING = "hamming"
+"""How far vectors of bits are apart: in how many bits they differ. Mappings call it `l2_norm`."""
 VECTOR_INDEX_TYPES = (
     "hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw", "flat", "int8_flat", "int4_flat", "bbq_flat",
 )  # fmt: skip
+_BINARY_DIMS_MIN = 64  # of the types that keep a bit of each element
 _UNIT_TOLERANCE = 1e-3  # of the squared length, as Lucene's `isUnitVector`
 _PREVIEW = 5
 
 
+def similarity_of(options: Mapping[str, Any]) -> str | None:
+    """Of a field, as its mapping says, or else the default of what it has; None where it is not indexed."""
+    given: str | None = options.get("similarity")
+    if given is not None or not options.get("index", True):
+        return given
+    return "l2_norm" if options.get("element_type") == "bit" else "cosine"
+
+
+def measure_of(options: Mapping[str, Any]) -> str:
+    """What an indexed field is compared by: one of SIMILARITIES, or HAMMING."""
+    return HAMMING if options["element_type"] == "bit" else str(options["similarity"])
+
+
+def checked_vector(node: Mapping[str, Any]) -> None:
+    """What the parameters of a field must be together. Errors: illegal_argument_exception."""
+    element_type, dims = node.get("element_type", "float"), node.get("dims")
+    index_type = str((node.get("index_options") or {}).get("type", "hnsw"))
+    if dims is not None:
+        least, most = (8, BITS_MAX) if element_type == "bit" else (1, DIMS_MAX)
+        if not least <= dims <= most:
+            raise illegal_argument(
+                f"The number of dimensions should be in the range [{least}, {most}] but was [{dims}]"
+            )
+        if element_type == "bit" and dims % 8:
+            raise illegal_argument(f"The number of dimensions should be a multiple of 8 but was [{dims}]")
+        if index_type.startswith("bbq") and dims < _BINARY_DIMS_MIN:
+            raise illegal_argument(
+                f"{index_type} does not support dimensions fewer than {_BINARY_DIMS_MIN}; provided={dims}"
+            )
+        if index_type.startswith("int4") and dims % 2:
+            raise illegal_argument(f"{index_type} only supports even dimensions; provided={dims}")
+    if element_type != "float" and index_type not in ("hnsw", "flat"):
+        raise illegal_argument(
+            f"[element_type] cannot be [{element_type}] when using index type [{index_type}]"
+        )
+    if element_type == "bit" and node.get("similarity", "l2_norm") != "l2_norm":
+        raise illegal_argument("The [l2_norm] similarity is the only supported similarity for bit vectors")
+
+
 def vector_of(
     value: Any, name: str, dims: int, similarity: str | None, element_type: str, document: str
-) -> NDArray[np.float32]:
-    """(dims,) float32. similarity is None where the field is not indexed: then any length will do.
+) -> NDArray[Any]:
+    """(dims,) float32; of bits (dims / 8,) uint8, the first of eight the highest. similarity is None where
+    the field is not indexed: then any length will do.
 
     Errors: illegal_argument_exception; document is what the text calls the document.
     """
+    if element_type == "bit":
+        return _bits_of(value, name, dims, document)
     if isinstance(value, str) and element_type == "byte":
         value = from_hex(value)
     if not isinstance(value, list):
@@ -47,6 +105,35 @@ def vector_of(
     return vector
 
 
+def _bits_of(value: Any, name: str, dims: int, document: str) -> NDArray[np.uint8]:
+    """They are written as signed bytes, or as hexadecimal digits."""
+    if isinstance(value, str):
+        value = from_hex(value)
+    if not isinstance(value, list):
+        raise illegal_argument(
+            f"Failed to parse object: expecting token of type [START_ARRAY] but found [{_token(value)}]"
+        )
+    for place, item in enumerate(value):
+        if type(item) not in (int, float):
+            raise illegal_argument("Failed to parse object: expecting token of type [VALUE_NUMBER]")
+        if item % 1:
+            raise illegal_argument(
+                "element_type [bit] vectors only support non-decimal values but found decimal value "
+                f"[{item}] at dim [{place}];"
+            )
+        if not -128 <= item <= 127:
+            raise illegal_argument(
+                "element_type [bit] vectors only support integers between [-128, 127] but found "
+                f"[{str(item)[:100]}] at dim [{place}];"
+            )
+    if 8 * len(value) != dims:
+        raise illegal_argument(
+            f"The [dense_vector] field [{name}] in doc [{document}] has a different number of dimensions "
+            f"[{8 * len(value)}] than defined in the mapping [{dims}]"
+        )
+    return np.array(value, np.int8).view(np.uint8)
+
+
 def shown_vector(field: Mapping[str, Any]) -> dict[str, Any]:
     """A field's definition as mappings show it: with the defaults that Elasticsearch 8.19 always shows.
 
@@ -56,7 +143,7 @@ def shown_vector(field: Mapping[str, Any]) -> dict[str, Any]:
     shown = {**field, "index": field.get("index", True)}
     options = field.get("index_options")
     if shown["index"]:
-        shown.setdefault("similarity", "cosine")
+        shown.setdefault("similarity", similarity_of(field))
         if options is None and field.get("element_type", "float") == "float":
             options = {"type": "int8_hnsw"}
     if options is not None:

@@ -10,7 +10,7 @@ from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Leaf
-from graphdb.search.mapping.vectors import from_hex, vector_of
+from graphdb.search.mapping.vectors import from_hex, measure_of, vector_of
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.explanation import Explanation
@@ -260,19 +260,21 @@ def _sought(spec: FieldSpec, given: Any, k: int, candidates: int, context: Query
         raise malformed("[knn] failed to parse field [query_vector]")
     dims = spec.options["dims"]
     if dims is None:  # no document has given them yet
-        dims = len(given)
-    if len(given) != dims:
+        dims = len(given) * (8 if spec.options["element_type"] == "bit" else 1)
+    element_type = spec.options["element_type"]
+    own_dims = len(given) * (8 if element_type == "bit" else 1)
+    if own_dims != dims:
         raise context.failed(
-            f"The query vector has a different number of dimensions [{len(given)}] than the document vectors "
+            f"The query vector has a different number of dimensions [{own_dims}] than the document vectors "
             f"[{dims}]."
         )
     try:
-        vector = vector_of(given, path, dims, spec.options["similarity"], spec.options["element_type"], "")
+        vector = vector_of(given, path, dims, spec.options["similarity"], element_type, "")
     except SearchError as error:
         raise context.failed(error.reason) from error
     if spec.options["similarity"] == "cosine":
         vector = of_usual_length(vector)
-    metric = Metric(spec.options["similarity"], dims, spec.options["element_type"] == "byte")
+    metric = Metric(measure_of(spec.options), dims, element_type == "byte")
     inside = spec.nested is not None and context.nested_path is not None
     return Sought(path, vector, metric, k, candidates, spec.nested is not None, inside)
 

@@ -314,9 +314,10 @@ def _vector(scope: Scope, spec: FieldSpec, doc: int) -> list[Any]:
     place = int(np.searchsorted(column.docs, local))
     if place == len(column.docs) or column.docs[place] != local:
         return []
-    values = column.rows[place].tolist()
-    is_byte = spec.options["element_type"] == "byte"
-    return [int(value) if is_byte else short_float(value) for value in values]
+    element_type, row = spec.options["element_type"], column.rows[place]
+    if element_type == "bit":
+        return list(row.view(np.int8).tolist())
+    return [int(value) if element_type == "byte" else short_float(value) for value in row.tolist()]
 
 
 def _column_value(spec: FieldSpec, value: Any, shape: str | None) -> Any:

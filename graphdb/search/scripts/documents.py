@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import (
@@ -19,6 +20,7 @@ from graphdb.search.leaf_reader import (
 )
 from graphdb.search.mapping.lookup import FieldLookup
 from graphdb.search.mapping.value_formats import shown
+from graphdb.search.mapping.vectors import from_hex
 from graphdb.search.scripts.faults import ScriptFault, class_cast, unsupported
 from graphdb.search.scripts.methods import index_of
 from graphdb.search.scripts.moments import Moment
@@ -242,7 +244,7 @@ class Documents:
             place = int(np.searchsorted(column.docs, doc))
             if place == len(column.docs) or column.docs[place] != doc:
                 return ()
-            return (tuple(column.rows[place].tolist()),)
+            return (tuple(_signed(column.rows)[place].tolist()),)
 
         return read
 
@@ -290,24 +292,45 @@ class Documents:
             return np.ones(self.leaf.segment.size, np.int64)
         return np.diff(column.starts).astype(np.int64)
 
+    def element_type(self, name: Any) -> str:
+        """Of a field of vectors."""
+        return str(self._vector_field(name).options["element_type"])
+
     def vectors(self, name: Any, query: Any, docs: Longs) -> tuple[Doubles, Doubles]:
-        """(rows, query): the vectors of these documents in a field, and one as a script has it."""
+        """(rows, query): the vectors of these documents in a field, and one as a script has it; of a field of
+        bits one for each, 0 or 1, where the query is not of bytes.
+        """
+        spec, given = self._vector_field(name), _numbers(query)
+        rows = self._rows(spec, docs)
+        if spec.options["element_type"] == "bit":
+            rows = np.unpackbits(rows, axis=1)
+            if 8 * len(given) == rows.shape[1]:
+                given = np.unpackbits(_bytes(given)).astype(np.float64)
+        _check_dims(len(given), rows.shape[1])
+        return rows.astype(np.float64), given
+
+    def packed(self, name: Any, query: Any, docs: Longs) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The same of bytes, or of bits, eight in a byte."""
+        spec = self._vector_field(name)
+        if spec.options["element_type"] == "float":
+            raise unsupported("hamming distance is only supported for byte or bit vectors")
+        rows, given = self._rows(spec, docs), _bytes(_numbers(query))
+        packed: NDArray[np.uint8] = rows if rows.dtype == np.uint8 else rows.astype(np.int8).view(np.uint8)
+        _check_dims(len(given), packed.shape[1])
+        return packed, given
+
+    def _vector_field(self, name: Any) -> FieldSpec:
         spec = self._mapping.field(str(name))
         if spec is None or spec.storage is not Storage.VECTORS:
             raise unsupported(f"[{name}] is not a field of type [dense_vector]")
-        if not isinstance(query, (list, tuple)) or not all(type(one) in (int, float) for one in query):
-            raise class_cast("a query vector is a list of numbers")
+        return spec
+
+    def _rows(self, spec: FieldSpec, docs: Longs) -> NDArray[Any]:
         column = self.leaf.segment.vectors(spec.path)
         places = np.zeros(0, np.int64) if column is None else np.searchsorted(column.docs, docs)
         if column is None or (places == len(column.docs)).any() or (column.docs[places] != docs).any():
             raise unsupported("A document doesn't have a value for a vector field!")
-        rows = column.rows[places].astype(np.float64)
-        if rows.shape[1] != len(query):
-            raise unsupported(
-                f"The query vector has a different number of dimensions [{len(query)}] than the document "
-                f"vectors [{rows.shape[1]}]."
-            )
-        return rows, np.array(query, np.float64)
+        return column.rows[places]
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """Those that a script calls by their bare names, about the document that it is about."""
@@ -342,7 +365,42 @@ def _number_reader(column: NumberColumn, spec: FieldSpec) -> Callable[[int], Seq
     return read
 
 
+def _signed(rows: NDArray[Any]) -> NDArray[Any]:
+    """Of bits the bytes as they are written."""
+    return rows.view(np.int8) if rows.dtype == np.uint8 else rows
+
+
+def _numbers(query: Any) -> Doubles:
+    """A vector as a script has it: numbers, or bytes in hexadecimal digits."""
+    if isinstance(query, str):
+        query = from_hex(query)
+    if not isinstance(query, (list, tuple)) or not all(type(one) in (int, float) for one in query):
+        raise class_cast("a query vector is a list of numbers")
+    return np.array(query, np.float64)
+
+
+def _bytes(given: Doubles) -> NDArray[np.uint8]:
+    if ((given % 1 != 0) | (given < -128) | (given > 127)).any():
+        raise unsupported("element_type [byte] vectors only support integers between [-128, 127]")
+    return given.astype(np.int8).view(np.uint8)
+
+
+def _check_dims(given: int, dims: int) -> None:
+    if given != dims:
+        raise unsupported(
+            f"The query vector has a different number of dimensions [{given}] than the document vectors "
+            f"[{dims}]."
+        )
+
+
+def _hamming(own: Documents, docs: Longs, query: Any, name: Any) -> Doubles:
+    rows, wanted = own.packed(name, query, docs)
+    return np.asarray(np.bitwise_count(rows ^ wanted).sum(axis=1), np.float64)
+
+
 def _cosine(own: Documents, docs: Longs, query: Any, name: Any) -> Doubles:
+    if own.element_type(name) == "bit":
+        raise unsupported("cosineSimilarity is not supported for bit vectors")
     rows, wanted = own.vectors(name, query, docs)
     lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(wanted)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -355,11 +413,15 @@ def _dot(own: Documents, docs: Longs, query: Any, name: Any) -> Doubles:
 
 
 def _l1(own: Documents, docs: Longs, query: Any, name: Any) -> Doubles:
+    if own.element_type(name) == "bit":
+        return _hamming(own, docs, query, name)
     rows, wanted = own.vectors(name, query, docs)
     return np.asarray(np.abs(rows - wanted).sum(axis=1))
 
 
 def _l2(own: Documents, docs: Longs, query: Any, name: Any) -> Doubles:
+    if own.element_type(name) == "bit":
+        return np.sqrt(_hamming(own, docs, query, name))
     rows, wanted = own.vectors(name, query, docs)
     return np.asarray(np.sqrt(((rows - wanted) ** 2).sum(axis=1)))
 
@@ -367,6 +429,7 @@ def _l2(own: Documents, docs: Longs, query: Any, name: Any) -> Doubles:
 DOC_FUNCTIONS: dict[str, Callable[[Documents, Longs, Any, Any], Doubles]] = {
     "cosineSimilarity": _cosine,
     "dotProduct": _dot,
+    "hamming": _hamming,
     "l1norm": _l1,
     "l2norm": _l2,
 }

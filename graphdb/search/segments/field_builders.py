@@ -347,9 +347,9 @@ class VectorBuilder:
 
     def __init__(self) -> None:
         self._docs: list[int] = []
-        self._rows: list[NDArray[np.float32]] = []  # one or several in turn
+        self._rows: list[NDArray[Any]] = []  # one or several in turn
 
-    def add(self, doc: int, vector: NDArray[np.float32]) -> None:
+    def add(self, doc: int, vector: NDArray[Any]) -> None:
         self._docs.append(doc)
         self._rows.append(vector)
 
@@ -359,7 +359,8 @@ class VectorBuilder:
 
     def sections(self, path: str, size: int) -> dict[Key, NDArray[Any]]:
         # joined as bytes, as `np.stack` takes ten times as long for rows this short
-        rows = np.frombuffer(b"".join(map(memoryview, self._rows)), np.float32)  # type: ignore[arg-type]
+        kind = self._rows[0].dtype if self._rows else np.float32
+        rows = np.frombuffer(b"".join(map(memoryview, self._rows)), kind)  # type: ignore[arg-type]
         return {
             ("vectors", path, "docs"): np.array(self._docs, np.int32),
             ("vectors", path, "rows"): rows.reshape(len(self._docs), -1),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Floats, Ints
+from graphdb.search.mapping.vectors import HAMMING
 from graphdb.search.vectors.codes import LINE_BYTES, Codes, aligned, prepared_parts
 from graphdb.search.vectors.metric import Metric
 from graphdb.search.vectors.row_set import Bits, RowSet
@@ -58,8 +59,11 @@ class Links:
         import faiss as typed  # not at the top: 0.13 s and 25 MB of each search port, with or without vectors
 
         faiss: Any = typed  # its type hints lack half of what it has
-        measure = faiss.METRIC_L2 if similarity == "l2_norm" else faiss.METRIC_INNER_PRODUCT
-        index = faiss.IndexHNSWFlat(rows.shape[1], m, measure)
+        if similarity == HAMMING:
+            index = faiss.IndexBinaryHNSW(8 * rows.shape[1], m)
+        else:
+            measure = faiss.METRIC_L2 if similarity == "l2_norm" else faiss.METRIC_INNER_PRODUCT
+            index = faiss.IndexHNSWFlat(rows.shape[1], m, measure)
         index.hnsw.efConstruction = ef_construction
         faiss.omp_set_num_threads(threads)
         for part in prepared_parts(rows, similarity):
@@ -103,7 +107,7 @@ _EVERY.setflags(write=False)
 
 @dataclass(frozen=True, slots=True)
 class GraphShape:
-    """What a graph is built with: a metric of `mapping.vectors.SIMILARITIES`, and `index_options`."""
+    """What a graph is built with: how rows are compared (see `Metric`), and `index_options`."""
 
     similarity: str
     m: int = 16
@@ -151,7 +155,7 @@ class Graph:
 
         Fewer where the graph leads to no more, or has led to met_max rows, allowed ones or not.
         """
-        query, weights = self.codes.asked(vector)
+        query, weights, words = self.codes.asked(vector)
         links, bits = self.links, _EVERY if allowed is None else allowed.bits
         found: Ints = walk(
             self.codes.codes,
@@ -162,6 +166,7 @@ class Graph:
             links.level,
             query,
             weights,
+            words,
             bits,
             min(effort, self.size),
             min(met_max, self.size),
@@ -171,9 +176,9 @@ class Graph:
 
     def scan(self, vector: Floats, count: int, allowed: RowSet | None) -> Ints:
         """The `count` nearest of the rows that are allowed (None: all) as far as codes tell, in no order."""
-        query, weights = self.codes.asked(vector)
+        query, weights, words = self.codes.asked(vector)
         bits = (allowed or RowSet.every(self.size)).bits
-        found: Ints = scan(self.codes.codes, query, weights, bits, min(count, self.size))
+        found: Ints = scan(self.codes.codes, query, weights, words, bits, min(count, self.size))
         return found
 
     def to_bytes(self) -> bytes:
@@ -257,7 +262,8 @@ class _Trial:
     """
 
     def __init__(self, rows: Floats, shape: GraphShape, stopped: Callable[[], bool]) -> None:
-        self._rows, self._metric = rows, Metric(shape.similarity, rows.shape[1])
+        dims = rows.shape[1] * (8 if shape.similarity == HAMMING else 1)
+        self._rows, self._metric = rows, Metric(shape.similarity, dims)
         self._stopped = stopped
         self._sample = np.unique(np.linspace(0, len(rows) - 1, _QUERIES).astype(np.int64)).tolist()
         lots = np.random.default_rng(0).random(len(rows))

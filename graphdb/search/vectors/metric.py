@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Floats, Ints
+from graphdb.search.mapping.vectors import HAMMING
 
 __all__ = ["Metric", "cosines", "dots", "of_usual_length", "squared_distances"]
 
@@ -73,14 +74,19 @@ _KERNELS = {"cosine": cosines, "l2_norm": squared_distances}
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """similarity is one of `mapping.vectors.SIMILARITIES`."""
+    """similarity is one of `mapping.vectors.SIMILARITIES`, or HAMMING: then rows and vectors are of bytes,
+    each of eight of the dims.
+    """
 
     similarity: str
     dims: int
     is_byte: bool = False
 
-    def scores(self, rows: Floats, which: Ints, vector: Floats) -> Floats:
+    def scores(self, rows: NDArray[Any], which: Ints, vector: NDArray[Any]) -> Floats:
         """The scores of some rows: the same for a row whatever others are asked for with it."""
+        if self.similarity == HAMMING:
+            differ = np.bitwise_count(rows[which] ^ vector).sum(axis=1, dtype=np.int64)
+            return self._score(differ).astype(np.float32)
         out = np.empty(len(which), np.float32)
         _KERNELS.get(self.similarity, dots)(rows, which, vector, out)
         if not np.isfinite(out).all():
@@ -92,13 +98,17 @@ class Metric:
         return scores
 
     def threshold(self, similarity: float) -> float:
-        """The score at a `similarity` of a request: of l2_norm the distance, not its square."""
+        """The score at a `similarity` of a request: of l2_norm the distance, not its square; of bits how many
+        of them differ.
+        """
         raw = similarity * similarity if self.similarity == "l2_norm" else similarity
         with np.errstate(over="ignore"):
             return float(self._score(np.array([raw], np.float64))[0])
 
     def _score(self, raw: NDArray[Any]) -> NDArray[Any]:
-        """raw is cosine, dot product or squared distance."""
+        """raw is cosine, dot product, squared distance or Hamming distance."""
+        if self.similarity == HAMMING:
+            return (self.dims - raw) / self.dims
         if self.similarity == "l2_norm":
             return 1 / (1 + raw)
         if self.similarity == "max_inner_product":

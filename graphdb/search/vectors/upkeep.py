@@ -15,6 +15,7 @@ from graphdb.log.file_system import FileSystem, RealFileSystem
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Floats, Leaf, Segment
 from graphdb.search.mapping import Mapping
+from graphdb.search.mapping.vectors import measure_of
 from graphdb.search.segments.segment_file import map_file, map_pages
 from graphdb.search.vectors.graph import MAGNITUDE_MAX, Graph, GraphShape, build_graph
 from graphdb.search.vectors.nearest import GRAPH_KEY, attach_graph
@@ -203,14 +204,14 @@ def _vector_fields(mapping: Mapping) -> Iterator[FieldSpec]:
 def _shape(spec: FieldSpec) -> GraphShape:
     options = spec.options.get("index_options") or {}
     given = {name: options[name] for name in ("m", "ef_construction") if name in options}
-    return GraphShape(spec.options["similarity"], **given)
+    return GraphShape(measure_of(spec.options), **given)
 
 
 def _worth_it(segment: Segment, spec: FieldSpec, rows_min: int) -> bool:
     column = segment.vectors(spec.path)
     if column is None or len(column.docs) < rows_min:
         return False
-    return bool(max(np.max(column.rows), -np.min(column.rows)) < MAGNITUDE_MAX)
+    return bool(max(np.max(column.rows), -float(np.min(column.rows))) < MAGNITUDE_MAX)
 
 
 def _threads() -> int:

@@ -23,6 +23,7 @@ from graphdb.search.vectors.row_set import Bits, is_in, trailing_zeros
 __all__ = [
     "prefetch",
     "scan",
+    "set_bits",
     "walk",
 ]
 
@@ -54,17 +55,36 @@ prefetch: Any = intrinsic(_prefetch)
 """prefetch(rows, row): ask for the beginning of rows[row] to be brought near; row is an int64, and there."""
 
 
+def _set_bits(typing_context: Any, word: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), emit
+
+
+set_bits: Any = intrinsic(_set_bits)
+"""set_bits(word): how many bits of an uint64 are 1; for compiled code only."""
+
+
 # The loops.
 
 _ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
 @numba.njit(inline="always", fastmath=_ANY_ORDER)
-def _distance(codes: NDArray[Any], row: int, query: Floats, weights: Floats | None) -> Any:
-    """A squared distance; without weights a dot product with its sign changed. (For the compiler None is a
-    type, so that one loop is left: beside another it would not use the processor's wide registers.)
+def _distance(
+    codes: NDArray[Any], row: int, query: Floats, weights: Floats | None, words: Bits | None
+) -> Any:
+    """A squared distance; without weights a dot product with its sign changed; with words how many of their
+    bits are others. (For the compiler None is a type, so that one loop is left: beside another it would not
+    use the processor's wide registers.)
     """
     code = codes[row]
+    if words is not None:
+        differ = np.int64(0)
+        for c in range(len(words)):
+            differ += set_bits(code[c] ^ words[c])
+        return np.float32(differ)
     total = np.float32(0)
     if weights is not None:
         for c in range(len(query)):
@@ -115,16 +135,17 @@ def _descended(
     level: int,
     query: Floats,
     weights: Floats | None,
+    words: Bits | None,
 ) -> int:
     """The row that is nearest as far as the levels above the lowest show."""
     nearest = entry
-    least = _distance(codes, nearest, query, weights)
+    least = _distance(codes, nearest, query, weights, words)
     while level > 0:
         before = nearest
         for row in upper[upper_at[before] + level - 1]:
             if row < 0:
                 break
-            distance = _distance(codes, row, query, weights)
+            distance = _distance(codes, row, query, weights, words)
             if distance < least:
                 nearest, least = row, distance
         if nearest == before:
@@ -142,6 +163,7 @@ def walk(
     level: int,
     query: Floats,
     weights: Floats | None,
+    words: Bits | None,
     allowed: Bits,
     effort: int,
     met_max: int,
@@ -154,7 +176,7 @@ def walk(
     level l, of rows that are there. level: the highest. allowed is empty where all are. hidden: a row that is
     walked past as if it were not there, -1 for none.
     """
-    nearest = _descended(codes, upper_at, upper, entry, level, query, weights)
+    nearest = _descended(codes, upper_at, upper, entry, level, query, weights, words)
     filtered = len(allowed) > 0
     seen = np.zeros((len(links) + 63) >> 6, np.uint64)
     fresh = np.empty(links.shape[1], np.int64)
@@ -170,7 +192,7 @@ def walk(
     while True:
         for j in range(new):
             row = fresh[j]
-            distance = _distance(codes, row, query, weights)
+            distance = _distance(codes, row, query, weights, words)
             if found == effort and distance >= -found_keys[0]:
                 continue
             _push(ahead_keys, ahead_rows, ahead, distance, row)
@@ -201,7 +223,14 @@ def walk(
 
 
 @compiled(nogil=True, fastmath=_ANY_ORDER)
-def scan(codes: NDArray[Any], query: Floats, weights: Floats | None, allowed: Bits, count: int) -> Ints:
+def scan(
+    codes: NDArray[Any],
+    query: Floats,
+    weights: Floats | None,
+    words: Bits | None,
+    allowed: Bits,
+    count: int,
+) -> Ints:
     """The nearest `count` of all allowed rows."""
     keys, rows = np.empty(count, np.float32), np.empty(count, np.int32)
     found = 0
@@ -214,7 +243,7 @@ def scan(codes: NDArray[Any], query: Floats, weights: Floats | None, allowed: Bi
         while left:
             row = (word << 6) + trailing_zeros(left)
             left &= left - np.uint64(1)
-            distance = _distance(codes, row, query, weights)
+            distance = _distance(codes, row, query, weights, words)
             if found < count:
                 _push(keys, rows, found, -distance, row)
                 found += 1

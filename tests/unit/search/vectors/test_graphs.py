@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from numpy.typing import NDArray
 
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.analysis import Analyzers
@@ -14,6 +15,7 @@ from graphdb.search.leaf_reader import Bools, Floats, Ints
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher, parse_query
 from graphdb.search.query.knn import KnnQuery
+from graphdb.search.query.ranked import Ranking
 from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.operations import Action, Operation
@@ -56,7 +58,7 @@ def queries_of(vectors: Floats) -> Floats:
     return moved.astype(np.float32)
 
 
-def write(shard: "IndexShard[Mapping]", vectors: Floats, first: int = 0) -> None:
+def write(shard: "IndexShard[Mapping]", vectors: NDArray[Any], first: int = 0) -> None:
     shard.apply(
         [
             Operation(Action.INDEX, str(first + i), orjson.dumps({"v": row.tolist(), "n": first + i}))
@@ -74,12 +76,23 @@ def filled() -> tuple["IndexShard[Mapping]", Floats]:
     return shard, vectors
 
 
-def nearest(shard: "IndexShard[Mapping]", query: Floats, **members: Any) -> list[int]:
-    body = {"knn": {"field": "v", "query_vector": query.tolist(), "k": 10, **members}}
-    parsed = parse_query(body, QueryContext(shard.mapping, ANALYZERS))
-    assert isinstance(parsed, KnnQuery)
+def scores_of(shard: "IndexShard[Mapping]", knn: dict[str, Any]) -> list[float]:
+    """Best first."""
     searcher = Searcher(shard.leaves(), shard.mapping, ANALYZERS)
-    docs = parsed.ranking(searcher).docs
+    scores: list[float] = _ranking(shard, searcher, knn).scores.tolist()
+    return scores
+
+
+def _ranking(shard: "IndexShard[Mapping]", searcher: Searcher, knn: dict[str, Any]) -> Ranking:
+    parsed = parse_query({"knn": knn}, QueryContext(shard.mapping, ANALYZERS))
+    assert isinstance(parsed, KnnQuery)
+    return parsed.ranking(searcher)
+
+
+def nearest(shard: "IndexShard[Mapping]", query: Floats, **members: Any) -> list[int]:
+    searcher = Searcher(shard.leaves(), shard.mapping, ANALYZERS)
+    knn = {"field": "v", "query_vector": query.tolist(), "k": 10, **members}
+    docs = _ranking(shard, searcher, knn).docs
     return [int(leaf.segment.doc_id(doc)) for leaf, doc in map(searcher.locate, docs.tolist())]
 
 
@@ -178,6 +191,44 @@ def test_every_kind_of_vectors_is_found(similarity: str, kind: str) -> None:
             found = nearest(shard, query, filter={"range": {"n": {"lt": below}}})
             hits += len(set(found) & set(truth.tolist()))
         assert hits >= 0.95 * 10 * 50
+
+
+def _bits(rows: int, dims: int, seed: int = 0) -> NDArray[np.uint8]:
+    """Packed; around some centres."""
+    random = np.random.default_rng(seed)
+    centres = random.integers(0, 2, (20, dims), np.uint8)
+    own = centres[np.arange(rows) % 20] ^ (random.random((rows, dims)) < 0.1)
+    return np.packbits(own, axis=1)
+
+
+@pytest.mark.parametrize("dims", [8, 72, 1_024])
+def test_vectors_of_bits_are_found_by_how_many_of_them_differ(dims: int) -> None:
+    vectors = _bits(2_500, dims)
+    field = {"type": "dense_vector", "dims": dims, "element_type": "bit"}
+    fields = {"v": field, "n": {"type": "integer"}}
+    shard = IndexShard("i", Mapping.of({"properties": fields}, ANALYZERS), {})
+    write(shard, vectors.view(np.int8))
+    (job,) = missing_graphs(shard.leaves(), shard.mapping, rows_min=0)
+    assert job.run(None)
+    graph = graph_of(shard.leaves()[0].segment, "v")
+    assert graph is not None
+    assert graph.codes.codes.nbytes == len(vectors) * -(-dims // 64) * 8
+    flipped = np.packbits(np.random.default_rng(1).random((50, dims)) < 0.05, axis=1)
+    queries = vectors[::50] ^ flipped
+    for below in (2_500, 1_200, 900):
+        missed = 0
+        for query in queries.view(np.int8):
+            differ = np.unpackbits(vectors[:below] ^ query.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
+            truth = np.sort(1 - differ / dims)[::-1][:10]
+            asked = {"field": "v", "query_vector": query.tolist(), "k": 10, "num_candidates": 10}
+            scores = scores_of(shard, asked | {"filter": {"range": {"n": {"lt": below}}}})
+            assert scores[0] <= np.float32(truth[0])
+            missed += 10 - int(np.count_nonzero(np.array(scores) >= np.float32(truth[-1])))
+        assert missed <= 0.05 * 10 * 50
+    every = {"field": "v", "query_vector": vectors[7].tobytes().hex(), "k": 2_500, "num_candidates": 2_500}
+    near = scores_of(shard, every | {"similarity": dims // 4})
+    differ = np.bitwise_count(vectors ^ vectors[7]).sum(axis=1, dtype=np.int64)
+    assert near == np.sort(1 - differ[differ <= dims // 4] / dims).astype(np.float32)[::-1].tolist()
 
 
 @pytest.mark.parametrize("share", [1.0, 0.7, 0.5, 0.3, 0.1])
