@@ -28,12 +28,31 @@ is_installed() {
     [[ -f .venv/installed-$1 && $(<".venv/installed-$1") == "$(state_of "$1")" ]]
 }
 
+# Of the kernels alone: most changes of the program leave the machine code of a former start valid.
+kernels() {
+    grep -rlZ --include='*.py' '@compiled(' graphdb | sort -z | xargs -0 cat | sha256sum
+}
+
+# What `git pull` or an edit has changed is compiled here, or the first searches would wait for it.
+ensure_compiled() {
+    local wanted
+    wanted=$(kernels)
+    [[ -f .venv/compiled && $(<.venv/compiled) == "$wanted" ]] && return
+    echo "Compiling what searches run (a minute the first time) ..." >&2
+    env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m serve.deployments.precompile
+    echo "$wanted" >.venv/compiled
+}
+
 # ensure_environment service: what the service needs. ensure_environment test: that, and what the tests, the notebooks
 # and the benchmarks need.
 ensure_environment() {
+    local wanted=$1
+    is_installed test || { [[ $wanted == service ]] && is_installed service; } || install_environment "$wanted"
+    ensure_compiled
+}
+
+install_environment() {
     local wanted=$1 python
-    is_installed test && return
-    [[ $wanted == service ]] && is_installed service && return
     [[ -f .venv/installed-test ]] && wanted=test # who has the larger one keeps it
     python=$(find_python)
     echo "Preparing the Python environment in .venv (a minute the first time) ..." >&2
@@ -50,11 +69,10 @@ ensure_environment() {
         cp scripts/uv.lock .venv/uv/lock
     fi
     # The stamps are removed first and written last, so that an interrupted installation is done again.
-    rm -f .venv/installed-*
+    rm -f .venv/installed-* .venv/compiled
     .venv/uv/bin/uv --quiet pip sync --python .venv/bin/python --require-hashes "$(lock_of "$wanted")"
     .venv/uv/bin/uv --quiet pip install --python .venv/bin/python --no-deps -e .
     # Now, or the dozen processes of the first start would each compile what they import, which takes a minute.
     .venv/bin/python -m compileall -q -j 0 graphdb actors serve >/dev/null
-    env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m serve.deployments.precompile
     state_of "$wanted" > ".venv/installed-$wanted"
 }

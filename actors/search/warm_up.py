@@ -1,17 +1,23 @@
 """Going once through what is compiled when it is first used, so that no client has to wait for it.
 
 Numba keeps what it has compiled beside the modules (`__pycache__`). Where that is missing, as in a fresh
-clone, compiling takes some twenty seconds of one core; else this takes a moment.
+clone, compiling takes a minute of one core; else this takes a moment.
+
+A kernel is compiled for each kind of array that it meets: of the memory or of a file, of all documents or of
+those that are left. So what a process does when it starts (`warm_up`) is what most searches need, and what an
+installation does (`warm_up_all`) is all that any search needs.
 """
 
 import logging
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import orjson
 
+from actors.search import rare_searches
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite, WriteDocuments
@@ -25,7 +31,7 @@ from graphdb.text import word_rows
 from graphdb.text.hit_cells import NumberedCells, NumberedTable, TermColumn
 from graphdb.text.hit_columns import HeldObjects, ObjectColumn, Subjects
 
-__all__ = ["warm_up"]
+__all__ = ["warm_up", "warm_up_all"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,18 +58,35 @@ _QUERIES: tuple[dict[str, Any], ...] = (
 
 def warm_up() -> None:
     """On any thread; its failure is no more than a slow first request."""
+    with _no_failure():
+        _go_through()
+
+
+def warm_up_all() -> None:
+    """The same of all that is compiled, which takes longer."""
+    with _no_failure():
+        _go_through()
+        rare_searches.go_through()
+
+
+@contextmanager
+def _no_failure() -> Iterator[None]:
     try:
-        with tempfile.TemporaryDirectory(prefix="graphdb-warm-up-") as directory:
-            for index in _states(CatalogFiles(RealFileSystem(), directory)):
-                for leaf in index.searcher().leaves:
-                    dense_positions(leaf, "text", eager=True)  # which else only a large segment has
-                for query in _QUERIES:
-                    _search(index, {"query": query})
-                _search(index, {"size": 0, "aggs": {"tags": {"terms": {"field": "tag.keyword"}}}})
-                _search(index, {"size": 1, "sort": [{"number": "desc"}], "query": {"match": {"text": "fox"}}})
-            _join()
+        yield
     except Exception:
         logger.exception("warming up failed")
+
+
+def _go_through() -> None:
+    with tempfile.TemporaryDirectory(prefix="graphdb-warm-up-") as directory:
+        for index in _states(CatalogFiles(RealFileSystem(), directory)):
+            for leaf in index.searcher().leaves:
+                dense_positions(leaf, "text", eager=True)  # which else only a large segment has
+            for query in _QUERIES:
+                _search(index, {"query": query})
+            _search(index, {"size": 0, "aggs": {"tags": {"terms": {"field": "tag.keyword"}}}})
+            _search(index, {"size": 1, "sort": [{"number": "desc"}], "query": {"match": {"text": "fox"}}})
+        _join()
 
 
 def _join() -> None:

@@ -8,7 +8,7 @@ more.
 from importlib import import_module
 
 from actors.ray_private import WORKER_MODULE
-from actors.search.warm_up import warm_up
+from actors.search.warm_up import warm_up_all
 
 __all__ = ["precompile"]
 
@@ -39,7 +39,7 @@ def precompile() -> None:
     """Import and run all of it."""
     for module in _MODULES:
         import_module(module)
-    warm_up()
+    warm_up_all()
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     begun = total = 0
     for part in searcher.keep("runs", lambda: tuple(_runs(searcher.leaves))):
         checkpoint()
-        held = numbers[:, part]
+        held = np.ascontiguousarray(numbers[:, part])  # else the loops are compiled once more for it
         allowed, masks = table.live[part], None
         if peeled.narrows:
             # of leaves without the terms nothing is looked at
