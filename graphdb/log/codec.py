@@ -253,6 +253,9 @@ _NAMELESS = {int(interface): Author(interface=interface) for interface in Interf
 
 def encode_changes(changes: ChangeSet) -> bytes:
     """A ChangeSet as payload; blank nodes keep their labels."""
+    if not (changes.removed or changes.dropped_graphs or changes.created_graphs):  # most writes
+        added = _encode_quads(changes.added)
+        return _SECTIONS.pack(0, len(added), 0, 0) + added
     removed, added = _encode_quads(changes.removed), _encode_quads(changes.added)
     dropped, created = _encode_graphs(changes.dropped_graphs), _encode_graphs(changes.created_graphs)
     lengths = _SECTIONS.pack(len(removed), len(added), len(dropped), len(created))

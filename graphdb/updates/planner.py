@@ -91,6 +91,8 @@ def plan_update(update: Update, overlay: Overlay, using: Dataset, context: Updat
     WITH or USING in the text), what `check` raises, Forbidden where the overlay does; and BaseNotApplied,
     which asks the caller to apply what is pending and to plan again.
     """
+    if len(update.operations) == 1 and isinstance(update.operations[0], InsertData | DeleteData):
+        return _plan_data(update, update.operations[0], overlay, context)  # which calls and reads nothing
     check_calls(update, context)
     if using:
         _check_using(update)
@@ -101,6 +103,14 @@ def plan_update(update: Update, overlay: Overlay, using: Dataset, context: Updat
         for operation in update.operations:
             state.push(planner.plan(operation))
         return state.pending
+
+
+def _plan_data(
+    update: Update, operation: InsertData | DeleteData, state: Overlay, context: UpdateContext
+) -> ChangeSet:
+    if isinstance(operation, DeleteData):
+        return change_of(state, ground_quads(update, operation), ())
+    return change_of(state, (), ground_quads(update, operation, context.fresh_blank_node))
 
 
 class _Planner:
@@ -123,12 +133,8 @@ class _Planner:
     def _plan(self, operation: Operation) -> ChangeSet:
         state = self._state
         match operation:
-            case InsertData():
-                return change_of(
-                    state, (), ground_quads(self._update, operation, self._context.fresh_blank_node)
-                )
-            case DeleteData():
-                return change_of(state, ground_quads(self._update, operation), ())
+            case InsertData() | DeleteData():
+                return _plan_data(self._update, operation, state, self._context)
             case DeleteWhere():
                 return self._delete_where(operation)
             case Modify():

@@ -151,6 +151,10 @@ class QueryAccounts:
         if seconds >= self._slow_s:
             self._note(account, outcome, seconds)
 
+    def is_slow(self, began: float) -> bool:
+        """Whether an update that began then is one for `close_update`, which notes slow ones only."""
+        return perf_counter() - began >= self._slow_s
+
     def close_update(self, account: Account, outcome: Outcome) -> None:
         """Record the outcome of an update."""
         seconds = perf_counter() - account.began

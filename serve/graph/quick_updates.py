@@ -84,8 +84,9 @@ class QuickUpdates:
 
     def close(self, text: str, began: float, outcome: Outcome, snapshot_index: int | None = None) -> None:
         """Record the outcome of an update."""
-        account = Account(text, "UPDATE", began, snapshot_index=snapshot_index)
-        self._accounts.close_update(account, outcome)
+        if self._accounts.is_slow(began):
+            account = Account(text, "UPDATE", began, snapshot_index=snapshot_index)
+            self._accounts.close_update(account, outcome)
 
     def failure_headers(self) -> dict[str, str]:
         """Of the answers to updates that have failed."""

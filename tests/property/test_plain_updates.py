@@ -12,6 +12,7 @@ from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded, QuerySyntaxError
 from graphdb.planning.complexity import Complexity, measure
 from graphdb.planning.gate import check, read_update
+from graphdb.sparql import plain_data
 from graphdb.sparql.parser import ground_quads, parse_update
 from graphdb.sparql.plain_data import plain_update
 from graphdb.sparql.syntax import DeleteData, InsertData, Update
@@ -176,6 +177,47 @@ def test_a_plain_update_is_what_the_grammar_reads(text: str, base_iri: str | Non
     plain = plain_update(text, base_iri, 1000)
     if plain is not None:
         assert parts(plain) == parts(parse_update(text, base_iri))
+
+
+WORDS = [piece for piece in PIECES if piece[0] in "<\"'"] + ["1", "e:s", "_:a", "a", '"{#}<a>"']
+
+
+@st.composite
+def triples(draw: st.DrawFn) -> str:
+    """Texts of one triple without a prologue, and some that are a little more."""
+    verb = draw(st.sampled_from(["INSERT DATA", "delete\tdata", "Delete Data"]))
+    iris = [word for word in WORDS if word[0] == "<"]
+    terms = [draw(st.sampled_from(iris)), draw(st.sampled_from(iris)), draw(st.sampled_from(WORDS))]
+    ends = st.sampled_from([*["", "."] * 4, ";", "..", ". .", "@en", ",", '"', "<urn:a:b>"])
+    spaces = [draw(SPACES) for _ in range(7)]
+    block = "".join(word + space for word, space in zip([*terms, draw(ends)], spaces, strict=False))
+    return f"{spaces[4]}{verb}{spaces[5]}{{{spaces[6]}{block}}}{draw(st.sampled_from(['', ' ', ';', ' x']))}"
+
+
+@given(triples(), st.sampled_from([None, "http://base/x", "no base"]))
+@example('DELETE DATA { <urn:a_:b> <urn:p> "_:x" }', None)
+@example('INSERT DATA { <urn:a> <urn:p> """x""" }', None)
+@example('INSERT DATA { <urn:a> <urn:p> "langString" }', None)
+def test_one_triple_is_what_the_grammar_reads(text: str, base_iri: str | None) -> None:
+    plain = plain_update(text, base_iri, 1000)
+    if plain is not None:
+        assert parts(plain) == parts(parse_update(text, base_iri))
+
+
+@pytest.mark.parametrize(
+    "term", ["<http://e/é?x=1#y>", "<HTTP://E/a/../b>", '"x"', '""', '"{#}<a>"', '"é\t"']
+)
+@pytest.mark.parametrize("verb", ["INSERT DATA", "delete data"])
+def test_one_triple_is_read_without_the_native_parser(
+    term: str, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"{verb} {{ <http://e/s><http://e/p> {term}. }}\n"
+    expected = parts(parse_update(text, None))
+    monkeypatch.setattr(plain_data, "parse", None)
+    plain = plain_update(text, None, 4)
+    assert plain is not None
+    assert parts(plain) == expected
+    assert plain_update(text, None, 3) is None
 
 
 @given(texts(), st.integers(1, 12))
