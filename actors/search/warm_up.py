@@ -23,6 +23,7 @@ from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite, WriteDocuments
 from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.catalog.state import Index
+from graphdb.search.document_texts import PlainDocuments
 from graphdb.search.query.dense_positions import dense_positions
 from graphdb.search.results import search
 from graphdb.search.segments.operations import Action, Operation
@@ -87,6 +88,7 @@ def _go_through() -> None:
             _search(index, {"size": 0, "aggs": {"tags": {"terms": {"field": "tag.keyword"}}}})
             _search(index, {"size": 1, "sort": [{"number": "desc"}], "query": {"match": {"text": "fox"}}})
         _join()
+        PlainDocuments([_bodies(0)[0]]).read(0)
 
 
 def _join() -> None:
@@ -119,17 +121,20 @@ def _states(files: CatalogFiles) -> Iterator[Index]:
 
 
 def _documents(first: int) -> tuple[DocumentWrite, ...]:
-    numbers = range(first, first + 5)
-    vectors = {name: [1, first] for name in _MEASURES}
-    texts = [f"{_TEXT}{number}" for number in numbers]
-    bodies = [
-        orjson.dumps({"text": text, "number": number, "tag": "odd" if number % 2 else "even"} | vectors)
-        for number, text in zip(numbers, texts, strict=True)
-    ]
     return tuple(
         DocumentWrite(_NAME, Operation(Action.INDEX, str(number), body))
-        for number, body in zip(numbers, bodies, strict=True)
+        for number, body in enumerate(_bodies(first), first)
     )
+
+
+def _bodies(first: int) -> list[bytes]:
+    vectors = {name: [1, first] for name in _MEASURES}
+    return [
+        orjson.dumps(
+            {"text": f"{_TEXT}{number}", "number": number, "tag": "odd" if number % 2 else "even"} | vectors
+        )
+        for number in range(first, first + 5)
+    ]
 
 
 def _search(index: Index, body: dict[str, Any]) -> None:

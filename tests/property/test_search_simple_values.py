@@ -180,10 +180,10 @@ def test_documents_that_are_read_together_give_what_each_gives(
         mapping = Mapping.of(body, ANALYZERS)
     except SearchError:
         return
-    columns, refused = mapping.parse_together(documents)
+    columns, refused = mapping.parse_together(documents, [None] * len(documents))
     left = [source for place, source in enumerate(documents) if place not in refused]
     if refused and left:
-        columns, refused = mapping.parse_together(left)
+        columns, refused = mapping.parse_together(left, [None] * len(left))
     if not refused:
         expected = [read(mapping, source) for source in left]
         assert [(one, mapping.as_json()) for one in split(columns, len(left))] == expected
@@ -200,7 +200,8 @@ def test_most_fields_need_no_walk() -> None:
         "v": {"type": "dense_vector", "dims": 2},
     }
     mapping = Mapping.of({"properties": body}, ANALYZERS)
-    columns, refused = mapping.parse_together([{"t": "One", "k": ["abc"], "n": 5, "v": [1, 2]}, {"m": "b"}])
+    documents: list[dict[str, Any]] = [{"t": "One", "k": ["abc"], "n": 5, "v": [1, 2]}, {"m": "b"}]
+    columns, refused = mapping.parse_together(documents, [None, None])
     assert not refused
     assert len(columns) == 6
     source = {"t": "One two", "k": ["abc", "a"], "n": 5, "d": "1970-01-01", "m": "a B", "v": [1, 0.5]}

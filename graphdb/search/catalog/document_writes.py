@@ -14,7 +14,7 @@ from graphdb.search.catalog.index_names import write_target
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index, is_for_stream
 from graphdb.search.errors import SearchError, illegal_argument, routing_missing, unexpected
 from graphdb.search.mapping import Mapping
-from graphdb.search.segments.document_updates import read_object, updated_source
+from graphdb.search.segments.document_updates import read_object, updated_source, value_of
 from graphdb.search.segments.operations import (
     MISSING,
     Action,
@@ -195,8 +195,7 @@ def _check_addition(operation: Operation) -> None:
     """To a data stream. Errors: illegal_argument_exception; document_parsing_exception without a time."""
     if operation.action is not Action.CREATE:
         raise illegal_argument("only write ops with an op_type of create are allowed in data streams")
-    source = operation.value if operation.value is not None else read_object(operation.body)
-    given = source.get(_TIMESTAMP)
+    given = value_of(operation).get(_TIMESTAMP)
     if given is None or given == []:
         reason = f"data stream timestamp field [{_TIMESTAMP}] is missing"
     elif isinstance(given, list) and len(given) > 1:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import FieldSpec, Storage, shingled
-from graphdb.search.mapping.documents_together import take_all_of
+from graphdb.search.mapping.documents_together import take_all_of, take_rows_of
 from graphdb.search.mapping.field_readers import reader_of
 from graphdb.search.mapping.instants import MS_NANOS
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, unparsable
@@ -128,6 +128,8 @@ class _Build:
                     parent.takes[name] = take
                 if (take_all := take_all_of(node)) is not None:
                     parent.takes_all[name] = take_all
+                if (take_rows := take_rows_of(node)) is not None:
+                    parent.takes_rows[name] = take_rows
             parent.children[name] = self.nodes[path] = node
 
     def _check_name(self, name: str, path: str, depth: int) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from graphdb.search.document_texts import LongNumbers
 from graphdb.search.fields import Column
-from graphdb.search.mapping.nodes import FieldNode, ObjectNode, TakeAll, Taken
+from graphdb.search.mapping.nodes import FieldNode, ObjectNode, TakeAll, Taken, TakeRows
 from graphdb.search.mapping.readers import INTEGER_RANGES
 from graphdb.search.mapping.simple_values import (
     NUMBERS,
@@ -26,14 +27,16 @@ from graphdb.search.mapping.simple_values import (
     stored_of,
 )
 
-__all__ = ["read_together", "take_all_of"]
+__all__ = ["read_together", "take_all_of", "take_rows_of"]
 
 _Values = Sequence[Any]
 
 
-def read_together(root: ObjectNode, sources: Sequence[Mapping[str, Any]]) -> tuple[list[Column], set[int]]:
+def read_together(
+    root: ObjectNode, sources: Sequence[Mapping[str, Any]], numbers: Sequence[LongNumbers | None]
+) -> tuple[list[Column], set[int]]:
     """The columns, by place among the sources; and the places of those that are to be read one by one. Where
-    there are any, the columns are of no use.
+    there are any, the columns are of no use. numbers: a member that each source lacks.
     """
     takes = root.takes_all
     columns: list[Column] = []
@@ -52,6 +55,18 @@ def read_together(root: ObjectNode, sources: Sequence[Mapping[str, Any]]) -> tup
         found, odd = takes[name](docs, values)
         columns += found
         refused.update(docs[place] for place in odd)
+    apart: dict[str, list[int]] = {}
+    for place, one in enumerate(numbers):
+        if one is not None:
+            apart.setdefault(one.name, []).append(place)
+    for name, docs in apart.items():
+        take_rows = root.takes_rows.get(name)
+        if take_rows is None or name in names:
+            refused.update(docs)
+            continue
+        found, odd = take_rows(docs, [one.raw for place in docs if (one := numbers[place]) is not None])
+        columns += found
+        refused.update(docs[place] for place in odd)
     return columns, refused
 
 
@@ -59,7 +74,8 @@ def take_all_of(node: FieldNode) -> TakeAll | None:
     """None where there is no such function for the field."""
     fields = [node, *node.fields]
     if node.spec.type == "dense_vector":
-        return _take_vectors(node) if is_float_vector(node) else None
+        take_rows = take_rows_of(node)
+        return None if take_rows is None else _take_vectors(take_rows, node.spec.options["dims"])
     if node.copy_to or not all(map(has_simple_values, fields)):
         return None
     takes = [_take_texts(one) if one.tokens is not None else _take_values(one) for one in fields]
@@ -132,9 +148,32 @@ def _are_stored(node: FieldNode) -> Callable[[_Values], bool]:
     return lambda values: False
 
 
-def _take_vectors(node: FieldNode) -> TakeAll:
+def take_rows_of(node: FieldNode) -> TakeRows | None:
+    """None where there is no such function for the field."""
+    if node.spec.type != "dense_vector" or not is_float_vector(node):
+        return None
     path, dims = node.spec.path, node.spec.options["dims"]
     is_unit = node.spec.options["similarity"] == "dot_product"
+
+    def take(docs: Sequence[int], rows: Sequence[bytes]) -> Taken:
+        odd = [place for place, row in enumerate(rows) if len(row) != 8 * dims]
+        if odd:
+            return [], odd
+        vectors = np.frombuffer(b"".join(rows)).reshape(-1, dims)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", vectors, vectors)
+            fits = (squares >= VECTOR_LENGTH_MIN**2) & (squares <= VECTOR_LENGTH_MAX**2)
+            if is_unit:
+                fits &= np.abs(squares - 1) <= UNIT_TOLERANCE
+            if not fits.all():
+                return [], np.flatnonzero(~fits).tolist()
+            return [Column("vectors", path, docs, vectors.astype(np.float32))], ()
+
+    return take
+
+
+def _take_vectors(take_rows: TakeRows, dims: int) -> TakeAll:
+    pack = struct.Struct(f"{dims}d").pack
 
     def take(docs: Sequence[int], values: _Values) -> Taken:
         odd = [place for place, value in enumerate(values) if type(value) is not list or len(value) != dims]
@@ -144,17 +183,8 @@ def _take_vectors(node: FieldNode) -> TakeAll:
             are_numbers = (NUMBERS.issuperset(map(type, value)) for value in values)
             return [], [place for place, is_right in enumerate(are_numbers) if not is_right]
         try:
-            packed = struct.pack(f"{len(values) * dims}d", *chain.from_iterable(values))
+            return take_rows(docs, [pack(*value) for value in values])
         except struct.error:  # an integer of more than 1,024 bits
             return [], range(len(values))
-        rows = np.frombuffer(packed).reshape(-1, dims)
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.einsum("ij,ij->i", rows, rows)
-            fits = (squares >= VECTOR_LENGTH_MIN**2) & (squares <= VECTOR_LENGTH_MAX**2)
-            if is_unit:
-                fits &= np.abs(squares - 1) <= UNIT_TOLERANCE
-            if not fits.all():
-                return [], np.flatnonzero(~fits).tolist()
-            return [Column("vectors", path, docs, rows.astype(np.float32))], ()
 
     return take

@@ -6,6 +6,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
+from graphdb.search.document_texts import LongNumbers
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import Column, FieldSpec, ParsedDocument
 from graphdb.search.mapping.compiled import Analyzers, Compiled, compiled
@@ -225,11 +226,14 @@ class Mapping:
             mapping = mapping._with(update)
         return parsed, mapping
 
-    def parse_together(self, sources: Sequence[JsonObject[str, Any]]) -> tuple[list[Column], set[int]]:
+    def parse_together(
+        self, sources: Sequence[JsonObject[str, Any]], numbers: Sequence[LongNumbers | None]
+    ) -> tuple[list[Column], set[int]]:
         """`parse` of documents that add no field and of which none is refused, field by field; and the places
         of those that are to be given to `parse` instead: where there are any, the columns are of no use.
+        numbers: a member that each source lacks.
         """
-        return read_together(self._compiled.root, sources)
+        return read_together(self._compiled.root, sources, numbers)
 
     def _read_query(self, value: Any) -> tuple[str, list[str]]:
         return read_stored_query(value, self, self._analyzers)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from graphdb.search.fields import Column, FieldSpec, ParsedDocument
 from graphdb.search.mapping.readers import Read
 
-__all__ = ["AliasNode", "FieldNode", "Node", "ObjectNode", "Take", "TakeAll", "Taken", "Tokens"]
+__all__ = ["AliasNode", "FieldNode", "Node", "ObjectNode", "Take", "TakeAll", "TakeRows", "Taken", "Tokens"]
 
 Tokens: TypeAlias = Callable[[str], tuple[list[str], list[int]]]
 
@@ -20,6 +20,9 @@ TakeAll: TypeAlias = Callable[[Sequence[int], Sequence[Any]], Taken]
 """The columns of the values of these documents; and the places of values that are to be read one by one, not
 necessarily all of them. Where there are any, the columns are of no use (`documents_together.py`).
 """
+
+TakeRows: TypeAlias = Callable[[Sequence[int], Sequence[bytes]], Taken]
+"""The same of arrays of doubles, each as its bytes."""
 
 
 @dataclass(slots=True)
@@ -58,6 +61,7 @@ class ObjectNode:
     children: dict[str, "Node"] = field(default_factory=dict)
     takes: dict[str, Take] = field(default_factory=dict)  # of those children that have one
     takes_all: dict[str, TakeAll] = field(default_factory=dict)  # the same
+    takes_rows: dict[str, TakeRows] = field(default_factory=dict)  # of those that are vectors
 
 
 Node: TypeAlias = FieldNode | AliasNode | ObjectNode

@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import orjson
 
 from graphdb.errors import CorruptionError, UnavailableError
+from graphdb.search.document_texts import LongNumbers
 from graphdb.search.errors import SearchError, illegal_argument, unexpected
 from graphdb.search.fields import Column, ParsedDocument
 from graphdb.search.near_names import did_you_mean
@@ -29,7 +30,7 @@ from graphdb.search.segments.operations import (
 from graphdb.search.segments.sections import encode, hash_ids
 from graphdb.search.segments.shard_view import ShardView, locate, stored
 
-__all__ = ["Applier", "DocumentMapping", "read_object", "updated_source"]
+__all__ = ["Applier", "DocumentMapping", "read_object", "updated_source", "value_of"]
 
 # `_update`: the document that a partial one makes of the one that is there.
 
@@ -47,6 +48,12 @@ def read_object(body: bytes) -> dict[str, Any]:
             "document_parsing_exception", "failed to parse: malformed content, must start with an object"
         )
     return value
+
+
+def value_of(operation: Operation) -> dict[str, Any]:
+    """The JSON object in its body, which may have been read already."""
+    is_whole = operation.value is not None and operation.numbers is None
+    return operation.value if is_whole else read_object(operation.body)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +168,12 @@ class DocumentMapping(Protocol):
     def parse(self, source: dict[str, Any], doc_id: str, /) -> "tuple[ParsedDocument, Any]":
         """Raises SearchError for a document that does not fit."""
 
-    def parse_together(self, sources: Sequence[dict[str, Any]], /) -> tuple[Sequence[Column], set[int]]:
+    def parse_together(
+        self, sources: Sequence[dict[str, Any]], numbers: Sequence[LongNumbers | None], /
+    ) -> tuple[Sequence[Column], set[int]]:
         """What they have, field by field, of documents that add no field; and the places of those that are
-        to be given to `parse`: where there are any, the columns are of no use.
+        to be given to `parse`: where there are any, the columns are of no use. numbers: a member that each
+        source lacks.
         """
 
     def as_json(self) -> dict[str, Any]: ...
@@ -240,11 +250,10 @@ class _Batch:
     def _columns(self, start: int, stop: int) -> tuple[Sequence[Column], set[int]]:
         """See `DocumentMapping.parse_together`. Where that fails, all are to be read one by one."""
         try:
-            values = [
-                read_object(one.body) if one.value is None else one.value
-                for one in self._operations[start:stop]
-            ]
-            columns, refused = self._to.mapping.parse_together(values)
+            operations = self._operations[start:stop]
+            values = [read_object(one.body) if one.value is None else one.value for one in operations]
+            numbers = [None if one.value is None else one.numbers for one in operations]
+            columns, refused = self._to.mapping.parse_together(values, numbers)
         except (CorruptionError, UnavailableError, MemoryError):
             raise
         except Exception:  # noqa: BLE001 reading each of them tells of which it is
@@ -296,8 +305,7 @@ class _Batch:
                 return self._delete(operation, current, is_hidden)
             if operation.action is Action.UPDATE:
                 return self._update(operation, current, id_hash)
-            value = read_object(operation.body) if operation.value is None else operation.value
-            return self._index(operation, current, operation.body, value, id_hash)
+            return self._index(operation, current, operation.body, value_of(operation), id_hash)
         except SearchError as error:
             return _failed(operation, error)
         except (CorruptionError, UnavailableError, MemoryError):
@@ -322,8 +330,7 @@ class _Batch:
     def _added(self, operation: Operation, id_hash: int) -> OperationResult:
         """A plain addition, see `_is_plain_addition`."""
         to, doc_id, source, seq_no = self._to, operation.doc_id, operation.body, self._to.next_seq_no
-        value = read_object(source) if operation.value is None else operation.value
-        parsed, mapping = to.mapping.parse(value, doc_id)
+        parsed, mapping = to.mapping.parse(value_of(operation), doc_id)
         self._view.buffer.add(doc_id, source, seq_no, parsed, operation.routing, id_hash)
         to.next_seq_no = seq_no + 1
         to.mapping = mapping

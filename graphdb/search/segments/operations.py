@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from graphdb.search.document_texts import LongNumbers
 from graphdb.search.errors import SearchError, illegal_argument, version_conflict
 from graphdb.search.protection import allowed_sids, document_protected
 
@@ -51,8 +52,8 @@ class Outcome(Enum):
 class Operation(NamedTuple):
     """body is the JSON of the document; of an update that of its request (`doc`, `upsert` and so on).
 
-    value is what orjson makes of it, from a caller that has read it already. It never changes, and is not
-    logged.
+    value is what orjson makes of it, from a caller that has read it already, without `numbers`, which are a
+    member of it, too. They never change, and are not logged.
     sids: of the writer, who may only change what they let them see; None: everything.
     wants_source: of an update: its result is to have the document. It is not logged.
     """
@@ -68,6 +69,7 @@ class Operation(NamedTuple):
     value: dict[str, Any] | None = None
     sids: frozenset[str] | None = None
     wants_source: bool = False
+    numbers: LongNumbers | None = None
 
     @property
     def is_conditional(self) -> bool:

@@ -3,12 +3,13 @@
 import codecs
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
 from graphdb.errors import BodyTooLarge
 from graphdb.search.catalog.catalog_commands import DocumentWrite
+from graphdb.search.document_texts import LongNumbers, PlainDocuments
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.results.fetching import SourceFilter, parse_source_filter
 from graphdb.search.segments.operations import Action, Operation
@@ -179,6 +180,8 @@ def _text(value: Any) -> str | None:
 # The items of a `_bulk`: from the lines of a request to writes, each by itself right or wrong.
 
 _SHOWN_PROBLEMS_MAX = 100
+_NOT_STORED = (Action.UPDATE, Action.DELETE)  # as they are given
+_TOGETHER_MIN = 8  # documents that are worth to be looked through before they are parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,16 +230,23 @@ def bulk_items(lines: list[Line], defaults: BulkDefaults, keeps_values: bool) ->
         text = "".join(f"{number}: {problem};" for number, problem in shown)
         raise SearchError("action_request_validation_exception", f"Validation Failed: {text}")
     reading = _Reading(defaults, keeps_values)
-    return [reading.item(line) for line in lines]
+    if len(lines) < _TOGETHER_MIN:
+        return [reading.item(line, None) for line in lines]
+    plain = PlainDocuments([b"" if line.action in _NOT_STORED else line.document for line in lines])
+    return [reading.item(line, plain.read(place)) for place, line in enumerate(lines)]
 
 
 def _problems(line: Line, default_index: str | None) -> list[str]:
     problems = []
     if line.index is None and default_index is None:
         problems.append("index is missing")
-    if line.doc_id is None and line.action in (Action.UPDATE, Action.DELETE):
+    if line.doc_id is None and line.action in _NOT_STORED:
         problems.append("id is missing")
     return problems
+
+
+Read: TypeAlias = tuple[dict[str, Any], LongNumbers | None]
+"""The value of a document, and what it lacks (`PlainDocuments`)."""
 
 
 class _Reading:
@@ -245,13 +255,14 @@ class _Reading:
         # what most lines come to, which say no more than where the document is
         self._bare_conditions = Conditions.of_line({"routing": defaults.routing})
 
-    def item(self, line: Line) -> BulkItem:
+    def item(self, line: Line, read: Read | None) -> BulkItem:
+        """read: the document, if that was read before."""
         index = line.index if line.index is not None else self._defaults.index or ""
         doc_id = generated_id() if line.doc_id is None else line.doc_id
         item = BulkItem(line.action, index, doc_id, self._defaults.source)
         item.pipeline = self._defaults.pipeline
         try:
-            operation = self._operation(item, line)
+            operation = self._operation(item, line, read)
         except SearchError as error:
             item.refused = error
         else:
@@ -259,15 +270,15 @@ class _Reading:
             item.write = DocumentWrite(index, operation, aliased)
         return item
 
-    def _operation(self, item: BulkItem, line: Line) -> Operation:
+    def _operation(self, item: BulkItem, line: Line, read: Read | None) -> Operation:
         """Raises the error of this item."""
         conditions = self._conditions(item, line)
         if line.action is Action.DELETE:
             return conditions.operation(line.action, item.doc_id)
-        value = read_document(line.document)
+        value, numbers = (read_document(line.document), None) if read is None else read
         if line.action is not Action.UPDATE:
             kept = value if self._keeps_values else None
-            return conditions.operation(line.action, item.doc_id, line.document, kept)
+            return conditions.operation(line.action, item.doc_id, line.document, kept, numbers)
         if "_source" in value:
             item.source = parse_source_filter(value["_source"])
         operation = conditions.operation(line.action, item.doc_id, line.document)

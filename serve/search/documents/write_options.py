@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from secrets import token_urlsafe
 from typing import Any, NamedTuple
 
+from graphdb.search.document_texts import LongNumbers
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.segments.operations import Action, Operation
 from serve.search.frame.exchange import LONG_BYTES, parse_json
@@ -131,9 +132,14 @@ class Conditions(NamedTuple):
         return cls(routing or None, if_seq_no, if_primary_term, version, _VERSION_TYPES[kind])
 
     def operation(
-        self, action: Action, doc_id: str, body: bytes = b"", value: dict[str, Any] | None = None
+        self,
+        action: Action,
+        doc_id: str,
+        body: bytes = b"",
+        value: dict[str, Any] | None = None,
+        numbers: LongNumbers | None = None,
     ) -> Operation:
-        """value: of the body, if it has been parsed and is kept."""
+        """value and numbers: of the body, if it has been parsed and is kept."""
         return Operation(
             action,
             doc_id,
@@ -144,6 +150,7 @@ class Conditions(NamedTuple):
             self.version,
             self.version_type,
             value,
+            numbers=numbers,
         )
 
 

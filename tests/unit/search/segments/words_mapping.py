@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from graphdb.search.document_texts import LongNumbers
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import Column, ParsedDocument, TextTokens
 
@@ -25,9 +26,12 @@ class WordsMapping:
         seen = self.fields | set(source)
         return self._parsed(source, ""), self if seen == self.fields else WordsMapping(seen)
 
-    def parse_together(self, sources: Sequence[dict[str, Any]], /) -> tuple[Sequence[Column], set[int]]:
+    def parse_together(
+        self, sources: Sequence[dict[str, Any]], numbers: Sequence[LongNumbers | None], /
+    ) -> tuple[Sequence[Column], set[int]]:
         """Of documents that have numbers only."""
-        columns, refused = [], set()
+        columns = []
+        refused = {place for place, one in enumerate(numbers) if one is not None}
         for name in {name for source in sources for name in source}:
             docs = [doc for doc, source in enumerate(sources) if name in source]
             values = [sources[doc][name] for doc in docs]

@@ -296,3 +296,34 @@ def test_lines_are_cut_wherever_the_pieces_end() -> None:
         pieces = [text[start : start + size] for start in range(0, len(text), size)]
         assert [line for piece in pieces for line in cutter.feed(piece)] == [b"a", b"", b"bcd", b"e f"]
         cutter.check_complete()
+
+
+def test_documents_together_are_what_each_is_alone(http: httpx.Client) -> None:
+    """With arrays of numbers: vectors, others, wrong ones, and of documents that are there."""
+    vector = [round(number / 7 - 1, 4) for number in range(16)]
+    documents: list[dict[str, Any]] = [{"v": [one + n for one in vector], "n": n} for n in range(20)]
+    documents[3]["t"], documents[4]["t"], documents[5]["new"] = "grey owl", "GREY é", vector
+    documents[6]["v"], documents[7]["v"], documents[8]["v"] = vector[1:], [0.0] * 16, [*vector[:-1], 1e39]
+    documents[9]["n"], documents[10]["v"], documents[11] = vector, None, {"new": vector}
+    documents[12]["_allow_sids"] = vector
+    ids = [str(number) for number in range(20)]
+    ids[14], ids[15] = ids[2], ids[13]
+    properties = {"v": {"type": "dense_vector", "dims": 16}, "t": {"type": "text"}}
+    body = [
+        lines({"index": {"_id": doc_id}}, document) for doc_id, document in zip(ids, documents, strict=True)
+    ]
+    found = []
+    for index, bodies in (("together", [b"".join(body)]), ("alone", body)):
+        http.put(f"/{index}", json={"mappings": {"properties": properties}}).raise_for_status()
+        items = [item for one in bodies for item in send(http, one, f"/{index}/_bulk").json()["items"]]
+        http.post(f"/{index}/_refresh").raise_for_status()
+        asked = {"query": {"match_all": {}}, "size": 50, "seq_no_primary_term": True, "sort": ["_doc"]}
+        hits = http.post(f"/{index}/_search", json=asked).json()["hits"]
+        near = {"knn": {"field": "v", "query_vector": vector, "k": 10, "num_candidates": 20}}
+        nearest = http.post(f"/{index}/_search", json=near).json()["hits"]
+        mapping = http.get(f"/{index}/_mapping").json()[index]
+        found.append(json.dumps([items, hits, nearest, mapping]).replace(index, "i"))
+    assert found[0] == found[1]
+    statuses = [item["index"]["status"] for item in json.loads(found[0])[0]]
+    assert [place for place, status in enumerate(statuses) if status == 400] == [6, 7, 8, 12]
+    assert statuses[14] == statuses[15] == 200
