@@ -57,7 +57,7 @@ _BUSY_LEAST_S = 0.2
 _FREE = 0.4  # of a processor has to be idle meanwhile
 _IDLE_S = 30.0  # without a search, until a process is ended
 _LOOK_S = 5.0
-_AGAIN_S = 60.0  # after one that did not start
+_AGAIN_S, _AGAIN_S_MAX = 1.0, 60.0  # after one that did not start; twice as long after each that follows
 _BEYOND_S = 5.0  # beyond its time, until the process of a search is killed
 _CHECK_S = 0.05  # at most until a process hears that a state has changed which no request has changed
 
@@ -227,7 +227,7 @@ class SearchProcesses:
         self._busy_since = self._idle_before = 0.0
         self._idle_s = idle_s
         self._starting: asyncio.Task[None] | None = None
-        self._start_after = 0.0
+        self._start_after = self._pause_s = 0.0
         self._following: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
         self._checking: asyncio.Task[None] | None = None
@@ -359,7 +359,7 @@ class SearchProcesses:
             process = await _Process.start(self._module, self._shared_states, self._scorer)
         except OSError as error:
             logger.warning("a search process does not start: %s", error)
-            self._start_after = time.monotonic() + _AGAIN_S
+            self._pause()
         else:
             self._processes.append(process)
             following = loop.create_task(self._follow(process))
@@ -374,11 +374,16 @@ class SearchProcesses:
 
     async def _follow(self, process: _Process) -> None:
         try:
-            await process.follow(self._close_unsaved)
+            await process.follow(self._note_adopted)
         finally:
             self._processes.remove(process)
             if not process.is_ready:
-                self._start_after = time.monotonic() + _AGAIN_S
+                self._pause()
+
+    def _pause(self) -> None:
+        """One did not start: killed by chance, it is missed for a moment; one that cannot is seldom tried."""
+        self._pause_s = min(max(2 * self._pause_s, _AGAIN_S), _AGAIN_S_MAX)
+        self._start_after = time.monotonic() + self._pause_s
 
     async def _sweep(self) -> None:
         """End processes without work, kill those of searches that do not end, forget indexes."""
@@ -452,6 +457,10 @@ class SearchProcesses:
     def _free_slot(self) -> int | None:
         taken = {state.message.slot for state in self._states.values()}
         return next((slot for slot in range(SLOTS) if slot not in taken), None)
+
+    def _note_adopted(self) -> None:
+        self._pause_s = 0.0  # they start
+        self._close_unsaved()
 
     def _close_unsaved(self) -> None:
         """Of states that all processes have, which have these files themselves then."""
