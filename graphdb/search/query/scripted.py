@@ -88,17 +88,22 @@ def _at_path(leaf: Leaf, path: str | None) -> Bools:
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptScoreQuery(Query):
-    """What a query matches, scored by a script; those that score less than min_score do not match."""
+    """What a query matches, scored by a script; those that score less than min_score do not match.
+
+    It runs for documents of the top level, or nested objects at a path: others, which a query as `match_all`
+    matches too, are no hits and lack the fields that it reads.
+    """
 
     is_late = True
 
     query: Query
     bound: BoundScript
     min_score: float | None = None
+    nested_path: str | None = None
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         found = self.query.matches(leaf, searcher)
-        docs = np.flatnonzero(found.mask & leaf.live)
+        docs = np.flatnonzero(found.mask & leaf.live & _at_path(leaf, self.nested_path))
         dense = found.dense() if self.bound.script.needs_scores else None
         own = (self.bound.scores(leaf, docs, dense) * (boost * self.boost)).astype(np.float32)
         mask, scores = found.mask & leaf.live, np.zeros(leaf.segment.size, np.float32)
@@ -133,9 +138,10 @@ class ScriptFunction:
     """A `ScoreFunction`."""
 
     bound: BoundScript
+    nested_path: str | None = None
 
     def values(self, leaf: Leaf, wanted: Bools, scores: Doubles) -> Doubles:
-        docs = np.flatnonzero(wanted & leaf.live)
+        docs = np.flatnonzero(wanted & leaf.live & _at_path(leaf, self.nested_path))
         values = np.zeros(leaf.segment.size)
         values[docs] = self.bound.scores(leaf, docs, scores.astype(np.float32))
         return values
@@ -149,7 +155,7 @@ def script_function(body: Mapping[str, Any], context: QueryContext) -> ScriptFun
     clause = Clause("script_score", body)
     script = clause.needed("script")
     clause.done()
-    return ScriptFunction(BoundScript.parse(script, SCORE, context))
+    return ScriptFunction(BoundScript.parse(script, SCORE, context), context.nested_path)
 
 
 def _script(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
@@ -175,6 +181,7 @@ def _script_score(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         query=parse(query, context),
         bound=BoundScript.parse(script, SCORE, context),
         min_score=min_score,
+        nested_path=context.nested_path,
         boost=clause.boost,
         name=clause.name,
     )

@@ -169,6 +169,25 @@ def test_scores_of_must_and_should_add_up_and_filters_add_nothing() -> None:
     assert dict(corpus.hits(body)) == {"0": pytest.approx(3.2876821), "1": 3.0}
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"script_score": {"query": {"match_all": {}}, "script": {"source": "doc['n'].value"}}},
+        {"function_score": {"script_score": {"script": {"source": "doc['n'].value"}}}},
+    ],
+)
+def test_scripts_run_for_no_nested_document_that_is_no_hit(query: dict[str, Any]) -> None:
+    kids = [{"t": "a"}, {"t": "b"}]
+    corpus = Corpus([{"n": 3, "kids": kids}, {"n": 5}], MAPPING)
+    assert corpus.hits(query) == [("1", 5.0), ("0", 3.0)]
+    within = {"nested": {"path": "kids", "query": _twice({"match_all": {}}), "score_mode": "sum"}}
+    assert corpus.hits(within) == [("0", 4.0)]
+
+
+def _twice(query: dict[str, Any]) -> dict[str, Any]:
+    return {"script_score": {"query": query, "script": {"source": "2 * _score"}}}
+
+
 def test_deleted_and_nested_documents_are_no_hits() -> None:
     corpus = Corpus([{"t": "a", "kids": [{"t": "a"}]}, {"t": "a"}], MAPPING)
     (leaf,) = corpus.searcher.leaves
