@@ -36,7 +36,9 @@ __all__ = ["warm_up", "warm_up_all"]
 
 logger = logging.getLogger(__name__)
 
-_NAME = "warm-up"
+_NAME, _ORDERED = "warm-up", "warm-up-ordered"
+_NUMBER = {"number": {"type": "long"}}
+_DESCENDING = {"field": "number", "order": "desc"}
 _MEASURES = ("cosine", "l2_norm", "max_inner_product")  # each with code of its own
 _VECTORS = {name: {"type": "dense_vector", "dims": 2, "similarity": name} for name in _MEASURES}
 _TEXT = "the quick brown fox jumps over a very lazy dog of number "
@@ -108,11 +110,14 @@ def _states(files: CatalogFiles) -> Iterator[Index]:
     catalog = Catalog()
     catalog.apply(CreateIndex(_NAME, _NAME, {"mappings": {"properties": _VECTORS}}), 1, 0).get()
     for log_index in (2, 3):
-        catalog.apply(WriteDocuments(_documents(log_index), refresh=True), log_index, 0).get()
+        catalog.apply(WriteDocuments(_documents(_NAME, log_index), refresh=True), log_index, 0).get()
+    ordered = {"mappings": {"properties": _NUMBER}, "settings": {"index": {"sort": _DESCENDING}}}
+    catalog.apply(CreateIndex(_ORDERED, _ORDERED, ordered), 4, 0).get()
+    catalog.apply(WriteDocuments(_documents(_ORDERED, 5), refresh=True), 5, 0).get()
     index = catalog.find(_NAME)
     assert index is not None
     yield index
-    files.save(catalog, 3)
+    files.save(catalog, 5)
     yield index
     plan = index.shards.plan_merge(1)
     assert plan is not None
@@ -120,9 +125,9 @@ def _states(files: CatalogFiles) -> Iterator[Index]:
     yield index
 
 
-def _documents(first: int) -> tuple[DocumentWrite, ...]:
+def _documents(index: str, first: int) -> tuple[DocumentWrite, ...]:
     return tuple(
-        DocumentWrite(_NAME, Operation(Action.INDEX, str(number), body))
+        DocumentWrite(index, Operation(Action.INDEX, str(number), body))
         for number, body in enumerate(_bodies(first), first)
     )
 

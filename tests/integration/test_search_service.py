@@ -135,6 +135,40 @@ def test_no_single_document_that_was_acknowledged_is_lost(running: Service, kill
     check(running, index, clients)
 
 
+def test_an_index_keeps_its_order_when_everything_is_killed(running: Service) -> None:
+    sort = {"field": ["number", "tag"], "order": ["desc", "asc"]}
+    fields = {"number": {"type": "integer"}, "tag": {"type": "keyword"}}
+    body = {"settings": {"index": {"sort": sort, "number_of_shards": 1}}, "mappings": {"properties": fields}}
+    rng = random.Random(5)
+    with httpx.Client(base_url=running.search_url, trust_env=False, timeout=HANG_S) as http:
+        assert http.put("/ordered", json=body).status_code == 200
+    numbers: dict[str, tuple[int, str]] = {}
+    for round_ in range(ROUNDS):
+        with httpx.Client(base_url=running.search_url, trust_env=False, timeout=HANG_S) as http:
+            for _ in range(2):
+                for doc_id in map(str, rng.sample(range(150), k=40)):
+                    number, tag = rng.randrange(30), rng.choice("abc")
+                    made = http.put(f"/ordered/_doc/{doc_id}", json={"number": number, "tag": tag})
+                    assert made.is_success
+                    numbers[doc_id] = -number, tag
+                http.post("/ordered/_refresh")
+            if round_ == 1:
+                http.post("/ordered/_flush")
+        running.kill()
+        running.start()
+        await_search(running)
+        with httpx.Client(base_url=running.search_url, trust_env=False, timeout=HANG_S) as http:
+            http.post("/ordered/_refresh")
+            sorted_by = [{"number": "desc"}, {"tag": "asc"}]
+            for query in ({"sort": sorted_by}, {"sort": sorted_by, "track_total_hits": False}):
+                hits = http.post("/ordered/_search", json={"size": 200, **query}).json()["hits"]["hits"]
+                found = [numbers[hit["_id"]] for hit in hits]
+                assert found == sorted(numbers.values())
+            assert http.post("/ordered/_forcemerge?max_num_segments=1").is_success
+            hits = http.post("/ordered/_search", json={"size": 200}).json()["hits"]["hits"]
+            assert [numbers[hit["_id"]] for hit in hits] == sorted(numbers.values())
+
+
 def test_nothing_acknowledged_is_lost_when_everything_is_killed_again_and_again(running: Service) -> None:
     rng = random.Random(5)
     for round_ in range(ROUNDS):

@@ -7,6 +7,8 @@ import orjson
 import pytest
 
 from graphdb.log.file_system import RealFileSystem
+from graphdb.search.aggregations import leading_rows as leading
+from graphdb.search.aggregations.composite import CompositeSource
 from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.catalog.state import Index
@@ -23,6 +25,7 @@ FIELDS = {
     "u": {"type": "keyword"},  # one for each document: breaks ties
     "t": {"type": "text"},
     "k": {"type": "keyword"},
+    "s": {"type": "keyword"},
     "n": {"type": "integer"},
     "d": {"type": "date"},
     "f": {"type": "double"},
@@ -32,7 +35,7 @@ FIELDS = {
     "v": {"type": "dense_vector", "dims": 2, "similarity": "l2_norm"},
     "c": {"type": "nested", "properties": {"k": {"type": "keyword"}, "n": {"type": "integer"}}},
 }
-SORTED_BY = ("k", "n", "d", "f", "o", "e", "l")
+SORTED_BY = ("k", "s", "n", "d", "f", "o", "e", "l")
 WORDS = ["red", "green", "blue", "dark", "light"]
 
 
@@ -40,9 +43,10 @@ def document(random: Random, doc_id: str) -> dict[str, Any]:
     made: dict[str, Any] = {
         "t": " ".join(random.choices(WORDS, k=random.randrange(1, 6))),
         "k": random.sample("abcd", k=random.randrange(3)),
+        "s": random.choice("abcdefgh"),
         "n": random.sample(range(6), k=random.randrange(3)),
         "d": random.randrange(5) * 1_000,
-        "f": random.choice([-1.5, 0.0, 2.25]),
+        "f": random.choice([-1.5, 0.0, 1e-30, 2.25]),
         "o": random.random() < 0.5,
         "e": f"2020-01-01T00:00:00.00000000{random.randrange(4)}Z",
         "l": 2**63 + random.randrange(-2, 2),
@@ -293,3 +297,72 @@ def test_what_comes_behind_is_found_among_many(order: str, monkeypatch: pytest.M
             page = searched(index, {"size": 5, "sort": keys, "search_after": after})
             assert rows(page) == whole[last : last + 5]
             assert page["hits"]["total"]["value"] == len(whole)
+
+
+def composite(random: Random, sort: dict[str, Any]) -> dict[str, Any]:
+    """Its first source is mostly what the index is sorted by, mostly in that direction. Not `l`: buckets know
+    such numbers as doubles, and pages of neighbours that are one double do not end.
+    """
+    path = sort["field"][0] if random.random() < 0.9 and sort["field"][0] != "l" else "s"
+    order = sort.get("order", ["asc"])[0] if random.random() < 0.9 else "asc"
+    sources: list[dict[str, Any]] = [{"first": {"terms": {"field": path, "order": order}}}]
+    if random.random() < 0.7:
+        sources.append({"second": {"terms": {"field": "o", "order": random.choice(["asc", "desc"])}}})
+    if random.random() < 0.2:
+        sources[0]["first"]["terms"]["missing_bucket"] = True
+    query = random.choice([{"match_all": {}}, {"range": {"n": {"gte": 2}}}, {"term": {"k": "a"}}])
+    aggregation = {"composite": {"sources": sources, "size": random.randrange(1, 6)}}
+    nested = {"aggs": {"m": {"max": {"field": "d"}}}}
+    return {"size": 0, "query": query, "aggs": {"c": {**aggregation, **nested}}}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_pages_of_composites_are_those_of_an_index_without_an_order(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leading, "_FEW", 0)
+    monkeypatch.setattr(leading, "_FIRST", 1)
+    monkeypatch.setattr(leading, "_GROWTH", 2)
+    random = Random(seed)
+    sort = index_sort(random)
+    ordered, plain = map(found, filled(random, sort, random.choice([1, 2])))
+    for index, twin in (
+        (ordered, plain),
+        (VisibleIndex(ordered, frozenset()), VisibleIndex(plain, frozenset())),
+    ):
+        for _ in range(4):
+            body = composite(random, sort)
+            for _ in range(200):
+                page = searched(index, body)["aggregations"]["c"]
+                assert page == searched(twin, body)["aggregations"]["c"]
+                if "after_key" not in page:
+                    break
+                body["aggs"]["c"]["composite"]["after"] = page["after_key"]
+            else:
+                pytest.fail("the pages do not end")
+
+
+def test_a_page_of_a_composite_reads_the_first_documents_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading, "_FEW", 0)
+    commands = Commands()
+    sort = {"field": "s", "order": "desc"}
+    commands.create("i", {"settings": {"index": {"sort": sort}}, "mappings": {"properties": FIELDS}})
+    bodies = [orjson.dumps({"s": f"{number:03}"}) for number in range(300)]
+    writes = [
+        DocumentWrite("i", Operation(Action.INDEX, str(number), body)) for number, body in enumerate(bodies)
+    ]
+    commands.write(*writes, refresh=True)
+    index = found(commands)
+    sizes: list[int] = []
+    keys = CompositeSource.keys
+
+    def counted(own: CompositeSource, scope: Any, docs: Any) -> Any:
+        sizes.append(len(docs))
+        return keys(own, scope, docs)
+
+    monkeypatch.setattr(CompositeSource, "keys", counted)
+    sources = [{"s": {"terms": {"field": "s", "order": "desc"}}}]
+    pages = {"composite": {"sources": sources, "size": 5, "after": {"s": "100"}}}
+    page = searched(index, {"size": 0, "aggs": {"c": pages}})["aggregations"]["c"]
+    assert [bucket["key"]["s"] for bucket in page["buckets"]] == ["099", "098", "097", "096", "095"]
+    assert sizes == [20]

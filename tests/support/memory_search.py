@@ -25,7 +25,6 @@ from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
 from graphdb.search.pool_use import PoolUse
 from graphdb.search.segments.index_shard import MergePlan
-from graphdb.search.segments.merging import merge
 from serve.search.backend import GraphAccess, SearchHelpers, ShardSearch, ToldWrite
 
 __all__ = ["MemorySearch", "NoGraph"]
@@ -105,10 +104,11 @@ class MemorySearch:
 
     async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
         for index in indexes:
-            for number, leaves in enumerate(index.shards.view().parts):
-                if len(leaves) > max_segments:
-                    plan = MergePlan(leaves, f"_merged_{next(self._numbers)}", number)
-                    index.shards.adopt_merge(plan, merge(plan.leaves, plan.name))
+            for shard in index.shards:
+                if len(shard.leaves()) > max_segments:
+                    name = f"_merged_{next(self._numbers)}"
+                    plan = MergePlan(shard.leaves(), name, shard.number, shard.order)
+                    index.shards.adopt_merge(plan, plan.merged())
 
     async def ask_other(self, node_id: int, request: bytes, timeout_s: float) -> bytes:
         if node_id not in self.others:

@@ -1,6 +1,6 @@
 """Buckets of combinations of values: `composite` and its sources, `multi_terms`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from graphdb.search.aggregations.aggregation import (
 from graphdb.search.aggregations.columns import spread
 from graphdb.search.aggregations.geo_grids import tile_name, tile_number, tile_zoom, tiles_of
 from graphdb.search.aggregations.histogram import Steps, interval_rounding
+from graphdb.search.aggregations.leading_rows import leading_rows
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.rounding import CalendarRounding, FixedRounding, Rounding, Spans
 from graphdb.search.aggregations.terms_aggregation import (
@@ -159,14 +160,15 @@ class CompositeSource:
             if not self.missing_bucket:
                 raise illegal_argument(f"Missing value for [after.{self.name}]")
             return self._missing_place
-        stored = self._stored(value)
+        stored = self.stored(value)
         if self.steps is not None:
             stored = int(self.steps.number(np.array([stored]))[0])
         number = _lower_bound(vocabulary, stored)
         there = number < len(vocabulary) and vocabulary.value(number) == stored
         return (2 * number if there else 2 * number - 1) * (-1 if self.descending else 1)
 
-    def _stored(self, value: Any) -> Any:
+    def stored(self, value: Any) -> Any:
+        """A key of `after` as columns have it. Errors: illegal_argument_exception."""
         if isinstance(value, dict | list):
             raise illegal_argument(f"[after.{self.name}] must be a value")
         pattern, zone, spec = self.source.display.pattern, self.source.display.zone, self.source.spec
@@ -270,15 +272,10 @@ class Composite(Aggregation):
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         scope.check_buckets(self.size)
-        keys = [source.keys(scope, rows.docs) for source in self.sources]
-        found = _combined(keys, len(rows.docs))
-        members, numbers = found.members, found.numbers
-        if self.after is not None and len(found.places):
-            kept = self._after(keys, found.places)[numbers]
-            members, numbers = members[kept], numbers[kept]
-        cells = self._first(own_cells(rows, members, numbers, scope.columns.doc_counts))
-        cells, combinations = _over_shards(scope, cells, found.places)
-        cells = self._first(cells)
+        for part in self._leading(scope, rows):
+            keys, cells, combinations = self._page(scope, part)
+            if len(cells) >= self.size:
+                break
         scope.count_buckets(len(cells))
 
         def head(number: int) -> Answer:
@@ -290,6 +287,29 @@ class Composite(Aggregation):
         spans = self._spans(keys, combinations[cells.keys])
         lists = bucket_lists(scope, self.common, cells, rows.count, head, spans)
         return [{**({"after_key": page[-1]["key"]} if page else {}), "buckets": page} for page in lists]
+
+    def _leading(self, scope: Scope, rows: Rows) -> Iterator[Rows]:
+        """Documents that may make a full page; all of them at last."""
+        first = self.sources[0]
+        is_plain = first.steps is None and first.zoom is None and first.source.missing is None
+        spec = first.source.spec if is_plain and not first.missing_bucket else None
+        given = None if self.after is None else self.after[first.name]
+        if spec is None or (self.after is not None and given is None):
+            return iter((rows,))
+        after = None if given is None else first.stored(given)
+        return leading_rows(scope, rows, spec, first.descending, self.size, after)
+
+    def _page(self, scope: Scope, rows: Rows) -> tuple[list[Keys], Cells, Longs]:
+        """(keys, the buckets of the page, the places of the combinations that they are numbered by)."""
+        keys = [source.keys(scope, rows.docs) for source in self.sources]
+        found = _combined(keys, len(rows.docs))
+        members, numbers = found.members, found.numbers
+        if self.after is not None and len(found.places):
+            kept = self._after(keys, found.places)[numbers]
+            members, numbers = members[kept], numbers[kept]
+        cells = self._first(own_cells(rows, members, numbers, scope.columns.doc_counts))
+        cells, combinations = _over_shards(scope, cells, found.places)
+        return keys, self._first(cells), combinations
 
     def _spans(self, keys: list[Keys], places: Longs) -> Spans | None:
         """The intervals of the one source that has some, which every bucket must be in."""
