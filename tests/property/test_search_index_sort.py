@@ -209,7 +209,8 @@ def check_searches(random: Random, sort: dict[str, Any], ordered: Index, plain: 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("shards", [1, 3])
-def test_sorted_and_not(seed: int, shards: int) -> None:
+def test_sorted_and_not(seed: int, shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early_end, "_SPARE", 0)
     random = Random(seed)
     sort = index_sort(random)
     pair = filled(random, sort, shards)
