@@ -14,6 +14,7 @@ from graphdb.search.fields import FieldSpec, Storage
 __all__ = ["TOKENS_MAX", "FieldMapping", "analyze"]
 
 TOKENS_MAX = 10_000  # the default of index.analyze.max_token_count
+_CHARACTERS_PER_TOKEN = 100
 _MEMBERS = {
     "analyzer",
     "tokenizer",
@@ -41,9 +42,11 @@ def analyze(
 ) -> dict[str, Any]:
     """analyzers is None where the request names no index. Offsets in the answer count UTF-16 units.
 
-    Errors: illegal_state_exception for more than tokens_max tokens, and what is wrong with the request.
+    Errors: illegal_state_exception for more than tokens_max tokens, illegal_argument_exception for texts of
+    more than 100 characters for each of these, and what is wrong with the request.
     """
     texts = _texts(body)
+    _check_length(texts, tokens_max)
     analyzer = _chosen(body, analyzers, mapping)
     if body.get("explain") in (True, "true"):
         return {"detail": _explained(body, analyzer, texts, tokens_max)}
@@ -51,9 +54,9 @@ def analyze(
     position = offset = 0
     for text in texts:
         tokens, end = analyzer.with_end(text)
+        if len(answer) + len(tokens) > tokens_max:
+            raise _too_many_tokens(tokens_max)  # before they are shown, which takes the most memory
         answer += _shown(tokens, text, position, offset)
-        if len(answer) > tokens_max:
-            raise _too_many_tokens(tokens_max)
         position += end + analyzer.position_gap
         offset += utf16_length(text, 0, len(text)) + 1
     return {"tokens": answer}
@@ -70,6 +73,13 @@ def _texts(body: Mapping[str, Any]) -> list[str]:
     if not all(isinstance(item, str | int | float) for item in texts):
         raise illegal_argument("[text] must be a string or an array of strings")
     return [item if isinstance(item, str) else str(item).lower() for item in texts]
+
+
+def _check_length(texts: Sequence[str], tokens_max: int) -> None:
+    """All tokens of a text are made before they are counted, and take some hundred times its memory."""
+    characters, most = sum(map(len, texts)), _CHARACTERS_PER_TOKEN * max(tokens_max, TOKENS_MAX)
+    if characters > most:
+        raise illegal_argument(f"[text] has [{characters}] characters, and [_analyze] takes at most [{most}]")
 
 
 def _chosen(body: Mapping[str, Any], analyzers: Analyzers | None, mapping: FieldMapping | None) -> Analyzer:
@@ -148,9 +158,9 @@ def _explained(
         position = offset = 0
         for text, (_, stages) in zip(texts, found, strict=True):
             of_text = stages[stage]
-            shown += _detailed(of_text, text, position, offset, attributes)
-            if len(shown) > tokens_max:
+            if len(shown) + len(of_text) > tokens_max:
                 raise _too_many_tokens(tokens_max)
+            shown += _detailed(of_text, text, position, offset, attributes)
             position += (of_text[-1].position + 1 if of_text else 0) + analyzer.position_gap
             offset += utf16_length(text, 0, len(text)) + 1
         return shown

@@ -1,5 +1,6 @@
 """`_analyze`."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -83,3 +84,20 @@ def test_errors(body: dict[str, Any], of_index: bool, reason: str) -> None:
     with pytest.raises(SearchError) as caught:
         analyze(body, Analyzers.of({}) if of_index else None, Fields() if of_index else None)
     assert caught.value.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("text", ["a b " * 2_000_000, ["a b " * 200_000, "a b " * 200_000]])
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_text_is_refused_before_its_tokens_fill_the_memory(text: str | list[str], explain: bool) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(SearchError, match="at most \\[1000000\\]"):
+            analyze({"analyzer": "standard", "text": text, "explain": explain}, None)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_more_tokens_allow_longer_texts() -> None:
+    text = "a" * 1_000_001
+    assert len(analyze({"tokenizer": "keyword", "text": text}, None, tokens_max=20_000)["tokens"]) == 1
