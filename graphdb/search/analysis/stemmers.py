@@ -7,6 +7,7 @@ from itertools import pairwise
 import Stemmer  # type: ignore[import-not-found]  # a compiled module without stubs
 
 from graphdb.search.analysis.asian_stemmers import ASIAN_STEMMERS
+from graphdb.search.analysis.kstem import kstem
 from graphdb.search.analysis.light_stemmers import LIGHT_STEMMERS
 from graphdb.search.errors import illegal_argument
 
@@ -30,9 +31,6 @@ _SNOWBALL = {name: name for name in _SNOWBALL_LANGUAGES.split()} | {
 _NOT_HERE = {
     "dutch_kp": "use [dutch]",
     "kp": "use [dutch]",
-    # krovetzstemmer of PyPI has no wheels: each installation would need a C++ compiler
-    "kstem": "use [english] or [porter2]",
-    "light_english": "use [english] or [porter2]",
     "lovins": "use [english] or [porter2]",
     "minimal_galician": "use [galician]",
     "minimal_portuguese": "use [light_portuguese]",
@@ -104,6 +102,8 @@ def minimal_english(term: str) -> str:
 _OWN: dict[str, Stem] = {
     "english": porter,
     "porter": porter,
+    "kstem": kstem,
+    "light_english": kstem,
     "minimal_english": minimal_english,
     "possessive_english": possessive,
     **LIGHT_STEMMERS,

@@ -86,7 +86,8 @@ def test_an_analyzer_that_is_not_here_says_so(language: str) -> None:
 @pytest.mark.parametrize(
     ("filters", "text", "expected"),
     [
-        (["kstem"], "x", "the stemmer [kstem] is not supported"),
+        (["kstem"], "organizations", "organize"),
+        ([{"type": "stemmer", "language": "lightEnglish"}], "ponies", "pony"),
         (["hunspell"], "x", "failed to find global filter under [hunspell]"),
         ([{"type": "hunspell", "locale": "en_US"}], "x", "dictionaries cannot be installed"),
         (

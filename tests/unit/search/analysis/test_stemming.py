@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphdb.search.analysis.kstem import kstem
 from graphdb.search.analysis.stemmers import porter, possessive, snowball, stemmer
 from graphdb.search.errors import SearchError
 from tests.unit.search.analysis.porter_twin import stem
@@ -67,8 +68,40 @@ def test_languages() -> None:
 
 @pytest.mark.parametrize(
     ("language", "reason"),
-    [("klingon", "Invalid stemmer class specified"), ("kstem", "use [english]"), ("lovins", "not supported")],
+    [("klingon", "Invalid stemmer class specified"), ("lovins", "not supported")],
 )
 def test_what_there_is_not_is_an_error(language: str, reason: str) -> None:
     with pytest.raises(SearchError, match=re.escape(reason)):
         stemmer(language)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        *[("ponies", "pony"), ("dogs", "dog"), ("focuses", "focus"), ("goes", "go"), ("glass", "glass")],
+        *[
+            ("developing", "develop"),
+            ("stepped", "step"),
+            ("hoped", "hope"),
+            ("dying", "die"),
+            ("unxed", "unxed"),
+        ],
+        *[
+            ("hopefulness", "hopeful"),
+            ("organizations", "organize"),
+            ("happily", "happy"),
+            ("probably", "probable"),
+        ],
+        *[("mexicans", "mexico"), ("knives", "knives"), ("during", "during"), ("geology", "geology")],
+        *[("s", "s"), ("cat's", "cat's"), ("Dogs", "Dogs"), ("dogs" * 13, "dogs" * 13), ("", "")],
+    ],
+)
+def test_krovetz(word: str, expected: str) -> None:
+    assert kstem(word) == expected
+    assert kstem(expected) == expected
+
+
+@given(st.text("aeioustyngldbrczm", max_size=12))
+def test_krovetz_takes_any_word(word: str) -> None:
+    assert len(kstem(word)) <= len(word) + 2
+    assert bool(kstem(word)) == bool(word)
