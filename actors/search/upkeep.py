@@ -188,7 +188,7 @@ class Merger:
     def _merged(self, index: Index, plan: MergePlan) -> ArraySegment:
         merged = plan.merged()
         leaf = Leaf(merged, np.ones(merged.size, np.bool_), 0)
-        keep_graphs([leaf], index.mapping, self._graph_files(index, plan.shard), self._closing.is_set)
+        keep_graphs([leaf], index.mapping, self._graph_files(index, plan.shard), self._stops(index))
         return merged
 
     async def _look_at_graphs(self, index: Index) -> None:
@@ -202,8 +202,17 @@ class Merger:
         for number, leaves in enumerate(index.shards.view().parts):
             if missing_graphs(leaves, index.mapping):
                 found = True
-                keep_graphs(leaves, index.mapping, self._graph_files(index, number), self._closing.is_set)
+                keep_graphs(leaves, index.mapping, self._graph_files(index, number), self._stops(index))
         return found
+
+    def _stops(self, index: Index) -> Callable[[], bool]:
+        """Whether graphs would be made in vain: the node is stopping, or the index is gone."""
+
+        def stops() -> bool:
+            now = self._find(index.name)
+            return self._closing.is_set() or now is None or now.uuid != index.uuid
+
+        return stops
 
     def _remove_stale_graphs(self, index: Index) -> None:
         for number, leaves in enumerate(index.shards.view().parts):

@@ -1,14 +1,19 @@
-"""Which index is due when, with a clock that only the test moves."""
+"""Which index is due when, with a clock that only the test moves; for which one graphs are made."""
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from actors.search.upkeep import RefreshSchedule
+from actors.search import upkeep
+from actors.search.catalog_view import SearchThread
+from actors.search.upkeep import Merger, RefreshSchedule
+from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
-from graphdb.search.catalog.catalog_commands import CreateIndex
+from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices
 from graphdb.search.catalog.state import Index
+from graphdb.search.vectors import GraphFiles
 
 pytestmark = pytest.mark.anyio
 
@@ -91,3 +96,28 @@ async def test_waiting_for_an_index_with_nothing_to_refresh_does_not_take_the_in
     for future in schedule.take_waiting(["books"]):
         future.set_result(None)
     await waiting
+
+
+def test_no_graphs_are_made_for_an_index_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nor for one that has been made anew under its name."""
+    stops: list[Callable[[], bool]] = []
+    monkeypatch.setattr(upkeep, "missing_graphs", lambda leaves, mapping: ["one"])
+    monkeypatch.setattr(upkeep, "keep_graphs", lambda leaves, mapping, files, stop: stops.append(stop))
+    catalog = Catalog()
+    catalog.apply(CreateIndex("i", "u1", {}), 1, 0).get()
+    index = catalog.find("i")
+    assert index is not None
+    thread = SearchThread()
+    try:
+        files = GraphFiles(RealFileSystem(), str(tmp_path))
+        assert Merger(catalog.find, thread, lambda index, shard: files)._keep_graphs(index)
+        (stop,) = stops
+        assert not stop()
+        catalog.apply(DeleteIndices(("u1",)), 2, 0).get()
+        assert stop()
+        catalog.apply(CreateIndex("i", "u2", {}), 3, 0).get()
+        assert stop()
+    finally:
+        thread.close()
