@@ -30,7 +30,6 @@ HAMMING = "hamming"
 VECTOR_INDEX_TYPES = (
     "hnsw", "int8_hnsw", "int4_hnsw", "bbq_hnsw", "flat", "int8_flat", "int4_flat", "bbq_flat",
 )  # fmt: skip
-_BINARY_DIMS_MIN = 64  # of the types that keep a bit of each element
 _UNIT_TOLERANCE = 1e-3  # of the squared length, as Lucene's `isUnitVector`
 _PREVIEW = 5
 
@@ -49,7 +48,11 @@ def measure_of(options: Mapping[str, Any]) -> str:
 
 
 def checked_vector(node: Mapping[str, Any]) -> None:
-    """What the parameters of a field must be together. Errors: illegal_argument_exception."""
+    """What the parameters of a field must be together. Errors: illegal_argument_exception.
+
+    Of other elements than bits Elasticsearch refuses some types of an index, which mappings here have always
+    been able to name: those that there are must stay readable.
+    """
     element_type, dims = node.get("element_type", "float"), node.get("dims")
     index_type = str((node.get("index_options") or {}).get("type", "hnsw"))
     if dims is not None:
@@ -60,17 +63,11 @@ def checked_vector(node: Mapping[str, Any]) -> None:
             )
         if element_type == "bit" and dims % 8:
             raise illegal_argument(f"The number of dimensions should be a multiple of 8 but was [{dims}]")
-        if index_type.startswith("bbq") and dims < _BINARY_DIMS_MIN:
-            raise illegal_argument(
-                f"{index_type} does not support dimensions fewer than {_BINARY_DIMS_MIN}; provided={dims}"
-            )
-        if index_type.startswith("int4") and dims % 2:
-            raise illegal_argument(f"{index_type} only supports even dimensions; provided={dims}")
-    if element_type != "float" and index_type not in ("hnsw", "flat"):
-        raise illegal_argument(
-            f"[element_type] cannot be [{element_type}] when using index type [{index_type}]"
-        )
-    if element_type == "bit" and node.get("similarity", "l2_norm") != "l2_norm":
+    if element_type != "bit":
+        return
+    if index_type not in ("hnsw", "flat"):
+        raise illegal_argument(f"[element_type] cannot be [bit] when using index type [{index_type}]")
+    if node.get("similarity", "l2_norm") != "l2_norm":
         raise illegal_argument("The [l2_norm] similarity is the only supported similarity for bit vectors")
 
 

@@ -35,8 +35,8 @@ def filled(http: httpx.Client) -> httpx.Client:
             "[element_type] cannot be [bit] when using index type [int8_hnsw]",
         ),
         (
-            {"dims": 16, "index_options": {"type": "bbq_hnsw"}},
-            "bbq_hnsw does not support dimensions fewer than 64; provided=16",
+            {"dims": 16, "index_options": {"type": "bbq_flat"}},
+            "[element_type] cannot be [bit] when using index type [bbq_flat]",
         ),
     ],
 )
