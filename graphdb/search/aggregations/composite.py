@@ -191,6 +191,10 @@ def _lower_bound(vocabulary: Vocabulary, stored: Any) -> int:
     if isinstance(vocabulary, TermVocabulary):
         return 0 if vocabulary.terms is None else vocabulary.terms.lower_bound(str(stored))
     assert isinstance(vocabulary, NumberVocabulary)
+    if vocabulary.values.dtype == np.uint64 and isinstance(stored, int):
+        if not 0 <= stored < 2**64:
+            return 0 if stored < 0 else len(vocabulary)
+        stored = np.uint64(stored)  # beside an int64 both would be compared as doubles
     return int(np.searchsorted(vocabulary.values, stored))
 
 

@@ -799,3 +799,24 @@ def test_a_bucket_is_named_by_its_key(http: httpx.Client, ask: Any) -> None:
     assert value("t['b']>mean.value") == 6.0
     assert value("t['a']>_count") == 1.0
     assert value("t['c']>mean.value") is None
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("size", [1, 3])
+def test_pages_of_a_composite_go_on_among_numbers_that_are_one_as_doubles(
+    http: httpx.Client, order: str, size: int
+) -> None:
+    http.put("/u", json={"mappings": {"properties": {"n": {"type": "unsigned_long"}}}}).raise_for_status()
+    values = [5, 2**53, 2**53 + 1, *range(2**63 - 2, 2**63 + 3), 2**64 - 2, 2**64 - 1]
+    for value in values:
+        http.put(f"/u/_doc/{value}?refresh=true", json={"n": value}).raise_for_status()
+    source = {"n": {"terms": {"field": "n", "order": order}}}
+    seen: list[int] = []
+    after: dict[str, Any] = {}
+    while len(seen) < len(values):
+        body = {"size": 0, "aggs": {"a": {"composite": {"size": size, "sources": [source], **after}}}}
+        page = http.post("/u/_search", json=body).json()["aggregations"]["a"]
+        assert page["buckets"]
+        seen += [bucket["key"]["n"] for bucket in page["buckets"]]
+        after = {"after": page["after_key"]}
+    assert seen == sorted(values, reverse=order == "desc")
