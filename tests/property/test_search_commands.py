@@ -73,7 +73,8 @@ OPERATIONS = st.builds(
     st.sampled_from(["internal", "external", "external_gte"]),
     st.none(),  # value is not logged
     st.none() | st.frozensets(TEXTS, max_size=3),
-    wants_source=st.just(False),  # nor this
+    wants_source=st.just(False),  # nor are these
+    numbers=st.none(),
 )
 WRITES = st.builds(
     DocumentWrite,
