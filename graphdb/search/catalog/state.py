@@ -6,6 +6,7 @@ A state is never changed: a command makes another one.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from operator import is_
 from typing import Any, TypeAlias
 
 from graphdb.search.analysis import Analyzers
@@ -134,17 +135,9 @@ class Index:
         self, now_ms: int, terms_lookup: TermsLookup | None = None, allow_expensive: bool = True
     ) -> QueryContext:
         """For the queries of one request."""
-        made_of = mapping, analyzers, settings, aliases = (
-            self.mapping,
-            self.analyzers,
-            self.settings,
-            self.aliases,
-        )
+        made_of = self.mapping, self.analyzers, self.settings, self.aliases
         known = self._context  # each of these is replaced, never changed
-        before = (None,) * 4 if known is None else known[0]
-        is_same = before[0] is mapping and before[1] is analyzers
-        is_same = is_same and before[2] is settings and before[3] is aliases
-        if known is None or not is_same:
+        if known is None or not all(map(is_, known[0], made_of)):
             known = self._context = made_of, query_context(self.name, *made_of, now_ms)
         return known[1].of_moment(now_ms, terms_lookup, allow_expensive)
 

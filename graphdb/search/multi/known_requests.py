@@ -141,7 +141,6 @@ class _Kept:
             ((_, definition),) = slots["aggs"].items()
             if isinstance(definition, dict) and not AGGREGATION_FORMS.keys().isdisjoint(definition):
                 aggregations = form_of_aggregation(_ONLY, definition, target.context, form)
-        assert request.is_plain in (True, False)  # found out once for all of them
         words = orjson.dumps(slots.get("query"), default=_no_text)
         is_silent = not any(word in words for word in _SAYING)
         return cls(request.of_query(request.query, query_is_silent=is_silent), query, aggregations)
@@ -288,8 +287,7 @@ class KnownRequests:
             if found is not None:
                 if place:
                     spellings.insert(0, spellings.pop(place))
-                scope = scope_of(target.searcher, target.context, options)
-                return Prepared(found[0], scope, options, (target,)), found[1]
+                return _prepared(found[0], target, options), found[1]
         return None
 
     def _spell(self, form: _Form, text: bytes, tokens: Sequence[bytes], name: str) -> None:
@@ -334,8 +332,7 @@ class KnownRequests:
                 (request, name), form = found
                 if 0 < len(text) <= 2 * _BYTES_MAX and form.is_often(tokens):
                     self._spell(form, text, tokens, target.name)
-                scope = scope_of(target.searcher, target.context, options)
-                return Prepared(request, scope, options, (target,)), name
+                return _prepared(request, target, options), name
         prepared, name, is_kept = self._but_for_query(body, target, searchers, options)
         if is_kept:
             if outline is None:
@@ -371,9 +368,11 @@ class KnownRequests:
             return prepared, name, True
         self._kept.move_to_end(key)
         query, _ = planned(body, target.context, options.hybrid)
-        request = known[1].of_query(query or _EVERYTHING)
-        scope = scope_of(target.searcher, target.context, options)
-        return Prepared(request, scope, options, (target,)), name, True
+        return _prepared(known[1].of_query(query or _EVERYTHING), target, options), name, True
+
+
+def _prepared(request: SearchRequest, target: Target, options: SearchOptions) -> Prepared:
+    return Prepared(request, scope_of(target.searcher, target.context, options), options, (target,))
 
 
 def with_name(answer: dict[str, Any], name: str | None) -> dict[str, Any]:

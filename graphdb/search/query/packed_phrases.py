@@ -12,7 +12,7 @@ from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Ints, Longs
 from graphdb.search.query.dense_phrases import SHIFT_MAX, phrases_of_rows, phrases_with_rows
 from graphdb.search.query.posting_steps import sought
-from graphdb.search.segments.postings import ESCAPE, Bytes, freq_at
+from graphdb.search.segments.postings import ESCAPE, Bytes, freq_at, varint_at
 
 __all__ = ["phrases_in"]
 
@@ -51,13 +51,8 @@ def _passed(packed: Bytes, place: int, count: int) -> int:
 @compiled(nogil=True)
 def _step(packed: Bytes, places: Longs, term: int) -> Any:
     """The varint of a term, whose place moves behind it."""
-    place, shift, step = places[term], np.int64(0), np.int64(0)
-    while packed[place] >= 128:
-        step |= np.int64(packed[place] & 127) << shift
-        shift += 7
-        place += 1
-    places[term] = place + 1
-    return step | np.int64(packed[place]) << shift
+    number, places[term] = varint_at(packed, places[term])
+    return number
 
 
 @compiled(nogil=True)

@@ -173,10 +173,6 @@ def _best_shown(
 ) -> list[dict[str, Any]]:
     is_silent = request.query_is_silent
     fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores, (), is_silent)
-    if is_silent:
-        plain = fetcher.shown_plain(docs, scores, (), request.fetching)
-        if plain is not None:
-            return plain
     nested = NestedHits(scope, request.query, is_silent=is_silent)
     plain = None if nested.are_wanted else fetcher.shown_plain(docs, scores, (), request.fetching)
     if plain is not None:

@@ -100,8 +100,7 @@ class SearchRequest:
     @property
     def is_plain(self) -> bool:
         """Whether the best documents by score and their number are all that is asked for."""
-        is_bare = not self.sort and self.aggregations is None and self.size > 0 and self._has_nothing_beside
-        return is_bare and not isinstance(self.query, FusedQuery)
+        return not self.sort and self._is_plain_but_for_sort
 
     @property
     def is_sorted_by_numbers(self) -> bool:
