@@ -87,8 +87,12 @@ class SearchThread:
         return await asyncio.get_running_loop().run_in_executor(self._merger, function, *arguments)
 
     def close(self) -> None:
-        """Finish what was given, however long that takes; nothing more may be given. Any thread."""
-        for executor in (self._writer, self._builder, self._saver, self._merger):
+        """Finish what was given, however long that takes; nothing more may be given. Any thread.
+
+        A merge that is being made is not waited for: it can take a minute, and nobody adopts it.
+        """
+        self._merger.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._writer, self._builder, self._saver):
             executor.shutdown()
 
 

@@ -105,7 +105,7 @@ class OpenSearch:
         """Answer who waits with the reason, put on disk what can be."""
         await self.commits.close(reason)
         await self.upkeep.close()
-        await asyncio.to_thread(self._thread.close)  # a merge that is being made takes its time
+        await asyncio.to_thread(self._thread.close)
 
     async def _perform(self, apply: Callable[..., Any], entries: Sequence[LogEntry]) -> Any:
         return await self._thread.write(apply, entries, self._own.documents)

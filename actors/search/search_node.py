@@ -414,8 +414,11 @@ class SearchNode:
         """Put all that was applied here on disk, of all indexes."""
         await self._opened().upkeep.flush(is_asked=True)
 
-    async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
-        """Merge here until no index has more segments.
+    async def force_merge(
+        self, indexes: Sequence[Index], segments_max: int | None, *, only_deletions: bool = False
+    ) -> None:
+        """Merge here until no shard has more segments, or, without a number, what is worth it; or only what
+        has many deleted documents.
 
         Of what an index that follows the graph has deleted, nothing is kept: the node that leads sees to it.
         """
@@ -425,7 +428,7 @@ class SearchNode:
             await self.perform(ForgetDeletions(followers))
         await upkeep.refresh(indexes)
         for index in indexes:
-            await upkeep.force_merge(index, max_segments)
+            await upkeep.force_merge(index, segments_max, only_deletions=only_deletions)
 
     def writing(self) -> PoolUse:
         """How busy is what takes changes into the log; nothing before the indexes are open."""

@@ -130,10 +130,10 @@ class Merger:
         self._resting.update(resting)
         self.look_at(resting)
 
-    async def merge_down(self, index: Index, segments_max: int) -> None:
-        """Merge until no shard of the index has more segments than that."""
+    async def merge_all(self, index: Index, plan: Callable[[], MergePlan | None]) -> None:
+        """Merge until there is nothing to plan."""
         has_merged = False
-        while await self._merge(index, lambda: index.shards.plan_merge(segments_max)):
+        while await self._merge(index, plan):
             has_merged = True
         if has_merged:
             self._note_merged(True)
@@ -314,9 +314,13 @@ class Upkeep:
         """Refresh now."""
         await self._refresh([index.name for index in indexes])
 
-    async def force_merge(self, index: Index, segments_max: int) -> None:
-        """Merge until there are not more segments."""
-        await self._merger.merge_down(index, segments_max)
+    async def force_merge(self, index: Index, segments_max: int | None, *, only_deletions: bool) -> None:
+        """Merge until no shard has more segments, or until there is nothing that is worth it; or only write
+        those again that have many deleted documents.
+        """
+        shards = index.shards
+        plan = shards.plan_expunging if only_deletions else lambda: shards.plan_merge(segments_max)
+        await self._merger.merge_all(index, plan)
 
     async def relieved(self) -> None:
         """Return when what stands in memory alone is not much more than what a flush begins with."""

@@ -222,8 +222,12 @@ class SearchBackend(Protocol):
     async def flush(self, indexes: Sequence[Index]) -> None:
         """Here: all that was applied is on disk."""
 
-    async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
-        """Here: merge until there are not more segments."""
+    async def force_merge(
+        self, indexes: Sequence[Index], segments_max: int | None, *, only_deletions: bool = False
+    ) -> None:
+        """Here: merge until no shard has more segments; without a number, what is worth it. only_deletions:
+        only write those again that have many deleted documents.
+        """
 
     async def ask_other(self, node_id: int, request: bytes, timeout_s: float) -> bytes:
         """What the search port of another node of the cluster answers to what this one has made.

@@ -102,10 +102,12 @@ class MemorySearch:
     async def flush(self, indexes: Sequence[Index]) -> None:
         """There is no disk."""
 
-    async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
+    async def force_merge(
+        self, indexes: Sequence[Index], segments_max: int | None, *, only_deletions: bool = False
+    ) -> None:
         for index in indexes:
             for shard in index.shards:
-                if len(shard.leaves()) > max_segments:
+                if segments_max is not None and len(shard.leaves()) > segments_max:
                     name = f"_merged_{next(self._numbers)}"
                     plan = MergePlan(shard.leaves(), name, shard.number, shard.order)
                     index.shards.adopt_merge(plan, plan.merged())

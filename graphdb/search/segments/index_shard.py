@@ -296,27 +296,28 @@ class IndexShard(Generic[M]):
 
     def plan_merge(self, segments_max: int | None = None) -> MergePlan | None:
         """What is worth merging now, or what has to be for not more segments than that; one at a time."""
-        leaves = self._view.leaves
-        candidates = [_candidate(leaf) for leaf in leaves]
         if segments_max is None:
-            chosen = self._policy.choose(candidates)
-        else:
-            chosen = self._policy.choose_for(candidates, segments_max)
-        return (
-            None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number, self.order)
-        )
+            return self._plan(self._policy.choose)
+        return self._plan(lambda candidates: self._policy.choose_for(candidates, segments_max))
+
+    def plan_expunging(self) -> MergePlan | None:
+        """What has so many deleted documents that it may be written again where a client asks for it."""
+        return self._plan(self._policy.choose_deleted)
 
     def plan_merge_at_rest(self) -> MergePlan | None:
         """What is worth merging when nothing is written. Not where there are vectors, whose graphs take much
         longer to make than what a search gains.
         """
-        leaves = self._view.leaves
-        if any(array_segment(leaf).has_vectors for leaf in leaves):
+        if any(array_segment(leaf).has_vectors for leaf in self._view.leaves):
             return None
-        chosen = self._policy.choose_at_rest([_candidate(leaf) for leaf in leaves])
-        return (
-            None if chosen is None else MergePlan(leaves[chosen], self._new_name(), self.number, self.order)
-        )
+        return self._plan(self._policy.choose_at_rest)
+
+    def _plan(self, choose: Callable[[Sequence[Candidate]], slice | None]) -> MergePlan | None:
+        leaves = self._view.leaves
+        chosen = choose([_candidate(leaf) for leaf in leaves])
+        if chosen is None:
+            return None
+        return MergePlan(leaves[chosen], self._new_name(), self.number, self.order)
 
     def adopt_merge(self, plan: MergePlan, merged: ArraySegment) -> bool:
         """Search the merged segment from now on; False where its inputs are gone."""

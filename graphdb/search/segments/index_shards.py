@@ -166,6 +166,11 @@ class IndexShards(Generic[M]):
         plans = (shard.plan_merge(segments_max) for shard in self._shards)
         return next((plan for plan in plans if plan is not None), None)
 
+    def plan_expunging(self) -> MergePlan | None:
+        """See `IndexShard.plan_expunging`."""
+        plans = (shard.plan_expunging() for shard in self._shards)
+        return next((plan for plan in plans if plan is not None), None)
+
     def plan_merge_at_rest(self) -> MergePlan | None:
         """See `IndexShard.plan_merge_at_rest`."""
         plans = (shard.plan_merge_at_rest() for shard in self._shards)

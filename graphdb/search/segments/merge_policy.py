@@ -38,6 +38,7 @@ class TieredMergePolicy:
     floor_bytes: int = 2 << 20  # smaller segments count as large as this
     rest_bytes_max: int = 512 << 20  # what is merged when nothing is written is not larger
     deleted_max: float = 0.33  # a segment with a larger share of deleted documents is written again
+    expunged_over: float = 0.1  # the same where a client asks for it (`only_expunge_deletes`)
 
     def choose(self, candidates: Sequence[Candidate]) -> slice | None:
         """Which of the segments, in their order, to merge into one; None where all is well."""
@@ -48,10 +49,7 @@ class TieredMergePolicy:
             ]
             if scored:
                 return slice(*min(scored)[1:])
-        worst = max(range(len(candidates)), key=lambda place: candidates[place].deleted, default=None)
-        if worst is not None and candidates[worst].deleted > self.deleted_max:
-            return slice(worst, worst + 1)
-        return None
+        return _most_deleted(candidates, self.deleted_max)
 
     def choose_at_rest(self, candidates: Sequence[Candidate]) -> slice | None:
         """Which to merge into one because nothing is written and each search pays for each segment: as many
@@ -79,6 +77,10 @@ class TieredMergePolicy:
             return slice(start, start + count)
         is_dirty = segments_max <= 1 and any(one.deleted for one in candidates)
         return slice(0, 1) if is_dirty else None
+
+    def choose_deleted(self, candidates: Sequence[Candidate]) -> slice | None:
+        """One to write again for the documents that are deleted in it; None where all is well."""
+        return _most_deleted(candidates, self.expunged_over)
 
     def _may_grow(self, one: Candidate) -> bool:
         return one.live_bytes < self.merged_bytes_max / 2
@@ -113,3 +115,9 @@ class TieredMergePolicy:
         whole = max(sum(one.size_bytes for one in run), 1)
         skew = max(floored) / sum(floored)
         return float(skew * max(live, 1) ** 0.05 * (live / whole) ** 2)
+
+
+def _most_deleted(candidates: Sequence[Candidate], over: float) -> slice | None:
+    """The one with the largest share of deleted documents, if that is larger than this."""
+    worst = max(range(len(candidates)), key=lambda place: candidates[place].deleted, default=-1)
+    return slice(worst, worst + 1) if worst >= 0 and candidates[worst].deleted > over else None

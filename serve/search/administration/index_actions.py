@@ -8,6 +8,8 @@ from graphdb.search.errors import SearchError, illegal_argument
 from serve.search.administration.index_stats import Placement, shards_json
 from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.backend import SearchBackend
+from serve.search.documents.rewriting import performed
+from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 
 __all__ = ["routes"]
@@ -52,14 +54,24 @@ async def _flush(exchange: Exchange) -> dict[str, Any]:
     return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
 
 
-async def _force_merge(exchange: Exchange) -> dict[str, Any]:
-    """Without a number: merge to one segment."""
+async def _force_merge(exchange: Exchange) -> Answer:
+    """Without a number: what is worth merging anyway."""
     most = exchange.parameters.integer("max_num_segments", -1)
-    if most != -1 and exchange.parameters.boolean("only_expunge_deletes", False):
+    only_deletions = exchange.parameters.boolean("only_expunge_deletes", False)
+    if most != -1 and only_deletions:
         raise illegal_argument("cannot set only_expunge_deletes and max_num_segments at the same time")
     indexes = chosen_indexes(exchange, closed=False)
-    await exchange.node.force_merge(indexes, max(most, 1))
-    return {"_shards": shards_json(indexes, Placement.of(exchange.node))}
+
+    async def perform() -> Answer:
+        segments_max = most if most > 0 else None
+        await exchange.node.force_merge(indexes, segments_max, only_deletions=only_deletions)
+        return Answer({"_shards": shards_json(indexes, Placement.of(exchange.node))})
+
+    names = ", ".join(index.name for index in indexes)
+    options = f"maxSegments[{most}], onlyExpungeDeletes[{str(only_deletions).lower()}]"
+    described = f"Force-merge indices [{names}], {options}"
+    task = exchange.begin_task("indices:admin/forcemerge", described, is_cancellable=False)
+    return await performed(exchange, task, perform)
 
 
 async def _clear_cache(exchange: Exchange) -> dict[str, Any]:

@@ -113,9 +113,11 @@ class VisibleNode:
         """See `SearchBackend.flush`."""
         await self._node.flush(self._itself(indexes))
 
-    async def force_merge(self, indexes: Sequence[Index], max_segments: int) -> None:
+    async def force_merge(
+        self, indexes: Sequence[Index], segments_max: int | None, *, only_deletions: bool = False
+    ) -> None:
         """See `SearchBackend.force_merge`."""
-        await self._node.force_merge(self._itself(indexes), max_segments)
+        await self._node.force_merge(self._itself(indexes), segments_max, only_deletions=only_deletions)
 
     def _itself(self, indexes: Iterable[Index]) -> list[Index]:
         """The indexes behind those that are visible, as far as they are still there."""

@@ -358,6 +358,28 @@ async def test_force_merge_leaves_as_many_segments_as_are_wanted(tmp_path: Path)
         assert (index.shards.stats().segments, found(node)) == (1, 5)
 
 
+async def test_force_merge_may_only_write_again_what_has_deleted_documents(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        for start in (0, 3):
+            await node.write([indexed(number) for number in range(start, start + 3)], "true")
+        await node.write([indexed(0)], "true")
+        index = index_of(node)
+        before = [leaf.segment for leaf in index.shards.leaves()]
+        await node.force_merge([index], None, only_deletions=True)
+        after = [leaf.segment for leaf in index.shards.leaves()]
+        assert [left is right for left, right in zip(before, after, strict=True)] == [False, True, True]
+        assert (index.shards.stats().deleted, found(node)) == (0, 6)
+
+
+async def test_force_merge_without_a_number_merges_what_is_worth_it(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        for number in range(3):
+            await node.write([indexed(number)], "true")
+        index = index_of(node)
+        await node.force_merge([index], None)
+        assert index.shards.stats().segments == 3
+
+
 async def test_merged_segments_are_put_on_disk_although_nothing_is_written(tmp_path: Path) -> None:
     async with open_node(tmp_path) as node:
         for number in range(3):

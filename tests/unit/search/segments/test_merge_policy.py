@@ -55,6 +55,12 @@ def test_merging_down_to_one_also_drops_what_is_deleted() -> None:
     assert POLICY.choose_for([Candidate(90 * MB, 0.01)], 2) is None
 
 
+def test_the_segment_with_the_most_deleted_documents_is_written_again_where_it_is_asked_for() -> None:
+    assert POLICY.choose_deleted([]) is None
+    assert POLICY.choose_deleted([Candidate(MB, 0.1), Candidate(MB, 0.0)]) is None
+    assert POLICY.choose_deleted([Candidate(MB, 0.11), Candidate(MB, 0.2), Candidate(MB, 0.0)]) == slice(1, 2)
+
+
 @pytest.mark.parametrize(
     ("sizes_mb", "chosen"),
     [

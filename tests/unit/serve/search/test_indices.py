@@ -82,6 +82,19 @@ def test_upkeep_that_cannot_be(http: httpx.Client) -> None:
     assert reason_of(http.get("/_stats/weather"))[0] == 400
 
 
+def test_a_merge_may_go_on_without_its_client(http: httpx.Client) -> None:
+    for number in range(3):
+        http.put(f"/a/_doc/{number}?refresh=true", json={"x": number})
+    task = http.post("/a/_forcemerge?max_num_segments=1&wait_for_completion=false").json()["task"]
+    told = http.get(f"/_tasks/{task}?wait_for_completion=true").json()
+    assert told["completed"]
+    assert told["response"]["_shards"]["failed"] == 0
+    assert told["task"]["action"] == "indices:admin/forcemerge"
+    described = "Force-merge indices [a], maxSegments[1], onlyExpungeDeletes[false]"
+    assert told["task"]["description"] == described
+    assert http.get("/_cat/segments/a?h=segment").text.count("\n") == 1
+
+
 def test_a_block_keeps_documents_out(http: httpx.Client) -> None:
     http.put("/a")
     http.put("/a/_block/write")
