@@ -14,9 +14,10 @@ from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError
 from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query import Query, QueryContext, Searcher, collect, parse_query
-from graphdb.search.query.full_text import MatchOptions, match_field
+from graphdb.search.query.full_text import match_field
 from graphdb.search.query.highlight import Highlighter
 from graphdb.search.query.searcher import TermCodes
+from graphdb.search.query.text_queries import MatchOptions
 from graphdb.search.query.top_hits import every_hit, plain_terms
 from graphdb.search.segments.shard_view import array_segment
 from graphdb.sparql.algebra import TextSearch

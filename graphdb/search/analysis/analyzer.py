@@ -66,7 +66,8 @@ class Names:
 class Analyzer:
     """Immutable but for what it remembers of terms. position_gap stands between two values of a field.
 
-    is_plain: the tokens of an ASCII text are what `plain_words.cut_all` makes of it.
+    is_plain: the tokens of an ASCII text are what `plain_words.cut_all` makes of it. makes_graphs: queries
+    follow the paths of its tokens, which may span several positions.
     """
 
     def __init__(
@@ -82,6 +83,8 @@ class Analyzer:
         self._tokenizer, self._filters, self._char_filters = tokenizer, filters, char_filters
         self._by_term = tokenizer.consecutive and not any(isinstance(step, StreamFilter) for step in filters)
         self._cache = _TermCache(filters)
+        graphs = {step.graph for step in filters if isinstance(step, StreamFilter)}
+        self.makes_graphs = True in graphs and False not in graphs
         changes = [step.change if isinstance(step, TermFilter) else None for step in filters]
         is_standard = isinstance(tokenizer, StandardTokenizer) and tokenizer.length_max == LENGTH_MAX
         self.is_plain = is_standard and not char_filters and changes == [java_lower]

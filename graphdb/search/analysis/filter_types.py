@@ -15,6 +15,7 @@ from graphdb.search.analysis.stemmers import porter, snowball, stemmer
 from graphdb.search.analysis.stop_words import ENGLISH, stop_words
 from graphdb.search.analysis.synonyms import Phrase, flat_synonyms, graph_synonyms, synonym_map
 from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, Token, TokenFilter
+from graphdb.search.analysis.token_graph import flattened
 from graphdb.search.analysis.tokenizer_types import check_gram_sizes, gram_sizes
 from graphdb.search.analysis.word_delimiter import WORD_KINDS, DelimiterOptions, word_parts
 from graphdb.search.errors import illegal_argument
@@ -126,7 +127,9 @@ def _multiplexer(parameters: Parameters, scope: FilterScope) -> TokenFilter:
             f"multiplexer [{parameters.name}] names more than [{_MULTIPLEXED_MAX}] filters"
         )
     made = [[scope.named(name) for name in chain if name] for chain in chains]
-    return StreamFilter(token_filters.multiplexer(made, parameters.flag("preserve_original", True)))
+    graphs = {step.graph for chain in made for step in chain if isinstance(step, StreamFilter)}
+    multiply = token_filters.multiplexer(made, parameters.flag("preserve_original", True))
+    return StreamFilter(multiply, graph=False if False in graphs else True in graphs or None)
 
 
 def _ngram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -174,6 +177,7 @@ def _shingle(parameters: Parameters, scope: FilterScope) -> TokenFilter:
             parameters.text("filler_token", "_"),
         ),
         high,
+        graph=False if unigrams or low < high else None,
     )
 
 
@@ -186,7 +190,7 @@ def _synonym(parameters: Parameters, scope: FilterScope, graph: bool = False) ->
     synonyms = synonym_map(
         rules, scope.phrase, parameters.flag("expand", True), parameters.flag("lenient", False)
     )
-    return StreamFilter(graph_synonyms(synonyms) if graph else flat_synonyms(synonyms))
+    return StreamFilter(graph_synonyms(synonyms) if graph else flat_synonyms(synonyms), graph=True)
 
 
 def _synonym_graph(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -345,7 +349,8 @@ def _common_grams(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     def is_common(term: str) -> bool:
         return (java_lower(term) if ignores_case else term) in common
 
-    return StreamFilter(common_grams(is_common, parameters.flag("query_mode", False)))
+    query_mode = parameters.flag("query_mode", False)
+    return StreamFilter(common_grams(is_common, query_mode), graph=None if query_mode else True)
 
 
 _CJK_SCRIPTS = ("han", "hiragana", "katakana", "hangul")
@@ -358,7 +363,8 @@ def _cjk_bigram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
         raise illegal_argument(
             f"Unknown script [{unknown[0][:100]}]: one of {list(_CJK_SCRIPTS)} is expected"
         )
-    return StreamFilter(cjk_bigrams(ignored, parameters.flag("output_unigrams", False)))
+    unigrams = parameters.flag("output_unigrams", False)
+    return StreamFilter(cjk_bigrams(ignored, unigrams), graph=False if unigrams else None)
 
 
 def _cjk_width(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -376,8 +382,7 @@ def _delimited_payload(parameters: Parameters, scope: FilterScope) -> TokenFilte
 
 
 def _flatten_graph(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    """An index has no lengths of positions: every graph is flat there."""
-    return StreamFilter(lambda tokens: [replace(token, position_length=1) for token in tokens])
+    return StreamFilter(flattened)
 
 
 def _classic(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -410,7 +415,7 @@ def _word_delimiter(parameters: Parameters, scope: FilterScope, graph: bool = Fa
         frozenset(parameters.words("protected_words") or ()),
         _type_table(parameters.lines("type_table") or []),
     )
-    return StreamFilter(word_parts(options, graph))
+    return StreamFilter(word_parts(options, graph), graph=graph or None)
 
 
 def _word_delimiter_graph(parameters: Parameters, scope: FilterScope) -> TokenFilter:

@@ -43,9 +43,12 @@ class SynonymMap:
         self.length_max = max(self.length_max, len(phrase))
 
     def longest(self, tokens: Sequence[Token], at: int) -> tuple[int, _Entry] | None:
-        """The longest phrase that begins at a token, with no hole in it: its length and what it means."""
-        end = at
-        while end - at < self.length_max and end < len(tokens) and _follows(tokens, at, end):
+        """The longest phrase that begins at a token: its length and what it means.
+
+        Of several tokens at one place each stands alone.
+        """
+        end = at + 1
+        while end - at < self.length_max and end < len(tokens) and _follows(tokens, end):
             end += 1
         for stop in range(end, at, -1):
             entry = self.entries.get(tuple(token.term for token in tokens[at:stop]))
@@ -54,8 +57,8 @@ class SynonymMap:
         return None
 
 
-def _follows(tokens: Sequence[Token], at: int, place: int) -> bool:
-    return tokens[place].position == tokens[at].position + place - at
+def _follows(tokens: Sequence[Token], number: int) -> bool:
+    return tokens[number].position > tokens[number - 1].position
 
 
 def synonym_map(
@@ -110,58 +113,83 @@ def _phrases(side: str, analyze: Callable[[str], Phrase]) -> list[Phrase]:
 
 
 def flat_synonyms(synonyms: SynonymMap) -> Stream:
-    """Words of a synonym take the positions of the words that it stands for, and those after."""
+    """Words of a synonym take the positions of the words that it stands for, and those after.
+
+    Each has the offsets of the given word at its place, and stands behind it; those after the end have the
+    offsets of the last. A single word stands for all of the given ones. Source: what Lucene's SynonymFilter
+    makes of texts.
+    """
 
     def lay(tokens: list[Token]) -> list[Token]:
-        return sorted(_replaced(tokens, synonyms, _overlaid), key=lambda token: token.position)
+        result: list[Token] = []
+        waiting: dict[int, list[Token]] = {}  # by the number of the token that they stand beside
+        matched = 0  # where the last match ends
+        stay = True  # whether the words of that match do
+        position = before = -1
+        for number, token in enumerate(tokens):
+            found = synonyms.longest(tokens, number) if number >= matched else None
+            if found is not None:
+                length, entry = found
+                matched, stay = number + length, entry.keep
+                _lay_beside(waiting, number, tokens[number:matched], entry)
+            step, before = token.position - before, token.position
+            beside = waiting.pop(number, [])
+            if stay or number >= matched:
+                position += step
+                result.append(replace(token, position=position))
+            elif beside:
+                position += 1
+            result += (_beside(word, token, position) for word in beside)
+        for words in waiting.values():
+            position += 1
+            result += (_beside(word, tokens[-1], position) for word in words)
+        return result
 
     return lay
 
 
+def _lay_beside(waiting: dict[int, list[Token]], number: int, given: list[Token], entry: _Entry) -> None:
+    """Queue the words of what stands for the given ones, beside token number and those after it."""
+    for output in entry.outputs:
+        for place, word in enumerate(output):
+            laid = Token(word, 0, 0, "SYNONYM")
+            if len(output) == 1:
+                laid.end_offset = given[-1].end_offset
+                laid.position_length = len(given) if entry.keep else 1
+            waiting.setdefault(number + place, []).append(laid)
+
+
+def _beside(laid: Token, token: Token, position: int) -> Token:
+    laid.start_offset, laid.position = token.start_offset, position
+    laid.end_offset = max(laid.end_offset, token.end_offset)
+    return laid
+
+
 def graph_synonyms(synonyms: SynonymMap) -> Stream:
-    """Each synonym is a path of its own beside the words that it stands for."""
+    """Each synonym is a path of its own beside the words that it stands for.
+
+    Positions whose tokens were dropped are not kept within what is replaced, nor before it, as in Lucene.
+    """
 
     def weave(tokens: list[Token]) -> list[Token]:
-        return _replaced(tokens, synonyms, _woven)
+        result: list[Token] = []
+        shift = at = 0  # positions that have opened up so far
+        while at < len(tokens):
+            found = synonyms.longest(tokens, at)
+            if found is None:
+                result.append(_moved(tokens[at], shift))
+                at += 1
+                continue
+            length, entry = found
+            given = tokens[at : at + length]
+            shift -= given[0].position - (tokens[at - 1].position if at else -1) - 1
+            woven, span = _woven([_moved(token, shift) for token in given], entry)
+            result += woven
+            shift += span - (given[-1].position - given[0].position + 1)
+            at += length
+        return result
 
     return weave
-
-
-def _replaced(
-    tokens: list[Token],
-    synonyms: SynonymMap,
-    stand_in: Callable[[list[Token], _Entry], tuple[list[Token], int]],
-) -> list[Token]:
-    """Tokens with each phrase replaced; stand_in says by what, and how many positions that spans."""
-    result: list[Token] = []
-    shift = at = 0  # positions that have opened up so far
-    while at < len(tokens):
-        found = synonyms.longest(tokens, at)
-        if found is None:
-            result.append(_moved(tokens[at], shift))
-            at += 1
-            continue
-        length, entry = found
-        laid, span = stand_in([_moved(token, shift) for token in tokens[at : at + length]], entry)
-        result += laid
-        shift += span - length
-        at += length
-    return result
-
-
-def _overlaid(given: list[Token], entry: _Entry) -> tuple[list[Token], int]:
-    """Each word beside the given one at its place, and how many positions they span, no more than there were.
-
-    Words beyond the last given one have its offsets.
-    """
-    laid = [
-        _synonym(word, given[min(number, len(given) - 1)], given[0].position + number)
-        for output in entry.outputs
-        for number, word in enumerate(output)
-    ]
-    if entry.keep:
-        return given + laid, len(given)
-    return laid, min(len(given), max(map(len, entry.outputs)))
 
 
 def _woven(given: list[Token], entry: _Entry) -> tuple[list[Token], int]:
@@ -170,7 +198,10 @@ def _woven(given: list[Token], entry: _Entry) -> tuple[list[Token], int]:
     First the first word of each path, the given words' path last, then the rest, as Lucene orders them.
     """
     start, first, last = given[0].position, given[0], given[-1]
-    paths = [[_synonym(word, first, 0, last) for word in output] for output in entry.outputs]
+    paths = [
+        [Token(word, first.start_offset, last.end_offset, "SYNONYM") for word in output]
+        for output in entry.outputs
+    ]
     paths += [[replace(token) for token in given]] if entry.keep else []
     end = start + 1 + sum(len(path) - 1 for path in paths)
     free = start + 1
@@ -183,11 +214,6 @@ def _woven(given: list[Token], entry: _Entry) -> tuple[list[Token], int]:
         heads.append(path[0])
         rest += path[1:]
     return heads + rest, end - start
-
-
-def _synonym(word: str, beside: Token, position: int, last: Token | None = None) -> Token:
-    end = (last or beside).end_offset
-    return Token(word, beside.start_offset, end, "SYNONYM", position)
 
 
 def _moved(token: Token, shift: int) -> Token:

@@ -59,11 +59,13 @@ class KeywordMarker:
 class StreamFilter:
     """A filter that needs a token's neighbours, or makes several of one. It may change what it gets.
 
-    shingle_size: tokens that the longest shingle joins.
+    shingle_size: tokens that the longest shingle joins. graph: whether it makes tokens that span several
+    positions; False: it makes such, but a query takes the positions of its text for a line all the same.
     """
 
     change: Callable[[list[Token]], list[Token]]
     shingle_size: int = 1
+    graph: bool | None = None
 
 
 TokenFilter = TermFilter | KeywordMarker | StreamFilter

@@ -17,8 +17,9 @@ from graphdb.search.errors import illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Floats, Leaf
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
+from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.explanation import Explanation, explained, no_match
-from graphdb.search.query.full_text import MatchOptions, combined, expand_fields, places_of
+from graphdb.search.query.full_text import expand_fields
 from graphdb.search.query.searcher import (
     LENGTHS,
     FieldStatistics,
@@ -28,6 +29,16 @@ from graphdb.search.query.searcher import (
     score_explained,
 )
 from graphdb.search.query.term_queries import SynonymQuery
+from graphdb.search.query.text_queries import (
+    Leaves,
+    MatchOptions,
+    Places,
+    combined,
+    graph_of,
+    graph_words,
+    phrase_query,
+    places_of,
+)
 from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query, boosted
 from graphdb.search.segments.field_builders import encode_lengths
 
@@ -113,8 +124,8 @@ def _combined_fields(body: Mapping[str, Any], context: QueryContext, parse: Pars
         operator=clause.choice("operator", "or", ("or", "and")),
         minimum=clause.string("minimum_should_match"),
         zero_terms=clause.choice("zero_terms_query", "none", ("none", "all")),
+        synonyms_as_phrases=clause.flag("auto_generate_synonyms_phrase_query", True),
     )
-    clause.ignore("auto_generate_synonyms_phrase_query")
     clause.done()
     if value is None or fields is None:
         raise illegal_argument("Required [query, fields]" if value is None else "Required [fields]")
@@ -127,14 +138,35 @@ def _combined_fields(body: Mapping[str, Any], context: QueryContext, parse: Pars
         return MatchNoneQuery(reason="unmapped fields", boost=clause.boost, name=clause.name)
     text = str(value).lower() if isinstance(value, bool) else str(value)
     paths = tuple((spec.path, weight) for spec, weight in weighted)
-    words: list[Query] = [
-        CombinedFieldsQuery(fields=paths, terms=terms)
-        for _, terms in places_of(text, weighted[0][0], context, None)
-    ]
+    analyzer = context.analyzers.analyzer(weighted[0][0].search_analyzer)
+    leaves = _CombinedLeaves(paths, options)
+    graph = graph_of(analyzer, text)
+    if graph is not None:
+        made = Leaves(leaves.word, leaves.phrase)
+        found = graph_words(graph, options, context.max_clause_count, made)
+        return boosted(found, clause.boost, clause.name)
+    words = [leaves.word(terms) for _, terms in places_of(text, weighted[0][0], context, None)]
     if not words:
         nothing: Query = MatchAllQuery() if options.zero_terms == "all" else MatchNoneQuery()
         return boosted(nothing, clause.boost, clause.name)
     return boosted(combined(words, options), clause.boost, clause.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _CombinedLeaves:
+    """What a place and a phrase become: a phrase is looked for in each field by itself."""
+
+    fields: tuple[tuple[str, float], ...]
+    options: MatchOptions
+
+    def word(self, terms: tuple[str, ...]) -> Query:
+        return CombinedFieldsQuery(fields=self.fields, terms=terms)
+
+    def phrase(self, places: Places) -> Query:
+        if len(places) == 1:
+            return self.word(places[0][1])
+        found = (boosted(phrase_query(path, places, self.options), weight) for path, weight in self.fields)
+        return BoolQuery(should=tuple(found))
 
 
 def _weighted(fields: list[str], context: QueryContext) -> list[tuple[FieldSpec, float]]:

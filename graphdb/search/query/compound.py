@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -195,6 +195,9 @@ def _boosting(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Q
 # `bool`: what must, must not and should match.
 
 
+_TOO_FEW = "minimumShouldMatch is greater than the number of optional clauses"
+
+
 @dataclass(frozen=True, kw_only=True)
 class BoolQuery(Query):
     """Scores are the sum of those of must and of the should clauses that match.
@@ -212,6 +215,12 @@ class BoolQuery(Query):
     def needed(self) -> int:
         """How many should clauses have to match."""
         return max(self.minimum, 0 if self.must or self.filter or not self.should else 1)
+
+    def at_least(self, minimum: int) -> Query:
+        """The same with so many should clauses that have to match: nothing where there are fewer."""
+        if minimum > len(self.should):
+            return MatchNoneQuery(reason=_TOO_FEW, boost=self.boost, name=self.name)
+        return replace(self, minimum=minimum)
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         boost *= self.boost
@@ -384,16 +393,11 @@ def _bool_of(
     if not (must or filters or should):
         if not clause.pure_negative:
             return MatchNoneQuery(reason="only prohibited clauses", boost=clause.boost, name=clause.name)
-        filters = (MatchAllQuery(),)
-    return BoolQuery(
-        must=must,
-        filter=filters,
-        should=should,
-        must_not=must_not,
-        minimum=0 if text is None else minimum_should_match(len(should), text),
-        boost=clause.boost,
-        name=clause.name,
+        filters, text = (MatchAllQuery(),), None  # in Elasticsearch the minimum gets lost here
+    query = BoolQuery(
+        must=must, filter=filters, should=should, must_not=must_not, boost=clause.boost, name=clause.name
     )
+    return query if text is None else query.at_least(minimum_should_match(len(should), text))
 
 
 def _wrapper(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphdb.search.analysis import Analyzer
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.query.clause import (
@@ -14,68 +13,41 @@ from graphdb.search.query.clause import (
     QueryContext,
     field_clause,
     malformed,
-    minimum_should_match,
     number_format,
 )
-from graphdb.search.query.compound import BoolQuery, DisMaxQuery
-from graphdb.search.query.dictionary_queries import FuzzyQuery, PrefixQuery, edits_of
+from graphdb.search.query.compound import DisMaxQuery
+from graphdb.search.query.dictionary_queries import PrefixQuery
 from graphdb.search.query.field_types import on_texts
 from graphdb.search.query.forms import ClauseForm, Form, Make
-from graphdb.search.query.phrase import PhrasePrefixQuery, PhraseQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_level import exact, index_query, unmapped
-from graphdb.search.query.term_queries import SynonymQuery, TermQuery
-from graphdb.search.query.tree import SCORE_MAX, MatchAllQuery, MatchNoneQuery, Query, RewrittenQuery, boosted
+from graphdb.search.query.term_queries import TermQuery
+from graphdb.search.query.text_queries import (
+    Leaves,
+    MatchOptions,
+    Places,
+    combined,
+    graph_of,
+    graph_words,
+    is_wordless,
+    phrase_query,
+    places_of,
+    query_of_text,
+    word_query,
+)
+from graphdb.search.query.tree import SCORE_MAX, MatchNoneQuery, Query, RewrittenQuery, boosted
 
 __all__ = [
     "FORMS",
     "PARSERS",
+    "TIE_BREAKERS",
     "BlendedQuery",
     "Boosts",
-    "MatchOptions",
-    "combined",
     "expand_fields",
     "match_field",
     "multi_match",
-    "places_of",
     "read_options",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class MatchOptions:
-    """How a text becomes a query. kind: boolean, phrase, phrase_prefix or bool_prefix."""
-
-    kind: str = "boolean"
-    operator: str = "or"
-    minimum: str | None = None
-    analyzer: str | None = None
-    fuzziness: str | None = None
-    prefix_length: int = 0
-    max_expansions: int = 50
-    transpositions: bool = True
-    slop: int = 0
-    lenient: bool = False
-    zero_terms: str = "none"
-
-
-Places = list[tuple[int, tuple[str, ...]]]
-"""Positions, ascending, with the terms that stand there."""
-
-
-def places_of(text: str, spec: FieldSpec, context: QueryContext, analyzer: str | None) -> Places:
-    """Analyze a text as a field's queries are."""
-    return _places(text, context.analyzers.analyzer(analyzer or spec.search_analyzer))
-
-
-def _places(text: str, analyzer: Analyzer) -> Places:
-    terms, positions = analyzer.tokens(text)
-    if len(set(positions)) == len(positions):  # as mostly: no two at one place
-        return [(position, (term,)) for term, position in zip(terms, positions, strict=True)]
-    places: dict[int, dict[str, None]] = {}
-    for term, position in zip(terms, positions, strict=True):
-        places.setdefault(position, {})[term] = None
-    return [(position, tuple(at)) for position, at in sorted(places.items())]
 
 
 def match_field(path: str, value: Any, options: MatchOptions, context: QueryContext) -> Query:
@@ -90,20 +62,8 @@ def match_field(path: str, value: Any, options: MatchOptions, context: QueryCont
 
 def _match_text(spec: FieldSpec, options: MatchOptions, context: QueryContext) -> Callable[[Any], Query]:
     """What makes the query for a value on a field of text."""
-    path, analyzer = spec.path, context.analyzers.analyzer(options.analyzer or spec.search_analyzer)
-    of_places = {"phrase": _phrase, "phrase_prefix": _phrase_prefix}.get(options.kind, _words)
-
-    def match(value: Any) -> Query:
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        places = _places(text, analyzer)
-        return of_places(path, places, options) if places else _nothing_left(options)
-
-    return match
-
-
-def _nothing_left(options: MatchOptions) -> Query:
-    """Every word was a stop word."""
-    return MatchAllQuery() if options.zero_terms == "all" else MatchNoneQuery(reason="Matching no documents")
+    of_text = query_of_text(spec, options, context)
+    return lambda value: of_text(str(value).lower() if isinstance(value, bool) else str(value))
 
 
 def _match_exact(spec: FieldSpec, value: Any, options: MatchOptions, context: QueryContext) -> Query:
@@ -114,74 +74,12 @@ def _match_exact(spec: FieldSpec, value: Any, options: MatchOptions, context: Qu
             return on_texts(spec, PrefixQuery(path=spec.path, prefix=str(value)))
         is_indexed = not spec.options.get("runtime")
         if spec.type == "keyword" and options.fuzziness is not None and is_indexed:
-            return _word(spec.path, (str(value),), options, Storage.TERMS)
+            return word_query(spec.path, (str(value),), options, Storage.TERMS)
         return exact(spec.path, value, context)
     except SearchError as error:
         if options.lenient:
             return MatchNoneQuery(reason=f"failed [{spec.path}] query, caused by {error.kind}")
         raise
-
-
-def _word(path: str, terms: tuple[str, ...], options: MatchOptions, storage: Storage = Storage.TEXT) -> Query:
-    """The query for one place in the text."""
-    if len(terms) > 1:
-        return SynonymQuery(path=path, terms=terms)
-    edits = 0 if options.fuzziness is None else edits_of(options.fuzziness, terms[0])
-    if edits or storage is not Storage.TEXT:
-        return FuzzyQuery(
-            path=path,
-            term=terms[0],
-            edits=edits,
-            prefix_length=options.prefix_length,
-            max_expansions=options.max_expansions,
-            transpositions=options.transpositions,
-        )
-    return TermQuery(path=path, term=terms[0])
-
-
-def _words(path: str, places: Places, options: MatchOptions) -> Query:
-    if options.fuzziness is None and all([len(terms) == 1 for _, terms in places]):  # as mostly
-        words: list[Query] = [TermQuery(path=path, term=term) for _, (term,) in places]
-    else:
-        words = [_word(path, terms, options) for _, terms in places]
-    if options.kind == "bool_prefix":
-        words[-1] = PrefixQuery(path=path, prefix=places[-1][1][0])
-    return combined(words, options)
-
-
-def combined(words: list[Query], options: MatchOptions) -> Query:
-    """Join the queries of the words by operator and minimum_should_match."""
-    if len(words) == 1:
-        return words[0]
-    if options.operator == "and":
-        return BoolQuery(must=tuple(words))
-    minimum = 0 if options.minimum is None else minimum_should_match(len(words), options.minimum)
-    return BoolQuery(should=tuple(words), minimum=minimum)
-
-
-def _phrase(path: str, places: Places, options: MatchOptions) -> Query:
-    if len(places) == 1:
-        return _word(path, places[0][1], replace(options, fuzziness=None))
-    first = places[0][0]
-    return PhraseQuery(
-        path=path,
-        places=tuple(terms for _, terms in places),
-        offsets=tuple(position - first for position, _ in places),
-        slop=options.slop,
-    )
-
-
-def _phrase_prefix(path: str, places: Places, options: MatchOptions) -> Query:
-    first, last = places[0][0], places[-1]
-    return PhrasePrefixQuery(
-        path=path,
-        places=tuple(terms for _, terms in places[:-1]),
-        offsets=tuple(position - first for position, _ in places[:-1]),
-        prefix=last[1][0],
-        prefix_offset=last[0] - first,
-        slop=options.slop,
-        max_expansions=options.max_expansions,
-    )
 
 
 def read_options(clause: Clause, kind: str) -> MatchOptions:
@@ -196,7 +94,8 @@ def read_options(clause: Clause, kind: str) -> MatchOptions:
         clause.ignore("fuzzy_rewrite")
     if kind == "boolean":
         given["lenient"] = clause.flag("lenient", False)
-        clause.ignore("auto_generate_synonyms_phrase_query", "cutoff_frequency")
+        given["synonyms_as_phrases"] = clause.flag("auto_generate_synonyms_phrase_query", True)
+        clause.ignore("cutoff_frequency")
     if kind in ("phrase", "phrase_prefix"):
         given["slop"] = clause.integer("slop", 0)
     if kind != "phrase":
@@ -270,10 +169,10 @@ def _form(name: str, kind: str) -> ClauseForm:
 
 @dataclass(frozen=True, kw_only=True)
 class BlendedQuery(RewrittenQuery):
-    """The best field's score and tie_breaker of the others'. fields are (path, boost)."""
+    """The best score of a term in a field, and tie_breaker of the others'. fields are (path, boost)."""
 
     fields: tuple[tuple[str, float], ...]
-    term: str
+    terms: tuple[str, ...]
     tie_breaker: float = 0.0
 
     def boost_max(self) -> float:
@@ -284,25 +183,30 @@ class BlendedQuery(RewrittenQuery):
         return searcher.keep(("blended", self), lambda: self._blend(searcher))
 
     def _blend(self, searcher: Searcher) -> Query:
-        own = {path: searcher.doc_freq(path, self.term) for path, _ in self.fields}
+        own = {(path, term): searcher.doc_freq(path, term) for path, _ in self.fields for term in self.terms}
         statistics = {path: searcher.statistics(path) for path, _ in self.fields}
         limit = min(searcher.doc_count, *(of_field.total_terms for of_field in statistics.values()))
         blended = dict(own)
         shared = previous = max(own.values())
-        for path in sorted(own, key=lambda path: -own[path]):
-            if not own[path]:
+        for one in sorted(own, key=lambda one: -own[one]):
+            if not own[one]:
                 break
-            shared += own[path] < previous
-            blended[path] = min(statistics[path].doc_count, limit, shared)
-            previous = own[path]
+            shared += own[one] < previous
+            blended[one] = min(statistics[one[0]].doc_count, limit, shared)
+            previous = own[one]
         terms = tuple(
-            TermQuery(path=path, term=self.term, boost=boost, doc_freq=blended[path])
+            TermQuery(path=path, term=term, boost=boost, doc_freq=blended[path, term])
             for path, boost in self.fields
+            for term in self.terms
         )
         return DisMaxQuery(queries=terms, tie_breaker=self.tie_breaker) if len(terms) > 1 else terms[0]
 
     def text(self) -> str:
-        terms = [f"{path}:{self.term}" + (f"^{boost}" if boost != 1 else "") for path, boost in self.fields]
+        terms = [
+            f"{path}:{term}" + (f"^{boost}" if boost != 1 else "")
+            for path, boost in self.fields
+            for term in self.terms
+        ]
         return f"blended(terms:[{', '.join(terms)}])"
 
 
@@ -370,7 +274,8 @@ def multi_match(
         ]
     if not queries:
         return MatchNoneQuery(reason="No fields to match")
-    return queries[0] if len(queries) == 1 else DisMaxQuery(queries=tuple(queries), tie_breaker=tie)
+    asked = [query for query in queries if not is_wordless(query)] or queries[:1]
+    return asked[0] if len(asked) == 1 else DisMaxQuery(queries=tuple(asked), tie_breaker=tie)
 
 
 def _cross_fields(
@@ -388,14 +293,37 @@ def _cross_fields(
     for fields in groups.values():
         spec = context.mapping.field(fields[0][0])
         assert spec is not None
-        words: list[Query] = [
-            BlendedQuery(fields=tuple(fields), term=term, tie_breaker=tie)
-            for _, terms in places_of(str(value), spec, context, options.analyzer)
-            for term in terms
-        ]
-        if words:
-            queries.append(combined(words, options))
+        if len(fields) == 1:
+            queries.append(boosted(match_field(spec.path, value, options, context), fields[0][1]))
+            continue
+        leaves = _BlendedLeaves(tuple(fields), options, tie)
+        graph = graph_of(context.analyzers.analyzer(options.analyzer or spec.search_analyzer), str(value))
+        if graph is not None:
+            made = Leaves(leaves.word, leaves.phrase)
+            queries.append(graph_words(graph, options, context.max_clause_count, made))
+            continue
+        places = places_of(str(value), spec, context, options.analyzer)
+        if places:
+            queries.append(combined([leaves.word(terms) for _, terms in places], options))
     return queries
+
+
+@dataclass(frozen=True, slots=True)
+class _BlendedLeaves:
+    """What a place and a phrase become in fields that are one."""
+
+    fields: tuple[tuple[str, float], ...]
+    options: MatchOptions
+    tie: float
+
+    def word(self, terms: tuple[str, ...]) -> Query:
+        return BlendedQuery(fields=self.fields, terms=terms, tie_breaker=self.tie)
+
+    def phrase(self, places: Places) -> Query:
+        if len(places) == 1:
+            return self.word(places[0][1])
+        found = [boosted(phrase_query(path, places, self.options), boost) for path, boost in self.fields]
+        return found[0] if len(found) == 1 else DisMaxQuery(queries=tuple(found), tie_breaker=self.tie)
 
 
 @dataclass(frozen=True, slots=True)

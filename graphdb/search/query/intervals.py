@@ -4,12 +4,13 @@ Source: Lucene's package `queries.intervals`, and Elasticsearch's reference, "In
 that contains another of the same rule does not count (minimal intervals).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from graphdb.search.analysis.token_graph import TokenGraph
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Bools, Floats, Leaf
@@ -23,7 +24,6 @@ from graphdb.search.query.dictionary_queries import (
     edits_of,
 )
 from graphdb.search.query.explanation import Explanation, explained, no_match
-from graphdb.search.query.full_text import places_of
 from graphdb.search.query.near_terms import TermsNear
 from graphdb.search.query.positions import (
     AnyOf,
@@ -44,6 +44,7 @@ from graphdb.search.query.positions import (
 from graphdb.search.query.regexp import Regexp
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.spans import frequencies
+from graphdb.search.query.text_queries import graph_of, paths_of, places_of
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
 
 __all__ = ["PARSERS", "IntervalsQuery"]
@@ -281,6 +282,12 @@ class _Rules:
     context: QueryContext
     left: int = _RULES_MAX
 
+    def words(self, count: int) -> None:
+        """So many are looked for. Errors: SearchError."""
+        self.left -= count
+        if self.left < 0:
+            raise illegal_request(f"[intervals] takes at most {_RULES_MAX} words")
+
     def rule(self, body: Any, depth: int = 0) -> PositionSource:
         """One rule, {"match": {...}}. Errors: SearchError."""
         self.left -= 1
@@ -351,19 +358,41 @@ def _match(rules: _Rules, clause: Clause, depth: int) -> PositionSource:
     max_gaps, analyzer = clause.integer("max_gaps", -1), clause.string("analyzer")
     if mode is not None and mode not in ("ordered", "unordered"):
         raise illegal_request(f"[mode] must be [ordered] or [unordered], not [{mode[:100]}]")
+    in_order = ordered or mode == "ordered"
+    graph = graph_of(rules.context.analyzers.analyzer(analyzer or spec.search_analyzer), str(text))
+    if graph is not None:
+        return _together(_sections(rules, spec.path, graph), in_order, max_gaps)
     places = places_of(str(text), spec, rules.context, analyzer)
-    rules.left -= len(places)
-    if rules.left < 0:
-        raise illegal_request(f"[intervals] takes at most {_RULES_MAX} words")
+    rules.words(len(places))
     parts: list[PositionSource] = []
     last = -1
     for position, terms in places:
-        part: PositionSource = AnyOf(tuple(Term(spec.path, term) for term in terms), minimal=True)
-        part = Term(spec.path, terms[0]) if len(terms) == 1 else part
         left_out = position - last - 1
-        parts.append(Extended(part, left_out) if left_out and parts else part)
+        parts.append(_place(spec.path, terms, left_out if parts else 0))
         last = position
-    return _together(tuple(parts), ordered or mode == "ordered", max_gaps) if parts else AnyOf(())
+    return _together(tuple(parts), in_order, max_gaps) if parts else AnyOf(())
+
+
+def _place(path: str, terms: Sequence[str], left_out: int) -> PositionSource:
+    part: PositionSource = AnyOf(tuple(Term(path, term) for term in terms), minimal=True)
+    part = Term(path, terms[0]) if len(terms) == 1 else part
+    return Extended(part, left_out) if left_out else part
+
+
+def _sections(rules: _Rules, path: str, graph: TokenGraph) -> tuple[PositionSource, ...]:
+    """Where each section of a graph stands: a place, or the words of one of its paths, side by side."""
+    parts: list[PositionSource] = []
+    for section in graph.sections():
+        if section.terms:
+            rules.words(1)
+            parts.append(_place(path, section.terms, section.gap if parts else 0))
+            continue
+        found = []
+        for steps in paths_of(section, rules.left):
+            rules.words(len(steps))
+            found.append(_together(tuple(_place(path, (step.term,), step.gap) for step in steps), True, 0))
+        parts.append(AnyOf(tuple(found), minimal=True))
+    return tuple(parts)
 
 
 def _all_of(rules: _Rules, clause: Clause, depth: int) -> PositionSource:

@@ -85,7 +85,7 @@ def required_terms(query: Query) -> Terms | None:
         case CombinedFieldsQuery():
             return frozenset(query.scored_by())
         case BlendedQuery():
-            return frozenset((path, query.term) for path, _ in query.fields)
+            return frozenset((path, term) for path, _ in query.fields for term in query.terms)
         case PhraseQuery():
             best = max(query.places, key=lambda terms: min(map(len, terms)))
             return frozenset((query.path, term) for term in best)

@@ -8,17 +8,10 @@ from typing import Any
 
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import Storage
-from graphdb.search.query.clause import (
-    Clause,
-    ClauseParser,
-    Parse,
-    QueryContext,
-    malformed,
-    minimum_should_match,
-)
+from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.compound import BoolQuery, DisMaxQuery
 from graphdb.search.query.field_types import on_texts
-from graphdb.search.query.full_text import Boosts, MatchOptions, expand_fields, multi_match
+from graphdb.search.query.full_text import TIE_BREAKERS, Boosts, expand_fields, match_field, multi_match
 from graphdb.search.query.multi_terms import (
     check_length,
     normalized_pattern,
@@ -29,6 +22,7 @@ from graphdb.search.query.multi_terms import (
 from graphdb.search.query.query_syntax import Group, Leafs, Span, Text, parse_query_string, unescaped
 from graphdb.search.query.ranges import Bounds, range_on
 from graphdb.search.query.term_level import exists_query
+from graphdb.search.query.text_queries import MatchOptions, is_wordless, with_minimum, word_query
 from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query, boosted
 
 __all__ = ["PARSERS", "Settings", "read_fields", "text_query"]
@@ -45,6 +39,7 @@ class Settings:
     options: MatchOptions
     type_name: str = "best_fields"
     tie_breaker: float | None = None
+    phrase_tie_breaker: float | None = None
     fuzziness: str = "AUTO"
     phrase_slop: int = 0
     time_zone: str | None = None
@@ -67,7 +62,11 @@ def _build_group(group: Group, settings: Settings) -> Query | None:
     parts: dict[str, list[Query]] = {"+": [], "-": [], "": []}
     for sign, inner in group.clauses:
         query = _build(inner, settings)
-        if query is not None:
+        is_run = isinstance(inner, Text) and inner.kind == "words"
+        if is_run and isinstance(query, BoolQuery) and query.boost == 1.0:
+            parts["+"] += query.must  # the words stand in the group as though each were a clause
+            parts[""] += query.should
+        elif query is not None:
             parts[sign].append(query)
     must, must_not, should = parts["+"], parts["-"], parts[""]
     if not (must or must_not or should):
@@ -76,9 +75,7 @@ def _build_group(group: Group, settings: Settings) -> Query | None:
         return (must + should)[0]
     if not must and not should:
         return BoolQuery(filter=(MatchAllQuery(),), must_not=tuple(must_not))
-    text = settings.options.minimum
-    minimum = 0 if text is None or not should else minimum_should_match(len(should), text)
-    return BoolQuery(must=tuple(must), should=tuple(should), must_not=tuple(must_not), minimum=minimum)
+    return BoolQuery(must=tuple(must), should=tuple(should), must_not=tuple(must_not))
 
 
 def _on_fields(field: str | None, settings: Settings, make: Any) -> Query | None:
@@ -86,7 +83,7 @@ def _on_fields(field: str | None, settings: Settings, make: Any) -> Query | None
     boosts = settings.boosts
     if field is not None:
         boosts, _ = expand_fields([field], settings.context)
-    queries = []
+    queries: list[Query] = []
     for path, boost in boosts.items():
         try:
             queries.append(boosted(make(path), boost))
@@ -95,7 +92,9 @@ def _on_fields(field: str | None, settings: Settings, make: Any) -> Query | None
                 raise
     if not queries:
         return MatchNoneQuery(reason="No fields to match")
-    return queries[0] if len(queries) == 1 else DisMaxQuery(queries=tuple(queries))
+    if len(queries) == 1:
+        return queries[0]
+    return DisMaxQuery(queries=tuple(queries), tie_breaker=settings.tie_breaker or 0.0)
 
 
 def _span(path: str, node: Span, settings: Settings) -> Query:
@@ -125,14 +124,25 @@ def text_query(node: Text, settings: Settings) -> Query | None:
     boosts = settings.boosts
     if node.field is not None:
         boosts, _ = expand_fields([node.field], settings.context)
-    options, type_name = settings.options, settings.type_name
+    options, type_name, tie = settings.options, settings.type_name, settings.tie_breaker
     if node.kind == "phrase":
         slop = settings.phrase_slop if not node.suffix else int(float(node.suffix))
-        options, type_name = replace(options, slop=slop, fuzziness=None), "phrase"
+        options, type_name = replace(options, slop=slop), "phrase"
+        tie = settings.phrase_tie_breaker
     elif node.suffix is not None:
-        options, type_name = replace(options, fuzziness=node.suffix or settings.fuzziness), "best_fields"
-    options = replace(options, minimum=None)
-    return multi_match(boosts, node.text, type_name, options, settings.tie_breaker, settings.context)
+        return _on_fields(node.field, settings, partial(_fuzzy, node, settings))
+    found = multi_match(boosts, node.text, type_name, options, tie, settings.context)
+    return None if is_wordless(found) else found
+
+
+def _fuzzy(node: Text, settings: Settings, path: str) -> Query:
+    """A word that is not analyzed, only written as the field writes words."""
+    options = replace(settings.options, fuzziness=node.suffix or settings.fuzziness)
+    spec, text = settings.context.mapping.field(path), node.text
+    if spec is None or spec.storage is not Storage.TEXT:
+        return match_field(path, text, options, settings.context)
+    analyzer = settings.context.analyzers.analyzer(options.analyzer or spec.search_analyzer)
+    return word_query(spec.path, (analyzer.normalize(text),), options)
 
 
 def _regexp(text: str, settings: Settings, path: str) -> Query:
@@ -187,29 +197,33 @@ def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         raise malformed("[query_string] must be provided with a [query]")
     boosts, everything = read_fields(clause, context)
     operator = clause.choice("default_operator", "or", ("or", "and"))
+    minimum = clause.string("minimum_should_match")
     options = MatchOptions(
         operator=operator,
-        minimum=clause.string("minimum_should_match"),
         analyzer=clause.string("analyzer"),
         prefix_length=clause.integer("fuzzy_prefix_length", 0),
         max_expansions=clause.integer("fuzzy_max_expansions", 50),
         transpositions=clause.flag("fuzzy_transpositions", True),
         lenient=clause.flag("lenient", everything or context.lenient),
+        synonyms_as_phrases=clause.flag("auto_generate_synonyms_phrase_query", True),
     )
+    type_name = clause.word("type", "best_fields").lower()
+    tie = clause.number("tie_breaker", TIE_BREAKERS.get(type_name, 0.0))
     settings = Settings(
         boosts,
         context,
         options,
-        clause.word("type", "best_fields").lower(),
-        clause.number("tie_breaker", 0.0) if "tie_breaker" in clause else None,
+        type_name,
+        tie,
+        tie,
         clause.word("fuzziness", "AUTO"),
         clause.integer("phrase_slop", 0),
         clause.string("time_zone"),
         clause.flag("allow_leading_wildcard", True),
     )
     clause.ignore(
-        "analyze_wildcard", "auto_generate_synonyms_phrase_query", "enable_position_increments", "escape",
-        "max_determinized_states", "quote_analyzer", "quote_field_suffix", "rewrite", "fuzzy_rewrite",
+        "analyze_wildcard", "enable_position_increments", "escape", "max_determinized_states",
+        "quote_analyzer", "quote_field_suffix", "rewrite", "fuzzy_rewrite",
     )  # fmt: skip
     clause.done()
     try:
@@ -218,7 +232,8 @@ def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         if error.kind != "parse_exception":
             raise
         raise context.failed(f"Failed to parse query [{text}]", error) from None
-    return boosted(query or MatchNoneQuery(reason="empty query string"), clause.boost, clause.name)
+    query = with_minimum(query or MatchNoneQuery(reason="empty query string"), minimum)
+    return boosted(query, clause.boost, clause.name)
 
 
 # `simple_query_string`: as `query_string`, but with few operators, and never a syntax error.
@@ -245,7 +260,7 @@ class _Parser:
     def group(self, depth: int) -> Query | None:
         """Up to a closing parenthesis, or the end: what `|` and `+` join, from left to right."""
         result: Query | None = None
-        operator = None
+        operator = joint = None  # what comes next, and what has joined the result
         negated = False
         while self._place < len(self._tokens):
             token = self._tokens[self._place]
@@ -262,8 +277,13 @@ class _Parser:
                 continue
             query = self._operand(token, depth)
             if query is not None:
-                result = self._joined(result, _without(query) if negated else query, operator)
-            operator, negated = None, False
+                query = _without(query) if negated else query
+                operator = operator or ("+" if self._settings.options.operator == "and" else "|")
+                result, joint = (
+                    (query, None) if result is None else (_joined(result, query, operator, joint), operator)
+                )
+                operator = None  # else it goes on to what follows the dropped word
+            negated = False
         return result
 
     def _operand(self, token: re.Match[str], depth: int) -> Query | None:
@@ -274,26 +294,24 @@ class _Parser:
         word = token["word"]
         found = re.fullmatch(r"(.+?)~(\d*)", word, re.DOTALL)
         if found is not None:
-            edits = str(min(2, int(found[2]))) if found[2] else self._settings.fuzziness
+            edits = str(min(2, int(found[2]))) if found[2] else "2"
             return text_query(Text("word", unescaped(found[1]), None, edits), self._settings)
         if word.endswith("*") and not word.endswith("\\*"):
             stem = re.sub(r"(?<!\\)([*?])", r"\\\1", word[:-1])
             return text_query(Text("pattern", stem + "*", None), self._settings)
         return text_query(Text("word", unescaped(word), None), self._settings)
 
-    def _joined(self, left: Query | None, right: Query, operator: str | None) -> Query:
-        if left is None:
-            return right
-        operator = operator or ("+" if self._settings.options.operator == "and" else "|")
-        if operator == "+":
-            before = left.must if isinstance(left, BoolQuery) and left.must and not left.should else (left,)
-            return BoolQuery(must=(*before, right))
-        before = left.should if isinstance(left, BoolQuery) and left.should and not left.must else (left,)
-        return BoolQuery(should=(*before, right))
+
+def _joined(left: Query, right: Query, operator: str, joint: str | None) -> BoolQuery:
+    """joint: the operator that has joined the left side, None if it is a single operand."""
+    before: tuple[Query, ...] = (left,)
+    if joint == operator and isinstance(left, BoolQuery):
+        before = left.must if operator == "+" else left.should
+    return BoolQuery(must=(*before, right)) if operator == "+" else BoolQuery(should=(*before, right))
 
 
 def _without(query: Query) -> Query:
-    return BoolQuery(filter=(MatchAllQuery(),), must_not=(query,))
+    return BoolQuery(should=(MatchAllQuery(),), must_not=(query,))
 
 
 def _simple_query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
@@ -310,15 +328,15 @@ def _simple_query_string(body: Mapping[str, Any], context: QueryContext, parse: 
         max_expansions=clause.integer("fuzzy_max_expansions", 50),
         transpositions=clause.flag("fuzzy_transpositions", True),
         lenient=clause.flag("lenient", everything or context.lenient),
+        synonyms_as_phrases=clause.flag("auto_generate_synonyms_phrase_query", True),
     )
     plain = clause.word("flags", "ALL").upper() == "NONE"
-    clause.ignore("analyze_wildcard", "auto_generate_synonyms_phrase_query", "quote_field_suffix")
+    clause.ignore("analyze_wildcard", "quote_field_suffix")
     clause.done()
-    settings = Settings(boosts, context, options)
+    settings = Settings(boosts, context, options, tie_breaker=1.0)
     query = text_query(Text("word", text, None), settings) if plain else _Parser(text, settings).group(0)
-    if isinstance(query, BoolQuery) and query.should and not query.must and minimum is not None:
-        query = replace(query, minimum=minimum_should_match(len(query.should), minimum))
-    return boosted(query or MatchNoneQuery(reason="empty query string"), clause.boost, clause.name)
+    query = with_minimum(query or MatchNoneQuery(reason="empty query string"), minimum)
+    return boosted(query, clause.boost, clause.name)
 
 
 PARSERS: dict[str, ClauseParser] = {

@@ -15,11 +15,14 @@ __all__ = ["Group", "Leafs", "Span", "Text", "parse_query_string", "unescaped"]
 
 DEPTH_MAX = 30
 NODES_MAX = 4096
+JOINTS = "AND", "OR", "&&", "||"
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """kind: word, phrase, pattern (with wildcards), regexp or all. suffix is what stands after `~`."""
+    """kind: word, words (several, which are analyzed together), phrase, pattern (with wildcards), regexp or
+    all. suffix is what stands after `~`.
+    """
 
     kind: str
     text: str
@@ -104,6 +107,19 @@ class _Parser:
         self.place = found.end()
         return found["operator"]
 
+    def _comes(self, *wanted: str) -> bool:
+        """Whether one of these operators comes next."""
+        found = TOKEN.match(self._text, self.place)
+        return found is not None and found["operator"] in wanted
+
+    def _plain_word(self, node: Leafs, start: int) -> str | None:
+        """The word that a clause is, if it is no more: without a field of its own and anything after it."""
+        if not isinstance(node, Text) or node.kind != "word" or node.suffix is not None or node.boost != 1.0:
+            return None
+        while self._text[start].isspace():
+            start += 1
+        return None if FIELD.match(self._text, start) else node.text
+
     def _ends(self) -> bool:
         rest = self._text[self.place :].lstrip()
         return not rest or rest.startswith(")")
@@ -113,10 +129,19 @@ class _Parser:
         if depth > DEPTH_MAX:
             raise self.failed()
         clauses: list[tuple[str, Leafs]] = []
+        joins = False  # whether the last clause may take in the next word
         while not self._ends():
-            joint = self._operator("AND", "OR", "&&", "||") if clauses else None
+            joint = self._operator(*JOINTS) if clauses else None
             sign = self._operator("+", "-", "!", "NOT") or ""
+            start = self.place
             node = self._clause(field, depth)
+            word = None if joint or sign else self._plain_word(node, start)
+            if joins and word is not None and not self._comes(*JOINTS):
+                before = clauses[-1][1]
+                assert isinstance(before, Text)
+                clauses[-1] = clauses[-1][0], replace(before, kind="words", text=f"{before.text} {word}")
+                continue
+            joins = word is not None
             both, either = joint in ("AND", "&&"), joint in ("OR", "||")
             if clauses and clauses[-1][0] != "-" and both:
                 clauses[-1] = ("+", clauses[-1][1])

@@ -38,7 +38,7 @@ from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_ex
 from graphdb.search.query.term_queries import bm25_scores
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
 
-__all__ = ["PARSERS", "SpanQuery", "frequencies"]
+__all__ = ["PARSERS", "AfterGap", "Gap", "Near", "SpanQuery", "frequencies"]
 
 _BATCH = 256  # documents between two looks at the clock
 
@@ -79,6 +79,24 @@ class Gap(PositionSource):
 
     def text(self) -> str:
         return f"SpanGap({self.size})"
+
+
+@dataclass(frozen=True, slots=True)
+class AfterGap(OfPart):
+    """The spans with so many positions of whatever before them."""
+
+    size: int
+
+    def spans(self, lists: PositionLists, row: int) -> Spans:
+        found = self.part.spans(lists, row)
+        return [(start - self.size, end, slack) for start, end, slack in found if start >= self.size]
+
+    @property
+    def least(self) -> int:
+        return self.part.least + self.size
+
+    def text(self) -> str:
+        return f"spanNear([SpanGap({self.size}), {self.part.text()}], 0, true)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +224,7 @@ class Enclosing(PositionSource):
 
 @dataclass(frozen=True, kw_only=True)
 class SpanQuery(Query):
-    """path: the field whose lengths and statistics count. A pattern adds 1 to the sum of the terms' idf."""
+    """path: the field whose lengths and statistics count. A pattern stands for its terms."""
 
     path: str
     source: PositionSource
@@ -221,13 +239,16 @@ class SpanQuery(Query):
         return list(dict.fromkeys(one for one in terms_of(self.source) if isinstance(one, Term)))
 
     def _known(self, searcher: Searcher) -> list[int]:
-        counts = (searcher.doc_freq(term.path, term.term) for term in self._terms())
-        return [count for count in counts if count]
+        """How many documents have each of its terms that there are."""
+        every = dict.fromkeys((term.path, term.term) for term in self._terms())
+        for pattern in (one for one in terms_of(self.source) if isinstance(one, ManyTerms)):
+            terms = {term for part in searcher.ask(_TermsOf(pattern)) for term in part}
+            every |= dict.fromkeys((pattern.query.path, term) for term in sorted(terms))
+        return [count for count in (searcher.doc_freq(*one) for one in every) if count]
 
     def _idf(self, searcher: Searcher) -> np.float32:
         count = searcher.statistics(self.path).doc_count
-        patterns = sum(isinstance(one, ManyTerms) for one in terms_of(self.source))
-        return np.float32(sum(float(idf(n, count)) for n in self._known(searcher)) + patterns)
+        return np.float32(sum(float(idf(n, count)) for n in self._known(searcher)))
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         freqs = frequencies(self.source, leaf, searcher, 0)
@@ -252,6 +273,16 @@ class SpanQuery(Query):
 
     def text(self) -> str:
         return self.source.text()
+
+
+@dataclass(frozen=True, slots=True)
+class _TermsOf:
+    """The terms of a shard that a pattern stands for."""
+
+    pattern: ManyTerms
+
+    def answered(self, searcher: Searcher) -> set[str]:
+        return {term for leaf in searcher.leaves for term in self.pattern.terms(leaf, searcher)}
 
 
 # From the JSON to the tree.

@@ -363,8 +363,8 @@ def test_flat_synonyms() -> None:
     assert graph(["fast, quick"], "fast fox", "synonym") == [("fast", 0, 1), ("quick", 0, 1), ("fox", 1, 1)]
     assert graph(["dns => domain name"], "dns is", "synonym") == [
         ("domain", 0, 1),
-        ("name", 1, 1),
         ("is", 1, 1),
+        ("name", 1, 1),
     ]
     assert graph(["wi fi => wifi"], "wi fi x", "synonym") == [("wifi", 0, 1), ("x", 1, 1)]
 

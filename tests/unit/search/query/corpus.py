@@ -25,8 +25,9 @@ class Corpus:
         mappings: JsonObject[str, Any],
         segments: int = 1,
         similarity: JsonObject[str, Any] | None = None,
+        analysis: JsonObject[str, Any] | None = None,
     ) -> None:
-        self.analyzers = Analyzers.of({}, similarity=similarity or {})
+        self.analyzers = Analyzers.of(analysis or {}, similarity=similarity or {})
         self.mapping = Mapping.of(mappings, self.analyzers)
         leaves, base = [], 0
         for number, part in enumerate(np.array_split(np.arange(len(documents)), segments)):
