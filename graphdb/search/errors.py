@@ -8,6 +8,7 @@ from graphdb.public_text import without_paths
 
 __all__ = [
     "SearchError",
+    "document_missing",
     "illegal_argument",
     "illegal_request",
     "index_closed",
@@ -91,6 +92,12 @@ def routing_missing(index: str, doc_id: str) -> SearchError:
     """A document whose shard is not known: its index wants a routing with every request."""
     reason = f"routing is required for [{index}]/[{doc_id}]"
     return SearchError("routing_missing_exception", reason, 400, {"index": index})
+
+
+def document_missing(index: str, shard: int, doc_id: str) -> SearchError:
+    """Of an update of a document that is not there, without `upsert`."""
+    metadata = {"shard": str(shard), "index": index}
+    return SearchError("document_missing_exception", f"[{doc_id}]: document missing", 404, metadata)
 
 
 def version_conflict(index: str, shard: int, doc_id: str, reason: str) -> SearchError:

@@ -201,7 +201,7 @@ SEARCH_PERMISSIONS = _table(
     (ADMIN, "PUT DELETE", "/{index}"),
     (ADMIN, "PUT POST", "/{index}/_mapping /{index}/_mappings"),
     (ADMIN, "PUT", "[/{index}]/_settings /{index}/_block/{block}"),
-    (ADMIN, "POST", "/{index}/_open /{index}/_close"),
+    (ADMIN, "POST", "/_open /_close /{index}/_open /{index}/_close"),
     (ADMIN, "PUT POST", "[/{index}]/_alias/{name} [/{index}]/_aliases/{name}"),
     (ADMIN, "PUT", "[/{index}]/_alias /{index}/_aliases"),
     (ADMIN, "DELETE", "/{index}/_alias/{name} /{index}/_aliases/{name}"),

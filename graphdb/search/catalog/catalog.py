@@ -40,7 +40,7 @@ from graphdb.search.catalog.metadata_changes import (
     with_new_index,
 )
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
-from graphdb.search.errors import SearchError, illegal_argument, index_not_found, unexpected
+from graphdb.search.errors import SearchError, illegal_argument, unexpected
 
 __all__ = ["Catalog"]
 
@@ -197,6 +197,8 @@ class Catalog:
         if write.require_alias and name not in state.by_alias:
             raise _no_alias(name)
         is_there = name in state.by_name or name in state.by_alias
+        if write.require_data_stream and name not in state.data_streams:
+            _check_stream(state, name, is_there)
         if not is_there and makes_index(write) and creates_stream(state, name):
             check_automatic(state, name)
             made = CreateDataStream(name, _uuid(name, log_index))
@@ -214,9 +216,21 @@ def _uuid(name: str, log_index: int) -> str:
 
 
 def _no_alias(name: str) -> SearchError:
-    error = index_not_found(name)
-    reason = f"no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias"
-    return SearchError(error.kind, reason, error.status, error.metadata)
+    about = f"no such index [{name}] and [require_alias] request flag is [true] and [{name}] is not an alias"
+    return SearchError("index_not_found_exception", about, 404, {"index_uuid": "_na_", "index": name})
+
+
+def _check_stream(state: CatalogState, name: str, is_there: bool) -> None:
+    """Raise where the name, which is no data stream, does not make one."""
+    if is_there:
+        reason = f"[require_data_stream] request flag is [true] and [{name}] is not a data stream"
+        raise SearchError("resource_not_found_exception", reason, 404)
+    if not creates_stream(state, name):
+        reason = (
+            f"no such index [{name}] and the index creation request requires a data stream, but no matching "
+            "index template with data stream template was found for it"
+        )
+        raise SearchError("index_not_found_exception", reason, 404, {"index_uuid": "_na_", "index": name})
 
 
 def _no_graph(settings: Mapping[str, Any]) -> None:

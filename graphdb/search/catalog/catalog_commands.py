@@ -350,7 +350,8 @@ class IntroduceNode:
 class DocumentWrite:
     """index: the name that the client gave, of an index or of an alias that can be written to.
 
-    An index that is not there is made, unless require_alias. What follows is `Catalog.prepare`'s, of an index
+    An index that is not there is made, unless require_alias; with require_data_stream only a data stream is.
+    tried and error are `Catalog.prepare`'s, of an index
     that analyses with patterns of users. tried: under which version of the mapping, and for which sequence
     number of the document that is updated (else -1), it was found to fit; error: why it does not.
     """
@@ -360,6 +361,7 @@ class DocumentWrite:
     require_alias: bool = False
     tried: tuple[int, int] | None = None
     error: SearchError | None = None
+    require_data_stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ __all__ = [
     "max_buckets",
     "max_keep_alive_ms",
     "rebalanced_kinds",
+    "requires_names",
     "with_cluster_settings",
 ]
 
@@ -37,8 +38,10 @@ MAX_KEEP_ALIVE = "search.max_keep_alive"
 ALLOCATION = "cluster.routing.allocation.enable"
 REBALANCE = "cluster.routing.rebalance.enable"
 BALANCE_THRESHOLD = "cluster.routing.allocation.balance.threshold"
+REQUIRES_NAMES = "action.destructive_requires_name"
 DEFAULTS = {
     AUTO_CREATE: "true",
+    REQUIRES_NAMES: "true",
     MAX_BUCKETS: "65536",
     ALLOW_EXPENSIVE: "true",
     DEFAULT_KEEP_ALIVE: "5m",
@@ -170,6 +173,11 @@ def max_keep_alive_ms(settings: Mapping[str, Mapping[str, str]]) -> int:
     return int(duration_ms(setting(settings, MAX_KEEP_ALIVE), MAX_KEEP_ALIVE))
 
 
+def requires_names(settings: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether indexes are deleted by their names only, not by patterns."""
+    return setting(settings, REQUIRES_NAMES) == "true"
+
+
 # What moving copies of shards asks.
 
 
@@ -235,6 +243,7 @@ def _forbidden(name: str, reason: str) -> SearchError:
 
 _CHECKS: Mapping[str, Callable[[Any], str]] = {
     AUTO_CREATE: _patterns,
+    REQUIRES_NAMES: _flag,
     MAX_BUCKETS: _count(MAX_BUCKETS),
     ALLOW_EXPENSIVE: _flag,
     DEFAULT_KEEP_ALIVE: _time(DEFAULT_KEEP_ALIVE),

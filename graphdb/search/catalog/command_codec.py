@@ -151,6 +151,8 @@ def _row(write: DocumentWrite) -> list[Any]:
         and write.tried is None
         and write.error is None
         and not write.require_alias
+        and not write.require_data_stream
+        and operation.dynamic_templates is None
     ):
         return row
     others = {name: value for name in _OPERATION if (value := getattr(operation, name)) is not None}
@@ -158,8 +160,12 @@ def _row(write: DocumentWrite) -> list[Any]:
         del others["version_type"]
     if operation.sids is not None:
         others["sids"] = sorted(operation.sids)
+    if operation.dynamic_templates is not None:
+        others["dynamic_templates"] = dict(operation.dynamic_templates)
     if write.require_alias:
         others["require_alias"] = True
+    if write.require_data_stream:
+        others["require_data_stream"] = True
     if write.tried is not None:
         others["tried"] = write.tried
     if write.error is not None:
@@ -213,6 +219,8 @@ def _writes(rows: Sequence[Sequence[Any]], payload: bytes, at: int) -> Iterator[
         given = {name: others[name] for name in _OPERATION if name in others}
         if "sids" in others:
             given["sids"] = frozenset(others["sids"])
+        if "dynamic_templates" in others:
+            given["dynamic_templates"] = others["dynamic_templates"]
         operation = Operation(Action(action), doc_id, body, **given)
         if not rest:
             yield DocumentWrite(index, operation)
@@ -224,6 +232,7 @@ def _writes(rows: Sequence[Sequence[Any]], payload: bytes, at: int) -> Iterator[
             others.get("require_alias", False),
             None if tried is None else tuple(tried),
             None if error is None else _error(error),
+            others.get("require_data_stream", False),
         )
     if at != len(payload):
         raise CorruptionError(f"{len(payload)} bytes instead of {at}", _WHERE)

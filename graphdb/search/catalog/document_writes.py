@@ -60,7 +60,9 @@ class _Trial:
         tried = self._version, seq_no
         if source is not None:
             with time_limit(_MATCH_S):
-                _, mapping = self._mapping.parse(read_object(source), operation.doc_id)
+                _, mapping = self._mapping.parse(
+                    read_object(source), operation.doc_id, operation.dynamic_templates
+                )
             if mapping is not self._mapping:
                 self._mapping, self._version = mapping, self._version + 1
         return tried
@@ -159,7 +161,8 @@ class _Waiting:
 
 def _asks_for_nothing(write: DocumentWrite) -> bool:
     """Whether it may go wherever another such one may go that names the same index."""
-    return write.operation.routing is None and write.error is None and not write.require_alias
+    is_bare = not write.require_alias and not write.require_data_stream
+    return is_bare and write.operation.routing is None and write.error is None
 
 
 def _failed(write: DocumentWrite, error: SearchError) -> WriteResult:

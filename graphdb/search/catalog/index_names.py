@@ -245,8 +245,11 @@ def resolve(
     walk = _Walk(state, options)
     if not parts or parts == ["_all"]:
         parts = ["*"]
-    for part in parts:
-        walk.take("*" if part == "_all" else part)
+        if options.expands:
+            walk.take("*")
+    else:
+        for part in parts:
+            walk.take("*" if part == "_all" else part)
     if not walk.found and not options.allow_no_indices:
         raise index_not_found(",".join(parts) if parts != ["*"] else "_all")
     named = [_resolved(state.by_uuid[uuid], found) for uuid, found in walk.found.items()]
@@ -284,8 +287,6 @@ class _Walk:
         elif "*" in part and self._options.expands:
             self._seen_wildcard = True
             self._wildcard(part)
-        elif "*" in part and self._options.allow_no_indices:
-            self._seen_wildcard = True  # wildcards that are not to be expanded find nothing
         else:
             self._named(part)
 
@@ -356,7 +357,13 @@ def _missing(name: str) -> SearchError:
         metadata = {"index_uuid": "_na_", "index": shown}
         reason = f"Invalid index name [{shown}], must not start with '_'."
         return SearchError("invalid_index_name_exception", reason, 400, metadata)
-    return index_not_found(shown)
+    error = index_not_found(shown)
+    if not name.startswith("-"):
+        return error
+    hint = "and if you intended to exclude this index, ensure that you use wildcards that include it before "
+    return SearchError(
+        error.kind, f"{error.reason} {hint}explicitly excluding it", error.status, error.metadata
+    )
 
 
 def _is_hidden(index: Index) -> bool:

@@ -18,9 +18,11 @@ from graphdb.search.mapping.wildcards import wildcard_match
 
 __all__ = [
     "Contents",
+    "component_missing",
     "component_template",
     "contents",
     "index_template",
+    "index_template_missing",
     "legacy_contents",
     "legacy_template",
     "overlap",
@@ -101,15 +103,18 @@ def index_template(state: CatalogState, command: PutIndexTemplate) -> CatalogSta
     body["composed_of"] = _texts(body.get("composed_of") or [], "composed_of")
     _priority(body)
     _check_stream_options(body.get("data_stream", {}))
-    body.update(_shown_template(body))
+    try:
+        body.update(_shown_template(body))
+    except SearchError as error:
+        raise (
+            _invalid(command.name, error.reason) if error.kind == "illegal_argument_exception" else error
+        ) from None
     tolerated = set(_texts(body.get("ignore_missing_component_templates") or [], "ignore_missing"))
     missing = [name for name in body["composed_of"] if name not in state.components and name not in tolerated]
     if missing:
-        raise _invalid(
-            command.name,
-            f"index template [{command.name}] specifies component templates {_listed(missing)} that do not "
-            "exist",
-        )
+        listed = f"specifies component templates {_listed(missing)} that do not exist"
+        reason = f"index_template [{command.name}] invalid, cause [index template [{command.name}] {listed}]"
+        raise SearchError("invalid_index_template_exception", reason)
     _check_overlap(state, command.name, body)
     return replace(state, templates={**state.templates, command.name: body})
 
@@ -119,7 +124,7 @@ def component_template(state: CatalogState, command: PutComponentTemplate) -> Ca
     _check(command, state.components, "component_template", _COMPONENT_MEMBERS)
     if not isinstance(command.body.get("template"), Mapping):
         raise SearchError("illegal_argument_exception", "Required [template]")
-    body = {**command.body, **_shown_template(command.body)}
+    body = {**command.body, **_shown_template(command.body, "component_template")}
     return replace(state, components={**state.components, command.name: body})
 
 
@@ -140,7 +145,7 @@ def _check(
             raise SearchError("x_content_parse_exception", f"[{kind}] unknown field [{name}]")
 
 
-def _shown_template(body: Mapping[str, Any]) -> dict[str, Any]:
+def _shown_template(body: Mapping[str, Any], kind: str = "index_template") -> dict[str, Any]:
     """The member `template` with its settings and aliases in the form that is shown."""
     template = body.get("template")
     if template is None:
@@ -149,7 +154,9 @@ def _shown_template(body: Mapping[str, Any]) -> dict[str, Any]:
         raise SearchError("x_content_parse_exception", "[template] must be an object")
     for name in template:
         if name not in ("settings", "mappings", "aliases"):
-            raise SearchError("x_content_parse_exception", f"[template] unknown field [{name}]")
+            cause = SearchError("x_content_parse_exception", f"[template] unknown field [{name}]")
+            reason = f"[{kind}] failed to parse field [template]"
+            raise SearchError("x_content_parse_exception", reason, 400, None, cause)
     read = Contents.of(template)
     shown = dict(template)
     if "settings" in shown:
@@ -160,11 +167,18 @@ def _shown_template(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _patterns(name: str, given: Any) -> list[str]:
+    if given is None:
+        raise illegal_argument("Required [index_patterns]")
     patterns = [given] if isinstance(given, str) else given
+    if patterns == []:
+        raise illegal_argument("There must be at least one pattern, zero given")
     if not isinstance(patterns, list) or not all(isinstance(one, str) and one for one in patterns):
         raise _invalid(name, "index patterns are missing")
-    if not patterns or len(patterns) > _PATTERNS_MAX or sum(map(len, patterns)) > 100_000:
-        raise _invalid(name, "index patterns are missing or too many")
+    if len(patterns) > _PATTERNS_MAX or sum(map(len, patterns)) > 100_000:
+        raise _invalid(name, "there are too many index patterns")
+    for pattern in patterns:
+        if pattern.startswith("_"):
+            raise _invalid(name, f"index_pattern [{pattern[:200]}] must not start with '_'")
     return patterns
 
 
@@ -176,8 +190,11 @@ def _texts(given: Any, name: str) -> list[str]:
 
 def _priority(template: Mapping[str, Any]) -> int:
     value = template.get("priority")
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise illegal_argument(f"index template priority must be >= 0, not [{value}]")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise SearchError("x_content_parse_exception", "[index_template] failed to parse field [priority]")
+    if value is not None and value < 0:
+        reason = "Validation Failed: 1: index template priority must be >= 0;"
+        raise SearchError("action_request_validation_exception", reason)
     return value or 0
 
 
@@ -236,13 +253,22 @@ def contents(state: CatalogState, template: Mapping[str, Any]) -> Contents:
     return made.with_over(Contents.of(template.get("template") or {}))
 
 
+def index_template_missing(names: str) -> SearchError:
+    """One that is to be deleted and is not there, of the old kind too; a pattern likewise."""
+    return SearchError("index_template_missing_exception", f"index_template [{names}] missing", 404)
+
+
+def component_missing(names: str) -> SearchError:
+    """The same of a component template."""
+    return SearchError("resource_not_found_exception", names, 404)
+
+
 def without_templates(state: CatalogState, names: Iterable[str]) -> CatalogState:
     """Errors: index_template_missing_exception."""
     gone = set(names)
     missing = sorted(gone - state.templates.keys())
     if missing:
-        reason = f"index_template [{','.join(missing)}] missing"
-        raise SearchError("index_template_missing_exception", reason, 404)
+        raise index_template_missing(",".join(missing))
     used = sorted(name for name, stream in state.data_streams.items() if stream["template"] in gone)
     if used:
         raise illegal_argument(
@@ -259,7 +285,7 @@ def without_components(state: CatalogState, names: Iterable[str]) -> CatalogStat
     gone = set(names)
     missing = sorted(gone - state.components.keys())
     if missing:
-        raise SearchError("resource_not_found_exception", ",".join(missing), 404)
+        raise component_missing(",".join(missing))
     users = sorted(name for name, body in state.templates.items() if gone & set(body["composed_of"]))
     if users:
         used = sorted(gone & {name for user in users for name in state.templates[user]["composed_of"]})
@@ -283,7 +309,7 @@ def legacy_template(state: CatalogState, command: PutLegacyTemplate) -> CatalogS
     for name in command.body:
         if name not in _LEGACY_MEMBERS:
             raise SearchError("parse_exception", f"unknown key [{name}] in the template ")
-    if command.body.get("index_patterns") is None:
+    if not command.body.get("index_patterns"):
         reason = "Validation Failed: 1: index patterns are missing;"
         raise SearchError("action_request_validation_exception", reason)
     order, version = command.body.get("order"), command.body.get("version")
@@ -327,8 +353,7 @@ def without_legacy_templates(state: CatalogState, names: Iterable[str]) -> Catal
     gone = set(names)
     missing = sorted(gone - state.legacy_templates.keys())
     if missing:
-        reason = f"index_template [{','.join(missing)}] missing"
-        raise SearchError("index_template_missing_exception", reason, 404)
+        raise index_template_missing(",".join(missing))
     kept = {name: body for name, body in state.legacy_templates.items() if name not in gone}
     return replace(state, legacy_templates=kept)
 

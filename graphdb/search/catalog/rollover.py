@@ -82,10 +82,16 @@ def met_conditions(conditions: Any, source: RolloverSource) -> dict[str, bool]:
     for name, value in conditions.items():
         bound, _, kind = name.partition("_")
         if bound not in ("max", "min") or kind not in _CONDITIONS:
-            raise SearchError("x_content_parse_exception", f"[conditions] unknown field [{name[:100]}]")
+            reason = f"[rollover_conditions] unknown field [{name[:100]}]"
+            raise _unread(SearchError("x_content_parse_exception", reason))
         read, measure = _CONDITIONS[kind]
         met[name] = measure(source) >= read(name, value)
     return met
+
+
+def _unread(cause: SearchError) -> SearchError:
+    reason = "[rollover] failed to parse field [conditions]"
+    return SearchError("x_content_parse_exception", reason, 400, None, cause)
 
 
 def check_conditions(conditions: Any) -> None:

@@ -40,6 +40,7 @@ class IngestDocument:
     trace: Callable[[Any], None] | None = None  # of the run, for the pipelines that processors call
     _steps: int = 0
     room: list[int] = field(default_factory=lambda: [_MADE_MAX])
+    executed: list[str] = field(default_factory=list)  # pipelines, each once, in the order of their begin
 
     def spend(self) -> None:
         """One more processor. Errors: illegal_argument_exception where it is one too many."""

@@ -171,6 +171,8 @@ class Pipeline:
         outer = document.running
         document.trace = trace
         document.running = (*outer, self.name)
+        if self.name not in document.executed:
+            document.executed.append(self.name)
         document.ingest["pipeline"] = self.name
         try:
             self._run(document, trace)

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format
-from graphdb.search.mapping.dynamic_templates import template_mapping
+from graphdb.search.mapping.dynamic_templates import named_template, template_mapping
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised
 from graphdb.search.mapping.readers import parse_number, text_of
 from graphdb.search.mapping.types import OBJECT_TYPES
@@ -26,13 +26,16 @@ _VECTOR_DIMS_MIN = 128
 _IGNORE_ABOVE = 256
 
 
-def dynamic_update(root: Definition, source: Mapping[str, Any], limits: MappingLimits) -> Definition:
-    """The root of an update in normal form; its properties are empty where nothing is new.
+def dynamic_update(
+    root: Definition, source: Mapping[str, Any], limits: MappingLimits, named: Mapping[str, str]
+) -> Definition:
+    """The root of an update in normal form; its properties are empty where nothing is new. named: the names
+    of dynamic templates by the paths of fields.
 
     Errors: strict_dynamic_mapping_exception, document_parsing_exception (bad names),
     illegal_argument_exception (limits).
     """
-    walk = _Walk(root, limits)
+    walk = _Walk(root, limits, named)
     walk.members(root, walk.update, source, "", root.get("dynamic", "true"), 1)
     return walk.update
 
@@ -40,9 +43,9 @@ def dynamic_update(root: Definition, source: Mapping[str, Any], limits: MappingL
 class _Walk:
     """update grows beside root; of an object it may hold only the new members."""
 
-    def __init__(self, root: Definition, limits: MappingLimits) -> None:
+    def __init__(self, root: Definition, limits: MappingLimits, named: Mapping[str, str]) -> None:
         self.update: Definition = {"type": "object", "properties": {}}
-        self._root, self._limits = root, limits
+        self._root, self._limits, self._named = root, limits, named
         self._copying = False  # copies are not copied on
         self._templates = root.get("dynamic_templates", [])
 
@@ -134,7 +137,11 @@ class _Walk:
         if first is None:
             return None
         match_type, default = self._guess(first)
-        found = template_mapping(self._templates, name, path, match_type)
+        wanted = self._named.get(path)
+        if wanted is None:
+            found = template_mapping(self._templates, name, path, match_type)
+        else:
+            found = named_template(self._templates, wanted, name, path, match_type)
         if found is not None:
             return None if "runtime" in found else _single(name, found)
         if match_type == "double" and _is_vector(value):

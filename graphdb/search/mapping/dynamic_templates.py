@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from graphdb.search.errors import mapper_parsing
+from graphdb.search.errors import SearchError, mapper_parsing
 from graphdb.search.mapping.wildcards import wildcard_match
 
-__all__ = ["MATCH_TYPES", "checked_templates", "template_mapping"]
+__all__ = ["MATCH_TYPES", "checked_templates", "named_template", "template_mapping"]
 
 MATCH_TYPES = {
     "string": "text",
@@ -50,11 +50,28 @@ def template_mapping(
     for entry in templates:
         (template,) = entry.values()
         if _fits(template, name, path, match_type):
-            if "runtime" in template:
-                return {"runtime": template["runtime"]}
-            mapping: dict[str, Any] = _filled(template["mapping"], name, MATCH_TYPES[match_type])
-            return mapping if "type" in mapping else {"type": MATCH_TYPES[match_type], **mapping}
+            return _mapping(template, name, match_type)
     return None
+
+
+def named_template(
+    templates: list[dict[str, Any]], wanted: str, name: str, path: str, match_type: str
+) -> dict[str, Any]:
+    """The same of the template that is called so. Errors: document_parsing_exception where there is none."""
+    for entry in templates:
+        if wanted in entry:
+            return _mapping(entry[wanted], name, match_type)
+    raise SearchError(
+        "document_parsing_exception",
+        f"Can't find dynamic template for dynamic template name [{wanted[:200]}] of field [{path}]",
+    )
+
+
+def _mapping(template: dict[str, Any], name: str, match_type: str) -> dict[str, Any]:
+    if "runtime" in template:
+        return {"runtime": template["runtime"]}
+    mapping: dict[str, Any] = _filled(template["mapping"], name, MATCH_TYPES[match_type])
+    return mapping if "type" in mapping else {"type": MATCH_TYPES[match_type], **mapping}
 
 
 def _check(name: str, template: Any) -> None:

@@ -206,9 +206,13 @@ class Mapping:
         return made
 
     def parse(
-        self, source: JsonObject[str, Any], doc_id: str | None = None
+        self,
+        source: JsonObject[str, Any],
+        doc_id: str | None = None,
+        templates: JsonObject[str, str] | None = None,
     ) -> tuple[ParsedDocument, "Mapping"]:
-        """The document, and the mapping with the fields that it has added, else this one.
+        """The document, and the mapping with the fields that it has added, else this one. templates: names of
+        dynamic templates that new fields are to get, by their paths.
 
         Errors: document_parsing_exception (with doc_id in its text), strict_dynamic_mapping_exception,
         illegal_argument_exception (limits).
@@ -220,7 +224,7 @@ class Mapping:
             )
             if not has_unknown:
                 break
-            update = dynamic_update(mapping._definition, source, self._limits)
+            update = dynamic_update(mapping._definition, source, self._limits, templates or {})
             if not update["properties"]:
                 break
             mapping = mapping._with(update)

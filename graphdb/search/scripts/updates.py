@@ -10,14 +10,14 @@ from typing import Any
 
 import orjson
 
-from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.errors import SearchError, document_missing, illegal_argument
 from graphdb.search.protection import ALLOW_SIDS
 from graphdb.search.scripts.faults import ScriptFault
 from graphdb.search.scripts.results import json_value
 from graphdb.search.scripts.script import UPDATE, Script, parse_script
 from graphdb.search.scripts.values import check_extent
 
-__all__ = ["Changed", "ScriptedUpdate", "document_missing", "run_on"]
+__all__ = ["Changed", "ScriptedUpdate", "run_on"]
 
 # Clients send their defaults too: `doc_as_upsert` is false beside a script.
 _MEMBERS = {"script", "upsert", "scripted_upsert", "doc_as_upsert", "_source", "detect_noop", "doc"}
@@ -52,11 +52,6 @@ def run_on(script: Script, source: bytes, meta: Mapping[str, Any]) -> Changed:
     except (orjson.JSONEncodeError, RecursionError) as error:
         raise SearchError("document_parsing_exception", f"failed to parse: {error}") from None
     return Changed(str(ctx.get("op")), written, ctx)
-
-
-def document_missing(doc_id: str) -> SearchError:
-    """Of an update without `upsert`."""
-    return SearchError("document_missing_exception", f"[{doc_id}]: document missing", 404)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +90,12 @@ class ScriptedUpdate:
             )
         return cls(_parsed(request["script"]), upsert, scripted in (True, "true"))
 
-    def on_missing(self, doc_id: str, meta: Mapping[str, Any]) -> Changed:
-        """Where there is no document. Errors: document_missing_exception, what the script raises."""
+    def on_missing(self, shard: int, meta: Mapping[str, Any]) -> Changed:
+        """Where there is no document; shard: where it would be. Errors: document_missing_exception, what the
+        script raises.
+        """
         if self.upsert is None:
-            raise document_missing(doc_id)
+            raise document_missing(meta["_index"], shard, meta["_id"])
         given = orjson.dumps(self.upsert)
         if not self.scripted_upsert:
             return Changed("create", given, {})

@@ -10,7 +10,7 @@ import orjson
 
 from graphdb.errors import CorruptionError, UnavailableError
 from graphdb.search.document_texts import LongNumbers
-from graphdb.search.errors import SearchError, illegal_argument, unexpected
+from graphdb.search.errors import SearchError, document_missing, illegal_argument, unexpected
 from graphdb.search.fields import Column, ParsedDocument
 from graphdb.search.near_names import did_you_mean
 from graphdb.search.protection import allowed_sids, has_protection, may_have_protection
@@ -77,32 +77,28 @@ class _Request:
         doc, upsert = _object(request, "doc"), _object(request, "upsert")
         as_upsert, noop = _flag(request, "doc_as_upsert", False), _flag(request, "detect_noop", True)
         if doc is None:
-            missing = (
-                "doc must be specified if doc_as_upsert is enabled"
-                if as_upsert
-                else "script or doc is missing"
-            )
-            raise SearchError("action_request_validation_exception", f"Validation Failed: 1: {missing};")
+            missing = "Validation Failed: 1: script or doc is missing;"
+            if as_upsert:
+                missing += "2: doc must be specified if doc_as_upsert is enabled;"
+            raise SearchError("action_request_validation_exception", missing)
         return cls(doc, upsert, as_upsert, noop)
 
 
-def updated_source(index: str, operation: Operation, current: Current) -> bytes | None:
-    """The new document, None where nothing would change. Raises where there is none to update."""
+def updated_source(index: str, operation: Operation, current: Current, shard: int = 0) -> bytes | None:
+    """The new document, None where nothing would change. Raises where there is none to update; index, shard:
+    where that is.
+    """
     request = _Request.of(operation.body)
     if not current.found:
-        return _inserted(operation, request)
+        inserted = request.doc if request.doc_as_upsert else request.upsert
+        if inserted is None:
+            raise document_missing(index, shard, operation.doc_id)
+        return _dump(inserted)
     source = orjson.loads(current.source)
     changed = _merge(source, request.doc or {})
     if request.detect_noop and not changed:
         return None
     return _dump(source)
-
-
-def _inserted(operation: Operation, request: _Request) -> bytes:
-    inserted = request.doc if request.doc_as_upsert else request.upsert
-    if inserted is None:
-        raise SearchError("document_missing_exception", f"[{operation.doc_id}]: document missing", 404)
-    return _dump(inserted)
 
 
 def _object(request: Mapping[str, Any], name: str) -> dict[str, Any] | None:
@@ -165,8 +161,12 @@ _TOGETHER_MIN = 8  # documents, at least two; fewer are as quick one by one
 class DocumentMapping(Protocol):
     """What the shard needs of `graphdb.search.mapping.Mapping`."""
 
-    def parse(self, source: dict[str, Any], doc_id: str, /) -> "tuple[ParsedDocument, Any]":
-        """Raises SearchError for a document that does not fit."""
+    def parse(
+        self, source: dict[str, Any], doc_id: str, templates: Mapping[str, str] | None, /
+    ) -> "tuple[ParsedDocument, Any]":
+        """templates: the names of the dynamic templates that new fields are to get, by their paths. Raises
+        SearchError for a document that does not fit.
+        """
 
     def parse_together(
         self, sources: Sequence[dict[str, Any]], numbers: Sequence[LongNumbers | None], /
@@ -330,7 +330,7 @@ class _Batch:
     def _added(self, operation: Operation, id_hash: int) -> OperationResult:
         """A plain addition, see `_is_plain_addition`."""
         to, doc_id, source, seq_no = self._to, operation.doc_id, operation.body, self._to.next_seq_no
-        parsed, mapping = to.mapping.parse(value_of(operation), doc_id)
+        parsed, mapping = to.mapping.parse(value_of(operation), doc_id, operation.dynamic_templates)
         self._view.buffer.add(doc_id, source, seq_no, parsed, operation.routing, id_hash)
         to.next_seq_no = seq_no + 1
         to.mapping = mapping
@@ -351,7 +351,7 @@ class _Batch:
     ) -> OperationResult:
         to, doc_id = self._to, operation.doc_id
         version = next_version(to.name, to.shard, operation, current)
-        parsed, mapping = to.mapping.parse(value, doc_id)
+        parsed, mapping = to.mapping.parse(value, doc_id, operation.dynamic_templates)
         routing = operation.routing
         if operation.action is Action.UPDATE and routing is None:
             routing = current.routing
@@ -373,7 +373,7 @@ class _Batch:
             next_version(
                 self._to.name, self._to.shard, operation, current
             )  # a conflict comes before anything else
-        source = updated_source(self._to.name, operation, current)
+        source = updated_source(self._to.name, operation, current, self._to.shard)
         if source is not None:
             return self._index(operation, current, source, read_object(source), id_hash)
         shown = current.source if operation.wants_source else None

@@ -1,6 +1,6 @@
 """What is done to the documents of an index, one at a time: whether it may be done, and what comes of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ __all__ = [
     "next_version",
     "sees_current",
     "validate",
+    "version_problems",
 ]
 
 PRIMARY_TERM = 1  # there is one log and no primary that could change
@@ -56,6 +57,7 @@ class Operation(NamedTuple):
     member of it, too. They never change, and are not logged.
     sids: of the writer, who may only change what they let them see; None: everything.
     wants_source: of an update: its result is to have the document. It is not logged.
+    dynamic_templates: the names of those that new fields of the document are to get, by their paths.
     """
 
     action: Action
@@ -70,6 +72,7 @@ class Operation(NamedTuple):
     sids: frozenset[str] | None = None
     wants_source: bool = False
     numbers: LongNumbers | None = None
+    dynamic_templates: Mapping[str, str] | None = None
 
     @property
     def is_conditional(self) -> bool:
@@ -129,7 +132,7 @@ def validate(operation: Operation) -> None:
         return
     if not operation.doc_id:
         raise illegal_argument("if _id is specified it must not be empty")
-    problems = [*_id_problems(operation), *_version_problems(operation)]
+    problems = [*_id_problems(operation), *version_problems(operation)]
     if problems:
         text = "".join(f"{number}: {problem};" for number, problem in enumerate(problems, 1))
         raise SearchError("action_request_validation_exception", f"Validation Failed: {text}")
@@ -143,7 +146,8 @@ def _id_problems(operation: Operation) -> list[str]:
     return []
 
 
-def _version_problems(operation: Operation) -> list[str]:
+def version_problems(operation: Operation) -> list[str]:
+    """What it says of versions and no state of the index could make right."""
     problems: list[str] = []
     compares = operation.if_seq_no is not None or operation.if_primary_term is not None
     external = operation.version_type != "internal"

@@ -60,10 +60,10 @@ async def _put(exchange: Exchange) -> dict[str, Any]:
     options = {name: value for name, value in body.items() if name not in _NAMES}
     names = body.get("index") or exchange.get("index")
     if not names:
-        raise _invalid("indices is missing")
+        raise illegal_argument("[indices] can't be empty")
     alias = body.get("alias") or exchange.get("name")
     if not alias:
-        raise _invalid("alias is missing")
+        raise illegal_argument("[alias] can't be empty string")
     entry = {"indices": names, "alias": alias, **options}
     return await _perform(exchange, [{"add": entry}])
 
@@ -77,11 +77,14 @@ async def _update(exchange: Exchange) -> dict[str, Any]:
     body = await exchange.json()
     if body is None:
         raise SearchError("parse_exception", "request body is required")
+    unknown = sorted(body.keys() - {"actions"})
+    if unknown:
+        raise SearchError("x_content_parse_exception", f"[aliases] unknown field [{unknown[0][:100]}]")
     given = body.get("actions")
+    if not given and not isinstance(given, dict):
+        raise illegal_argument("No action specified")
     if not isinstance(given, list):
-        raise illegal_argument("[actions] must be a list of actions")
-    if not given:
-        raise _invalid("Must specify at least one alias action")
+        raise SearchError("x_content_parse_exception", "[aliases] failed to parse field [actions]")
     return await _perform(exchange, given)
 
 

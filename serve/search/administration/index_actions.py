@@ -30,8 +30,8 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
         *endpoint("POST", paths("_forcemerge"), _force_merge, CHOICE + _MERGE),
         *endpoint("POST", paths("_cache/clear"), _clear_cache, CHOICE + _CACHE),
         *endpoint("PUT", "/{index}/_block/{block}", _block, CHOICE + " timeout master_timeout"),
-        *endpoint("POST", "/{index}/_open", _open, CHOICE + _WAITING),
-        *endpoint("POST", "/{index}/_close", _close, CHOICE + _WAITING),
+        *endpoint("POST", paths("_open"), _open, CHOICE + _WAITING),
+        *endpoint("POST", paths("_close"), _close, CHOICE + _WAITING),
     ]
 
 
@@ -59,7 +59,8 @@ async def _force_merge(exchange: Exchange) -> Answer:
     most = exchange.parameters.integer("max_num_segments", -1)
     only_deletions = exchange.parameters.boolean("only_expunge_deletes", False)
     if most != -1 and only_deletions:
-        raise illegal_argument("cannot set only_expunge_deletes and max_num_segments at the same time")
+        reason = "cannot set only_expunge_deletes and max_num_segments at the same time, those two parameters"
+        raise _invalid(f"{reason} are mutually exclusive")
     indexes = chosen_indexes(exchange, closed=False)
 
     async def perform() -> Answer:
@@ -93,6 +94,7 @@ async def _block(exchange: Exchange) -> dict[str, Any]:
 
 async def _open(exchange: Exchange) -> dict[str, Any]:
     """Wildcards find what is closed."""
+    _check_named(exchange)
     indexes = chosen_indexes(exchange, states="closed", may_be_none=False)
     await exchange.node.perform(OpenIndices(tuple(index.uuid for index in indexes)))
     return {"acknowledged": True, "shards_acknowledged": True}
@@ -100,7 +102,18 @@ async def _open(exchange: Exchange) -> dict[str, Any]:
 
 async def _close(exchange: Exchange) -> dict[str, Any]:
     """Its documents stay as they are, and are neither read nor written until it is opened."""
-    indexes = chosen_indexes(exchange, may_be_none=False)
-    await exchange.node.perform(CloseIndices(tuple(index.uuid for index in indexes)))
+    _check_named(exchange)
+    indexes = [index for index in chosen_indexes(exchange) if not index.is_closed]
+    if indexes:
+        await exchange.node.perform(CloseIndices(tuple(index.uuid for index in indexes)))
     closed = {index.name: {"closed": True} for index in indexes}
-    return {"acknowledged": True, "shards_acknowledged": True, "indices": closed}
+    return {"acknowledged": True, "shards_acknowledged": bool(closed), "indices": closed}
+
+
+def _check_named(exchange: Exchange) -> None:
+    if exchange.get("index") is None:
+        raise _invalid("index is missing")
+
+
+def _invalid(reason: str) -> SearchError:
+    return SearchError("action_request_validation_exception", f"Validation Failed: 1: {reason};")

@@ -7,11 +7,12 @@ from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices, PutMapping, PutSettings
+from graphdb.search.catalog.cluster_settings import requires_names
 from graphdb.search.catalog.data_streams import TIMESTAMP, backing_indexes
 from graphdb.search.catalog.index_names import ResolveOptions, with_dates
 from graphdb.search.catalog.index_settings import flag_setting
 from graphdb.search.catalog.state import Index
-from graphdb.search.errors import SearchError, illegal_argument, index_not_found, parsing
+from graphdb.search.errors import SearchError, illegal_argument, index_not_found
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
@@ -145,9 +146,7 @@ async def _get_field_mappings(exchange: Exchange) -> dict[str, Any]:
 async def _put_mappings(exchange: Exchange) -> dict[str, Any]:
     body = await exchange.json()
     if body is None:
-        raise SearchError(
-            "action_request_validation_exception", "Validation Failed: 1: mapping source is missing;"
-        )
+        raise SearchError("parse_exception", "request body is required")
     if isinstance(body.get("_doc"), Mapping):
         raise illegal_argument("Types cannot be provided in put mapping requests")
     uuids = tuple(index.uuid for index in chosen_indexes(exchange, may_be_none=False))
@@ -194,7 +193,10 @@ async def _create(exchange: Exchange) -> dict[str, Any]:
     body = await exchange.json() or {}
     unknown = sorted(body.keys() - _MEMBERS)
     if unknown:
-        raise parsing(f"unknown key [{unknown[0]}] for create index")
+        raise SearchError("parse_exception", f"unknown key [{unknown[0]}] for create index")
+    for member, value in body.items():
+        if value is not None and not isinstance(value, Mapping):
+            raise SearchError("parse_exception", f"key [{member}] must be an object")
     name = with_dates(exchange["index"], exchange.node.now_ms())
     made = await exchange.node.perform(CreateIndex(name, new_uuid(), body))
     return {"acknowledged": True, "shards_acknowledged": True, "index": made}
@@ -204,7 +206,7 @@ async def _get(exchange: Exchange) -> dict[str, Any]:
     features = exchange.parameters.strings("features") or list(_FEATURES)
     for feature in features:
         if feature not in _FEATURES:
-            raise illegal_argument(f"Invalid feature specified [{feature}]")
+            raise illegal_argument(f"Invalid features specified [{feature}]")
     return {
         index.name: {
             name: shown
@@ -231,16 +233,21 @@ def _stream(exchange: Exchange, index: Index) -> dict[str, str]:
 
 
 async def _exists(exchange: Exchange) -> Answer:
-    return Answer({}, 200 if chosen_indexes(exchange) else 404)
+    chosen_indexes(exchange)  # raises where a name is missing; patterns may find nothing
+    return Answer({})
 
 
 async def _delete(exchange: Exchange) -> dict[str, Any]:
-    """Only by its own name, so that a pattern cannot delete an index by accident."""
+    """By its own name only, so that a pattern cannot delete an index by accident, unless a setting says
+    otherwise.
+    """
     expression = exchange["index"]
-    if "*" in expression or expression == "_all":
+    settings = exchange.node.catalog.state.cluster_settings
+    if ("*" in expression or expression == "_all") and requires_names(settings):
         raise illegal_argument("Wildcard expressions or all indices are not allowed")
-    indexes = chosen_indexes(exchange, aliases=False)
-    await exchange.node.perform(DeleteIndices(tuple(index.uuid for index in indexes)))
+    indexes = chosen_indexes(exchange, states="open,closed", aliases=False)
+    if indexes:
+        await exchange.node.perform(DeleteIndices(tuple(index.uuid for index in indexes)))
     return {"acknowledged": True}
 
 

@@ -8,7 +8,7 @@ from graphdb.search.catalog.data_streams import next_backing_name
 from graphdb.search.catalog.index_names import with_dates
 from graphdb.search.catalog.rollover import RolloverSource, met_conditions, next_name, suffices
 from graphdb.search.catalog.state import Index
-from graphdb.search.errors import SearchError, illegal_argument, parsing
+from graphdb.search.errors import SearchError, illegal_argument
 from serve.search.administration.indices import new_uuid
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
@@ -29,7 +29,7 @@ async def _roll_over(exchange: Exchange) -> dict[str, Any]:
     body = await exchange.json() or {}
     unknown = sorted(body.keys() - _MEMBERS)
     if unknown:
-        raise parsing(f"unknown key [{unknown[0]}] for rollover")
+        raise SearchError("x_content_parse_exception", f"[rollover] unknown field [{unknown[0][:100]}]")
     alias, now_ms = exchange["index"], exchange.node.now_ms()
     old = _written(exchange, alias)
     given = exchange.get("target")
@@ -44,6 +44,9 @@ async def _roll_over(exchange: Exchange) -> dict[str, Any]:
     else:
         name = next_name(old.name) if given is None else with_dates(given, now_ms)
     met = met_conditions(body.get("conditions", {}), RolloverSource.of(old, now_ms))
+    if met and all(name.startswith("min_") for name in met):
+        reason = "at least one max_* rollover condition must be set when using min_* conditions"
+        raise SearchError("action_request_validation_exception", f"Validation Failed: 1: {reason};")
     rolls = suffices(met)
     dry = exchange.parameters.boolean("dry_run", False)
     made = {key: value for key, value in body.items() if key != "conditions"}
@@ -59,6 +62,7 @@ async def _roll_over(exchange: Exchange) -> dict[str, Any]:
         "new_index": name,
         "rolled_over": done,
         "dry_run": dry,
+        "lazy": False,
         "conditions": {
             f"[{condition}: {body['conditions'][condition]}]": holds for condition, holds in met.items()
         },
@@ -73,7 +77,8 @@ def _written(exchange: Exchange, alias: str) -> Index:
             "rollover target is a [concrete index] but one of [alias,data_stream] was expected"
         )
     if alias not in catalog.aliases:
-        raise illegal_argument(f"rollover target [{alias}] does not exist")
+        reason = f"rollover target [{alias}] does not exist"
+        raise SearchError("resource_not_found_exception", reason, 404)
     try:
         return catalog.write_index(alias)
     except SearchError:

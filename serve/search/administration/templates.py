@@ -1,6 +1,6 @@
 """Templates: what indexes get when they are made, by their names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
@@ -14,7 +14,14 @@ from graphdb.search.catalog.catalog_commands import (
     PutLegacyTemplate,
 )
 from graphdb.search.catalog.index_settings import flat_settings, nested_settings, read_settings
-from graphdb.search.catalog.index_templates import contents, index_template, overlap, template_for
+from graphdb.search.catalog.index_templates import (
+    component_missing,
+    contents,
+    index_template,
+    index_template_missing,
+    overlap,
+    template_for,
+)
 from graphdb.search.catalog.state import CatalogState
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
@@ -51,25 +58,44 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
     ]
 
 
-async def _index_templates(exchange: Exchange) -> dict[str, Any]:
-    found = _found(exchange, exchange.node.catalog.templates, "index template matching")
-    return {"index_templates": [{"name": name, "index_template": one} for name, one in found]}
+async def _index_templates(exchange: Exchange) -> Answer:
+    return _listed(exchange, exchange.node.catalog.templates, "index_template")
 
 
-async def _components(exchange: Exchange) -> dict[str, Any]:
-    found = _found(exchange, exchange.node.catalog.components, "component template matching")
-    return {"component_templates": [{"name": name, "component_template": one} for name, one in found]}
+async def _components(exchange: Exchange) -> Answer:
+    return _listed(exchange, exchange.node.catalog.components, "component_template")
+
+
+def _listed(exchange: Exchange, templates: Mapping[str, Any], kind: str) -> Answer:
+    """By name or pattern; 404 where nothing fits. Errors: resource_not_found_exception for a name that is
+    not there.
+    """
+    name = exchange.get("name")
+    if name is not None and "*" not in name and name not in templates:
+        reason = f"{kind.replace('_', ' ')} matching [{name}] not found"
+        raise SearchError("resource_not_found_exception", reason, 404)
+    is_flat = exchange.parameters.boolean("flat_settings", False)
+    found = [one for one in sorted(templates) if wildcard_match(name or "*", one)]
+    shown = [{"name": one, kind: _shown(templates[one], is_flat)} for one in found]
+    return Answer({f"{kind}s": shown}, 404 if name is not None and not found else 200)
+
+
+def _shown(template: Mapping[str, Any], is_flat: bool) -> Mapping[str, Any]:
+    made = template.get("template") or {}
+    if not is_flat or "settings" not in made:
+        return template
+    return {**template, "template": {**made, "settings": _flat(made)}}
 
 
 async def _legacy_templates(exchange: Exchange) -> Answer:
-    """By names and patterns between commas; 404 where a name was given and nothing fits."""
+    """By names and patterns between commas; 404 where some are given and nothing fits."""
     patterns = (exchange.get("name") or "*").split(",")
     is_flat = exchange.parameters.boolean("flat_settings", False)
     shown = {}
     for name, template in sorted(exchange.node.catalog.legacy_templates.items()):
         if any(wildcard_match(pattern, name) for pattern in patterns):
             shown[name] = {**template, "settings": _flat(template)} if is_flat else template
-    is_missing = not shown and exchange.get("name") is not None and "*" not in exchange["name"]
+    is_missing = not shown and exchange.get("name") is not None
     return Answer(shown, 404 if is_missing else 200)
 
 
@@ -99,19 +125,19 @@ async def _put_legacy_template(exchange: Exchange) -> dict[str, Any]:
 
 
 async def _delete_legacy_templates(exchange: Exchange) -> dict[str, Any]:
-    names = _names(exchange, exchange.node.catalog.legacy_templates)
+    names = _names(exchange, exchange.node.catalog.legacy_templates, index_template_missing)
     await exchange.node.perform(DeleteLegacyTemplates(names))
     return {"acknowledged": True}
 
 
 async def _delete_index_templates(exchange: Exchange) -> dict[str, Any]:
-    names = _names(exchange, exchange.node.catalog.templates)
+    names = _names(exchange, exchange.node.catalog.templates, index_template_missing)
     await exchange.node.perform(DeleteIndexTemplates(names))
     return {"acknowledged": True}
 
 
 async def _delete_components(exchange: Exchange) -> dict[str, Any]:
-    names = _names(exchange, exchange.node.catalog.components)
+    names = _names(exchange, exchange.node.catalog.components, component_missing)
     await exchange.node.perform(DeleteComponentTemplates(names))
     return {"acknowledged": True}
 
@@ -129,7 +155,7 @@ async def _simulate_index(exchange: Exchange) -> dict[str, Any]:
         state = index_template(state, PutIndexTemplate(name, body))
     fitting = template_for(state, exchange["name"])
     if fitting is None:
-        return {"template": None, "overlapping": []}
+        return {}
     return _simulated(state, fitting, [exchange["name"]])
 
 
@@ -139,7 +165,8 @@ async def _simulate(exchange: Exchange) -> dict[str, Any]:
     if body is not None:
         state = index_template(state, PutIndexTemplate(name or _SIMULATED, body))
     elif name is None:
-        raise illegal_argument("a template, or the name of one, is required")
+        reason = "either index name or index template body must be specified for simulation"
+        raise SearchError("action_request_validation_exception", f"Validation Failed: 1: {reason};")
     elif name not in state.templates:
         raise illegal_argument(f"unable to simulate template [{name}] that does not exist")
     name = name or _SIMULATED
@@ -174,19 +201,15 @@ async def _template(exchange: Exchange) -> tuple[dict[str, Any], bool]:
     return body, exchange.parameters.boolean("create", False)
 
 
-def _found(exchange: Exchange, templates: Mapping[str, Any], what: str) -> list[tuple[str, Any]]:
-    """By name or pattern. Errors: resource_not_found_exception for a name that is not there."""
-    name = exchange.get("name")
-    if name is not None and "*" not in name and name not in templates:
-        raise SearchError("resource_not_found_exception", f"{what} [{name}] not found", 404)
-    return [(one, templates[one]) for one in sorted(templates) if wildcard_match(name or "*", one)]
-
-
-def _names(exchange: Exchange, templates: Mapping[str, Any]) -> tuple[str, ...]:
-    """Patterns become the names that fit."""
+def _names(
+    exchange: Exchange, templates: Mapping[str, Any], missing: Callable[[str], SearchError]
+) -> tuple[str, ...]:
+    """Patterns become the names that fit. Raises what missing makes of one that fits none, but for `*`."""
     names: dict[str, None] = {}
     for part in exchange["name"].split(","):
         names |= dict.fromkeys(
             [part] if "*" not in part else [name for name in sorted(templates) if wildcard_match(part, name)]
         )
+    if not names and exchange["name"] != "*":
+        raise missing(exchange["name"])
     return tuple(names)

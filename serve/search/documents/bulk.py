@@ -20,7 +20,7 @@ from graphdb.search.segments.operations import Action, Outcome
 from serve.search.backend import SearchBackend
 from serve.search.documents.bulk_items import BulkDefaults, BulkItem, BulkLines, Line, Lines, bulk_items
 from serve.search.documents.documents import written
-from serve.search.documents.ingesting import write_documents
+from serve.search.documents.ingesting import IngestReport, write_documents
 from serve.search.documents.shown_fields import SOURCE_PARAMETERS
 from serve.search.documents.write_options import WRITE_PARAMETERS
 from serve.search.frame.answer import PathFilter, error_json, filter_of
@@ -180,7 +180,8 @@ async def _bulk(kept: KeptValues, exchange: Exchange) -> Any:
         reason = "Validation Failed: 1: no requests added;"
         raise SearchError("action_request_validation_exception", reason)
     took = int((time.monotonic() - began) * 1000)
-    return {"errors": bulk.has_errors, "took": took, "items": orjson.Fragment(bulk.items())}
+    ingest = {} if bulk.ingest_s is None else {"ingest_took": int(bulk.ingest_s * 1000)}
+    return {"errors": bulk.has_errors, "took": took, **ingest, "items": orjson.Fragment(bulk.items())}
 
 
 async def _gathered(exchange: Exchange, reader: BulkReader) -> AsyncIterator[tuple[int, bool]]:
@@ -209,6 +210,7 @@ class _Bulk:
     wanted: PathFilter | None = None
     count: int = 0
     has_errors: bool = False
+    ingest_s: float | None = None  # in pipelines; None where no document went through one
     _answered: list[bytes] = field(default_factory=list)
 
     async def write(self, items: list[BulkItem]) -> None:
@@ -216,28 +218,44 @@ class _Bulk:
         self.count += len(items)
         writes = [item.write for item in items if item.write is not None]
         pipelines = [item.pipeline for item in items if item.write is not None]
-        results = (
-            await write_documents(self.node, self.work, writes, pipelines, self.refresh) if writes else []
-        )
+        results, report = list[WriteResult](), IngestReport()
+        if writes:
+            results = await write_documents(
+                self.node, self.work, writes, pipelines, self.refresh, report=report
+            )
+        if report.took_s is not None:
+            self.ingest_s = (self.ingest_s or 0) + report.took_s
         del writes  # `_answers` is to be the last who knows them
-        self._answered += await _in_thread(len(items) * 500, self._answers, items, results)
+        self._answered += await _in_thread(len(items) * 500, self._answers, items, results, report)
 
     def items(self) -> bytes:
         return b"[" + b",".join(self._answered) + b"]"
 
-    def _answers(self, items: list[BulkItem], results: list[WriteResult]) -> list[bytes]:
-        done = iter(results)
-        answered = [(item, None if item.write is None else next(done)) for item in items]
+    def _answers(
+        self, items: list[BulkItem], results: list[WriteResult], report: IngestReport
+    ) -> list[bytes]:
+        done, executed = iter(enumerate(results)), dict[int, list[str]]()
+        answered: list[tuple[BulkItem, WriteResult | None]] = []
+        for item in items:
+            place, result = (-1, None) if item.write is None else next(done)
+            answered.append((item, result))
+            if item.lists_pipelines:
+                executed[id(item)] = report.executed.get(place, [])
         items.clear()  # many objects, which are gone at the end of this and not on the event loop
         results.clear()
         if self.wanted is not None:
-            shown = self._shown([self._answer(item, result) for item, result in answered], self.wanted)
+            shown = self._shown(
+                [self._answer(item, result, executed) for item, result in answered], self.wanted
+            )
             return [orjson.dumps(answer) for answer in shown]
         texts = ItemTexts(self.node.catalog, self.refresh)
         return [
             texts.text(result)
-            if result is not None and result.result.error is None and item.source is None
-            else orjson.dumps(self._answer(item, result))
+            if result is not None
+            and result.result.error is None
+            and item.source is None
+            and not item.lists_pipelines
+            else orjson.dumps(self._answer(item, result, executed))
             for item, result in answered
         ]
 
@@ -247,7 +265,9 @@ class _Bulk:
         shown: list[dict[str, Any]] = whole.get("items", [])
         return shown
 
-    def _answer(self, item: BulkItem, result: WriteResult | None) -> dict[str, Any]:
+    def _answer(
+        self, item: BulkItem, result: WriteResult | None, executed: dict[int, list[str]]
+    ) -> dict[str, Any]:
         error = item.refused if result is None else result.result.error
         if error is not None:
             self.has_errors = True
@@ -255,7 +275,10 @@ class _Bulk:
             failed = {"_index": index, "_id": item.doc_id, "status": error.status, "error": error_json(error)}
             return {item.action.value: failed}
         assert result is not None
-        return succeeded(self.node.catalog, result, self.refresh, item.source)
+        shown = succeeded(self.node.catalog, result, self.refresh, item.source)
+        if item.lists_pipelines and item.action in (Action.INDEX, Action.CREATE):
+            shown[item.action.value]["executed_pipelines"] = executed[id(item)]
+        return shown
 
 
 async def _in_thread(size_bytes: int, work: Any, *arguments: Any) -> Any:

@@ -12,7 +12,7 @@ from graphdb.search.catalog.catalog_commands import DocumentWrite
 from graphdb.search.document_texts import LongNumbers, PlainDocuments
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.results.fetching import SourceFilter, parse_source_filter
-from graphdb.search.segments.operations import Action, Operation
+from graphdb.search.segments.operations import Action, Operation, version_problems
 from serve.search.documents.shown_fields import asked_source
 from serve.search.documents.write_options import (
     Conditions,
@@ -49,6 +49,7 @@ _NAMES = frozenset(
     }
 )
 _ACTION_BYTES_MAX = 1 << 20
+_NOT_STORED = (Action.UPDATE, Action.DELETE)  # as they are given
 _PLACED, _PLACE = frozenset(_ACTIONS), frozenset({"_id", "_index"})  # what most lines say
 _COMPOUND = frozenset({"_source", "dynamic_templates"})
 
@@ -150,7 +151,7 @@ class BulkLines:
         if name not in _ACTIONS:
             raise self._malformed("field [create], [delete], [index] or [update]", name)
         if not isinstance(metadata, dict):
-            raise self._malformed("START_OBJECT", token_name(metadata))
+            raise self._malformed("START_OBJECT or END_OBJECT", token_name(metadata))
         if len(found) > 1:
             raise self._malformed("END_OBJECT", "FIELD_NAME")
         return self._line(_ACTIONS[name], metadata)
@@ -163,9 +164,18 @@ class BulkLines:
                 )
             if isinstance(value, dict | list) and name not in _COMPOUND:
                 raise self._malformed(f"a simple value for field [{name}]", token_name(value))
+        if metadata.get("dynamic_templates") is not None:
+            self._check_templates(action, metadata["dynamic_templates"])
         if action is Action.INDEX and metadata.get("op_type") == "create":
             action = Action.CREATE
         return Line(action, _text(metadata.get("_index")), _text(metadata.get("_id")), metadata)
+
+    def _check_templates(self, action: Action, templates: Any) -> None:
+        if action in _NOT_STORED:
+            reason = f"request in line [{self._number}] does not accept dynamic_templates"
+            raise illegal_argument(f"{action.value.capitalize()} {reason}")
+        if not isinstance(templates, dict) or not all(type(name) is str for name in templates.values()):
+            raise self._malformed("an object of names for field [dynamic_templates]", token_name(templates))
 
     def _malformed(self, expected: str, found: str) -> SearchError:
         return illegal_argument(
@@ -180,7 +190,6 @@ def _text(value: Any) -> str | None:
 # The items of a `_bulk`: from the lines of a request to writes, each by itself right or wrong.
 
 _SHOWN_PROBLEMS_MAX = 100
-_NOT_STORED = (Action.UPDATE, Action.DELETE)  # as they are given
 _TOGETHER_MIN = 8  # documents that are worth to be looked through before they are parsed
 
 
@@ -194,6 +203,8 @@ class BulkDefaults:
     pipeline: str | None
     require_alias: bool
     source: SourceFilter | None
+    require_data_stream: bool = False
+    lists_pipelines: bool = False
 
     @classmethod
     def of(cls, index: str | None, parameters: Parameters) -> "BulkDefaults":
@@ -204,6 +215,8 @@ class BulkDefaults:
             parameters.text("pipeline"),
             parameters.boolean("require_alias", False),
             asked_source(parameters, None),
+            parameters.boolean("require_data_stream", False),
+            parameters.boolean("list_executed_pipelines", False),
         )
 
 
@@ -218,22 +231,30 @@ class BulkItem:
     write: DocumentWrite | None = None
     refused: SearchError | None = None
     pipeline: str | None = None
+    lists_pipelines: bool = False  # in the answer
 
 
 def bulk_items(lines: list[Line], defaults: BulkDefaults, keeps_values: bool) -> list[BulkItem]:
     """keeps_values: a document that is to be stored comes with its value. Raises SearchError for what spoils
     the whole request.
     """
-    problems = [problem for line in lines for problem in _problems(line, defaults.index)]
+    _refuse([problem for line in lines for problem in _problems(line, defaults.index)])
+    reading = _Reading(defaults, keeps_values)
+    if len(lines) < _TOGETHER_MIN:
+        items = [reading.item(line, None) for line in lines]
+    else:
+        plain = PlainDocuments([b"" if line.action in _NOT_STORED else line.document for line in lines])
+        items = [reading.item(line, plain.read(place)) for place, line in enumerate(lines)]
+    _refuse(reading.problems)
+    return items
+
+
+def _refuse(problems: list[str]) -> None:
+    """Raise where there are any."""
     if problems:
         shown = enumerate(problems[:_SHOWN_PROBLEMS_MAX], 1)
         text = "".join(f"{number}: {problem};" for number, problem in shown)
         raise SearchError("action_request_validation_exception", f"Validation Failed: {text}")
-    reading = _Reading(defaults, keeps_values)
-    if len(lines) < _TOGETHER_MIN:
-        return [reading.item(line, None) for line in lines]
-    plain = PlainDocuments([b"" if line.action in _NOT_STORED else line.document for line in lines])
-    return [reading.item(line, plain.read(place)) for place, line in enumerate(lines)]
 
 
 def _problems(line: Line, default_index: str | None) -> list[str]:
@@ -252,6 +273,7 @@ Read: TypeAlias = tuple[dict[str, Any], LongNumbers | None]
 class _Reading:
     def __init__(self, defaults: BulkDefaults, keeps_values: bool) -> None:
         self._defaults, self._keeps_values = defaults, keeps_values
+        self.problems: list[str] = []  # of versions, which spoil the whole request
         # what most lines come to, which say no more than where the document is
         self._bare_conditions = Conditions.of_line({"routing": defaults.routing})
 
@@ -261,14 +283,22 @@ class _Reading:
         doc_id = generated_id() if line.doc_id is None else line.doc_id
         item = BulkItem(line.action, index, doc_id, self._defaults.source)
         item.pipeline = self._defaults.pipeline
+        item.lists_pipelines = self._flag(line, "list_executed_pipelines", self._defaults.lists_pipelines)
         try:
             operation = self._operation(item, line, read)
         except SearchError as error:
             item.refused = error
         else:
-            aliased = line.metadata.get("require_alias", self._defaults.require_alias) in (True, "true")
-            item.write = DocumentWrite(index, operation, aliased)
+            aliased = self._flag(line, "require_alias", self._defaults.require_alias)
+            streams = self._flag(line, "require_data_stream", self._defaults.require_data_stream)
+            item.write = DocumentWrite(index, operation, aliased, require_data_stream=streams)
+            if operation.is_conditional:
+                self.problems += version_problems(operation)
         return item
+
+    @staticmethod
+    def _flag(line: Line, name: str, default: bool) -> bool:
+        return default if line.is_bare else line.metadata.get(name, default) in (True, "true")
 
     def _operation(self, item: BulkItem, line: Line, read: Read | None) -> Operation:
         """Raises the error of this item."""
@@ -278,7 +308,9 @@ class _Reading:
         value, numbers = (read_document(line.document), None) if read is None else read
         if line.action is not Action.UPDATE:
             kept = value if self._keeps_values else None
-            return conditions.operation(line.action, item.doc_id, line.document, kept, numbers)
+            operation = conditions.operation(line.action, item.doc_id, line.document, kept, numbers)
+            named = None if line.is_bare else line.metadata.get("dynamic_templates")
+            return operation._replace(dynamic_templates=named) if named else operation
         if "_source" in value:
             item.source = parse_source_filter(value["_source"])
         operation = conditions.operation(line.action, item.doc_id, line.document)

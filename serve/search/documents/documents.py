@@ -121,7 +121,8 @@ async def _update(exchange: Exchange) -> Answer:
     retries = exchange.parameters.integer("retry_on_conflict", None)
     request = await exchange.json()
     if request is None:
-        raise SearchError("parse_exception", "request body is required")
+        reason = "Validation Failed: 1: script or doc is missing;"
+        raise SearchError("action_request_validation_exception", reason)
     source = asked_source(exchange.parameters, None)
     if source is None and request.get("_source") is not None:
         source = parse_source_filter(request["_source"])
@@ -147,7 +148,8 @@ async def _done(
     """One write, as all others. Raises its error."""
     refresh = refresh_of(exchange.parameters)
     aliased = exchange.parameters.boolean("require_alias", False)
-    write = DocumentWrite(exchange["index"], operation, aliased)
+    streams = exchange.parameters.boolean("require_data_stream", False)
+    write = DocumentWrite(exchange["index"], operation, aliased, require_data_stream=streams)
     (result,) = await write_documents(exchange.node, exchange.work, [write], [pipeline], refresh, retries)
     if result.result.error is not None:
         raise result.result.error

@@ -1,7 +1,8 @@
 """Documents on their way through pipelines, before they are written."""
 
+import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ if TYPE_CHECKING:  # most documents go through no pipeline
     from graphdb.search.ingest.document import IngestDocument
     from graphdb.search.ingest.pipeline import Definitions
 
-__all__ = ["definitions_of", "timestamp", "write_documents"]
+__all__ = ["IngestReport", "definitions_of", "timestamp", "write_documents"]
 
 _AT_ONCE = 500  # documents, on one thread, within the time of a search
 _MADE_BYTES = (
@@ -38,6 +39,16 @@ _NO_PIPELINE = "_none"
 _MADE_MIN, _MADE_FACTOR = 1_000_000, 50  # characters that processors make of a document; more for longer ones
 
 
+@dataclass(slots=True)
+class IngestReport:
+    """Of the writes of one request. took_s: of the pipelines, None where there were none. executed: the
+    names of those that each went through, by its place.
+    """
+
+    took_s: float | None = None
+    executed: dict[int, list[str]] = field(default_factory=dict)
+
+
 async def write_documents(
     node: SearchBackend,
     work: SearchWork,
@@ -45,13 +56,15 @@ async def write_documents(
     pipelines: Sequence[str | None],
     refresh: str,
     retries: int | None = None,
+    report: IngestReport | None = None,
 ) -> list[WriteResult]:
-    """As `write_with_scripts`. pipelines: the one that a request names for each, None: the index's.
+    """As `write_with_scripts`. pipelines: the one that a request names for each, None: the index's. report is
+    told what they did.
 
     What a pipeline refuses or drops is not written. Of updates the document goes through that is written
     where there is none yet; deletions go through no pipeline.
     """
-    ingesting = _Ingesting(node)
+    ingesting = _Ingesting(node, report or IngestReport())
     if not any(map(ingesting.takes, writes, pipelines)):
         return await write_with_scripts(node, work, writes, refresh, retries)
     results: list[WriteResult] = []
@@ -83,7 +96,8 @@ def timestamp(now_ms: int) -> str:
 class _Ingesting:
     """Of one request, in the state that it found."""
 
-    def __init__(self, node: SearchBackend) -> None:
+    def __init__(self, node: SearchBackend, report: "IngestReport") -> None:
+        self._report = report
         self._state: CatalogState = node.catalog.state
         self._node, self._timestamp = node, ""
         self._definitions: Definitions | None = None  # until one is wanted
@@ -98,16 +112,19 @@ class _Ingesting:
         self, writes: Sequence[DocumentWrite], pipelines: Sequence[str | None], first: int
     ) -> list[DocumentWrite | WriteResult]:
         """What becomes of the writes from the first on, until enough has been made of them; one at least."""
+        began, executed = time.monotonic(), self._report.executed
         parts: list[DocumentWrite | WriteResult] = []
         for at in range(first, min(first + _AT_ONCE, len(writes))):
             one: DocumentWrite | WriteResult = writes[at]
             if self.takes(writes[at], pipelines[at]):
-                one = self.ingested(writes[at], pipelines[at])
+                executed[at] = []
+                one = self.ingested(writes[at], pipelines[at], executed[at])
                 if isinstance(one, DocumentWrite):
                     self.made_bytes += len(one.operation.body)
             parts.append(one)
             if self.made_bytes >= _MADE_BYTES:
                 break
+        self._report.took_s = (self._report.took_s or 0) + time.monotonic() - began
         return parts
 
     def _names(self, index: str, name: str | None) -> tuple[str | None, str | None]:
@@ -119,13 +136,15 @@ class _Ingesting:
         own, final = self._of_index[index]
         return (own if name is None else _named(name)), final
 
-    def ingested(self, write: DocumentWrite, name: str | None) -> DocumentWrite | WriteResult:
-        """The write as the pipelines leave it, or what became of it without one."""
+    def ingested(
+        self, write: DocumentWrite, name: str | None, executed: list[str]
+    ) -> DocumentWrite | WriteResult:
+        """As the pipelines leave it, or what became of it without it. executed gets their names."""
         from graphdb.search.ingest.document import Dropped
 
         operation = write.operation
         try:
-            return self._run(write, name)
+            return self._run(write, name, executed)
         except Dropped:
             dropped = OperationResult(
                 operation.action, operation.doc_id, Outcome.NOOP, _DROPPED_VERSION, _DROPPED_SEQ_NO
@@ -137,7 +156,7 @@ class _Ingesting:
             failure = error
         return WriteResult(write.index, OperationResult(operation.action, operation.doc_id, error=failure))
 
-    def _run(self, write: DocumentWrite, name: str | None) -> DocumentWrite:
+    def _run(self, write: DocumentWrite, name: str | None, executed: list[str]) -> DocumentWrite:
         from graphdb.search.ingest.document import IngestDocument
 
         if self._definitions is None:
@@ -160,7 +179,7 @@ class _Ingesting:
         # processors do not see who sees the document: that stays, unless they say another
         kept = {ALLOW_SIDS: source.pop(ALLOW_SIDS)} if ALLOW_SIDS in source else {}
         room = [_MADE_MIN + _MADE_FACTOR * len(operation.body)]
-        document = IngestDocument(source, meta, {"timestamp": self._timestamp}, room=room)
+        document = IngestDocument(source, meta, {"timestamp": self._timestamp}, room=room, executed=executed)
         first, _ = self._names(write.index, name)
         if first is not None:
             self._definitions.pipeline(first).run(document)

@@ -169,7 +169,8 @@ def _outcome(state: CatalogState, update: _Update, now_ms: int) -> DocumentWrite
         "_type": "_doc",
     }
     if found is None:
-        changed = update.request.on_missing(operation.doc_id, meta)
+        shard = 0 if index is None else index.shards.routing.shard_of(operation.doc_id, routing)
+        changed = update.request.on_missing(shard, meta)
         bare = Operation(Action.CREATE, operation.doc_id, changed.source, operation.routing)
     else:
         meta |= {"_version": found.version, "_routing": found.routing}

@@ -86,6 +86,23 @@ _KINDS: dict[type[GraphDBError], tuple[str, int]] = {
 }
 # Errors that are Java's, not Elasticsearch's: a failed search shows them again as its cause.
 _JAVA = {"illegal_argument_exception", "illegal_state_exception", "number_format_exception"}
+# None of these is a root cause below another error. The rest of them are Java's or of its libraries, too.
+_NO_ROOTS = _JAVA | {
+    "arithmetic_exception",
+    "array_index_out_of_bounds_exception",
+    "class_cast_exception",
+    "date_time_exception",
+    "date_time_parse_exception",
+    "dissect_exception",
+    "index_out_of_bounds_exception",
+    "json_parse_exception",
+    "named_object_not_found_exception",
+    "null_pointer_exception",
+    "string_index_out_of_bounds_exception",
+    "too_complex_to_determinize_exception",
+    "unsupported_operation_exception",
+    "x_content_parse_exception",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,17 +203,21 @@ ENCODE = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """value is JSON, with `orjson.Fragment` where text is sent as it is; or a str, sent as plain text."""
+    """value is JSON, with `orjson.Fragment` where text is sent as it is; or a str, sent as plain text.
+
+    is_whole: `filter_path` takes nothing away, as of an error.
+    """
 
     value: Any = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    is_whole: bool = False
 
 
 async def rendered(exchange: Exchange, answer: Answer) -> Response:
     """The answer as the request wants it. Raises SearchError for a filter_path that cannot be."""
     is_text = isinstance(answer.value, str)
-    body = answer.value.encode() if is_text else await _json(exchange, answer.value)
+    body = answer.value.encode() if is_text else await _json(exchange, answer)
     headers = {**PRODUCT, "content-type": exchange.answer_type(is_text), **answer.headers}
     opaque_id = exchange.request.headers.get("x-opaque-id")
     if opaque_id is not None:  # by which the client knows its requests again; clients refuse long headers
@@ -208,9 +229,9 @@ async def rendered(exchange: Exchange, answer: Answer) -> Response:
     return Response(b"" if exchange.method == "HEAD" else body, answer.status, headers)
 
 
-async def _json(exchange: Exchange, value: Any) -> bytes:
-    body = orjson.dumps(value, option=ENCODE)
-    chosen = filter_of(exchange.parameters.strings("filter_path"))
+async def _json(exchange: Exchange, answer: Answer) -> bytes:
+    body = orjson.dumps(answer.value, option=ENCODE)
+    chosen = None if answer.is_whole else filter_of(exchange.parameters.strings("filter_path"))
     pretty = exchange.parameters.boolean("pretty", False) and len(body) <= _PRETTY_BYTES_MAX
     if chosen is None and not pretty:
         return body
@@ -260,7 +281,7 @@ def failure(error: GraphDBError) -> Answer:
     if isinstance(error, BodyTooLarge):
         # The rest of the body is not read, so the connection cannot carry another request.
         headers["Connection"] = "close"
-    return Answer(envelope(known), known.status, headers)
+    return Answer(envelope(known), known.status, headers, is_whole=True)
 
 
 def envelope(error: SearchError) -> dict[str, Any]:
@@ -288,13 +309,22 @@ def _alone(error: SearchError) -> dict[str, Any]:
 def _root_causes(error: SearchError) -> list[dict[str, Any]]:
     failures = error.metadata.get(_SHARD_FAILURES)
     if not failures:
-        return [_alone(error)]
+        return [_alone(_root(error))]
     causes = []
     for one in failures:
         reason = {name: value for name, value in one["reason"].items() if name != "caused_by"}
         if reason not in causes:
             causes.append(reason)
     return causes
+
+
+def _root(error: SearchError) -> SearchError:
+    """What it comes from, as far as Elasticsearch tells it: the causes that are errors of its own."""
+    unwraps = error.kind not in _NO_ROOTS or error.kind == "x_content_parse_exception"
+    if not unwraps or error.cause is None:
+        return error
+    is_parsing = error.kind == error.cause.kind == "x_content_parse_exception"
+    return _root(error.cause) if is_parsing or error.cause.kind not in _NO_ROOTS else error
 
 
 def query_failed(failures: Sequence[Failure], node: str, phase: str = "query") -> SearchError:

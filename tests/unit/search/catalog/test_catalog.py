@@ -235,8 +235,8 @@ def test_an_index_gets_what_its_template_says() -> None:
         (
             template(composed_of=["c", "gone"]),
             "invalid_index_template_exception",
-            "index_template [t] invalid, cause [Validation Failed: 1: index template [t] specifies component "
-            "templates [gone] that do not exist;]",
+            "index_template [t] invalid, cause [index template [t] specifies component templates [gone] that "
+            "do not exist]",
         ),
         (
             PutIndexTemplate("t", {"index_patterns": ["l*"], "priority": 3}),
@@ -246,9 +246,12 @@ def test_an_index_gets_what_its_template_says() -> None:
             "not match during index creation, please use a different priority",
         ),
         (template(nonsense=1), "x_content_parse_exception", "[index_template] unknown field [nonsense]"),
-        (PutIndexTemplate("t", {}), "invalid_index_template_exception", None),
+        (PutIndexTemplate("t", {}), "illegal_argument_exception", "Required [index_patterns]"),
+        (PutIndexTemplate("t", {"index_patterns": [1]}), "invalid_index_template_exception", None),
+        (PutIndexTemplate("t", {"index_patterns": ["_a"]}), "invalid_index_template_exception", None),
+        (template(priority=-1), "action_request_validation_exception", None),
         (template(data_stream={"colour": True}), "x_content_parse_exception", None),
-        (template(template={"settings": {"nonsense": 1}}), "illegal_argument_exception", None),
+        (template(template={"settings": {"nonsense": 1}}), "invalid_index_template_exception", None),
         (
             template(template={"mappings": {"properties": {"f": {"type": "nonsense"}}}}),
             "illegal_argument_exception",
@@ -377,10 +380,10 @@ def test_a_mistake_of_ours_is_one_documents_failure(caplog: pytest.LogCaptureFix
     assert index is not None
     parse = index.mapping.parse
 
-    def fail(source: Any, doc_id: str) -> Any:
+    def fail(source: Any, doc_id: str, templates: Any) -> Any:
         if doc_id == "2":
             raise ZeroDivisionError("oh")
-        return parse(source, doc_id)
+        return parse(source, doc_id, templates)
 
     index.mapping.parse = fail  # type: ignore[method-assign, assignment]
     results = commands.write(*(put("a", str(number)) for number in range(1, 4)))

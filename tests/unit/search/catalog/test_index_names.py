@@ -77,6 +77,10 @@ def names() -> Commands:
 
 
 OPEN = ResolveOptions()
+EXCLUDING = (
+    "if you intended to exclude this index, ensure that you use wildcards that include it before explicitly "
+    "excluding it"
+)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +90,8 @@ OPEN = ResolveOptions()
         ("_all", OPEN, [".dot", "apple", "apricot", "banana"]),
         ("*", OPEN, [".dot", "apple", "apricot", "banana"]),
         ("*", ResolveOptions.of("all"), [".dot", ".kept", "apple", "apricot", "banana", "secret"]),
-        ("*", ResolveOptions.of("none"), []),
+        ("_all", ResolveOptions.of("none"), []),
+        ("ap*", ResolveOptions.of("none", ignore_unavailable=True), []),
         ("ap*", OPEN, ["apple", "apricot"]),
         ("*an*,ap*,apple", OPEN, ["apple", "apricot", "banana"]),
         ("ap*,-apple", OPEN, ["apricot"]),
@@ -113,7 +118,9 @@ def test_expressions(names: Commands, expression: Any, options: ResolveOptions, 
     ("expression", "options", "kind", "reason"),
     [
         ("nothing", OPEN, "index_not_found_exception", "no such index [nothing]"),
-        ("-apple", OPEN, "index_not_found_exception", "no such index [-apple]"),
+        ("-apple", OPEN, "index_not_found_exception", f"no such index [-apple] and {EXCLUDING}"),
+        ("apple,-banana", OPEN, "index_not_found_exception", f"no such index [-banana] and {EXCLUDING}"),
+        ("ap*", ResolveOptions.of("none"), "index_not_found_exception", "no such index [ap*]"),
         ("no*", ResolveOptions(allow_no_indices=False), "index_not_found_exception", "no such index [no*]"),
         ("_x", OPEN, "invalid_index_name_exception", "Invalid index name [_x], must not start with '_'."),
         (

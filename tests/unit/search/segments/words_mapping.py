@@ -22,7 +22,9 @@ class WordsMapping:
     def __init__(self, fields: frozenset[str] = frozenset()) -> None:
         self.fields = fields
 
-    def parse(self, source: dict[str, Any], doc_id: str, /) -> "tuple[ParsedDocument, WordsMapping]":
+    def parse(
+        self, source: dict[str, Any], doc_id: str, templates: Any = None, /
+    ) -> "tuple[ParsedDocument, WordsMapping]":
         seen = self.fields | set(source)
         return self._parsed(source, ""), self if seen == self.fields else WordsMapping(seen)
 

@@ -165,7 +165,7 @@ MALFORMED = "Malformed action/metadata line [1]"
         (
             b'{"index":1}\n',
             "illegal_argument_exception",
-            f"{MALFORMED}, expected START_OBJECT but found [VALUE_NUMBER]",
+            f"{MALFORMED}, expected START_OBJECT or END_OBJECT but found [VALUE_NUMBER]",
         ),
         (
             b'{"index":{},"create":{}}\n',

@@ -175,12 +175,13 @@ def test_templates_of_the_old_kind_are_shown_and_deleted(http: httpx.Client) -> 
     }
     assert http.get("/_template").json()["two"]["order"] == 3
     assert http.get("/_template/t*").json().keys() == {"two"}
-    assert (http.get("/_template/none").status_code, http.get("/_template/n*").status_code) == (404, 200)
+    assert (http.get("/_template/none").status_code, http.get("/_template/n*").status_code) == (404, 404)
     assert http.head("/_template/one").status_code == 200
     assert reason_of(http.put("/_template/one?create=true", json=body))[2] == (
         "index_template [one] already exists"
     )
-    assert reason_of(http.delete("/_template/none"))[:2] == (404, "index_template_missing_exception")
+    for name in ("none", "n*"):
+        assert reason_of(http.delete(f"/_template/{name}"))[:2] == (404, "index_template_missing_exception")
     assert http.delete("/_template/o*").json() == {"acknowledged": True}
     assert http.get("/_template").json().keys() == {"two"}
 
@@ -189,7 +190,8 @@ def test_templates_of_the_old_kind_are_shown_and_deleted(http: httpx.Client) -> 
     ("body", "kind"),
     [
         ({}, "action_request_validation_exception"),
-        ({"index_patterns": []}, "invalid_index_template_exception"),
+        ({"index_patterns": []}, "action_request_validation_exception"),
+        ({"index_patterns": ["_a"]}, "invalid_index_template_exception"),
         ({"index_patterns": "a*", "colour": 1}, "parse_exception"),
         ({"index_patterns": "a*", "order": "x"}, "illegal_argument_exception"),
         ({"index_patterns": "a*", "settings": {"colour": 1}}, "illegal_argument_exception"),
@@ -235,3 +237,27 @@ def test_query_strings_of_an_index_may_be_lenient(http: httpx.Client) -> None:
     assert (strict, lenient) == ([400, 400], [200, 200])
     refused = {"query_string": {"query": "five", "fields": ["n"], "lenient": False}}
     assert reason_of(http.post("/i/_search", json={"query": refused}))[0] == 400
+
+
+def test_indexes_are_deleted_by_patterns_only_where_a_setting_permits_it(http: httpx.Client) -> None:
+    for name in ("a1", "a2", "b1"):
+        http.put(f"/{name}")
+    http.post("/a2/_close")
+    assert reason_of(http.delete("/a*"))[1] == "illegal_argument_exception"
+    settings = {"persistent": {"action.destructive_requires_name": False}}
+    assert http.put("/_cluster/settings", json=settings).status_code == 200
+    assert http.delete("/n*").json() == {"acknowledged": True}
+    assert reason_of(http.delete("/n*?allow_no_indices=false"))[0] == 404
+    assert http.delete("/a*").json() == {"acknowledged": True}
+    assert http.get("/_all?expand_wildcards=all").json().keys() == {"b1"}
+
+
+def test_closing_says_what_it_has_closed(http: httpx.Client) -> None:
+    http.put("/a")
+    assert http.post("/a/_close").json()["indices"] == {"a": {"closed": True}}
+    nothing = {"acknowledged": True, "shards_acknowledged": False, "indices": {}}
+    assert http.post("/a/_close").json() == http.post("/n*/_close").json() == nothing
+    for path in ("/_close", "/_open"):
+        assert reason_of(http.post(path))[1:] == (
+            "action_request_validation_exception", "Validation Failed: 1: index is missing;"
+        )  # fmt: skip

@@ -22,7 +22,7 @@ def test_an_alias_is_moved(http: httpx.Client) -> None:
     )
     assert answer.json() == {
         "acknowledged": True, "shards_acknowledged": True, "old_index": "logs-1", "new_index": "logs-000002",
-        "rolled_over": True, "dry_run": False, "conditions": {},
+        "rolled_over": True, "dry_run": False, "lazy": False, "conditions": {},
     }  # fmt: skip
     assert http.get("/_alias").json() == {
         "logs-1": {"aliases": {}}, "logs-000002": {"aliases": {"logs": {}, "all": {}}}
@@ -47,7 +47,7 @@ def test_an_alias_that_says_what_is_written_to_keeps_both(http: httpx.Client) ->
         ({"max_docs": 2}, False),
         ({"max_docs": 2, "max_age": "0ms"}, True),
         ({"max_docs": 1, "min_docs": 2}, False),
-        ({"min_docs": 1}, True),
+        ({"max_docs": 1, "min_docs": 1}, True),
         ({"max_primary_shard_docs": 1, "max_size": "9gb"}, True),
         ({"max_primary_shard_size": "0b"}, True),
     ],
@@ -66,17 +66,17 @@ def test_conditions(http: httpx.Client, conditions: dict[str, Any], rolls: bool)
 @pytest.mark.parametrize(
     ("path", "body", "reason"),
     [
-        ("/none/_rollover", {}, "rollover target [none] does not exist"),
         ("/logs-1/_rollover", {}, "rollover target is a [concrete index]"),
         ("/both/_rollover", {}, "does not point to a write index"),
         ("/odd/_rollover", {}, "index name [other] does not match pattern"),
         ("/logs/_rollover/logs-1", {}, "already exists"),
-        ("/logs/_rollover", {"condition": {}}, "unknown key [condition]"),
-        ("/logs/_rollover", {"conditions": {"max_weight": 1}}, "unknown field [max_weight]"),
+        ("/logs/_rollover", {"condition": {}}, "[rollover] unknown field [condition]"),
+        ("/logs/_rollover", {"conditions": {"max_weight": 1}}, "failed to parse field [conditions]"),
         ("/logs/_rollover", {"conditions": {"max_docs": "many"}}, "failed to parse [max_docs]"),
         ("/logs/_rollover", {"conditions": {"max_size": "9"}}, "unit is missing"),
         ("/logs/_rollover", {"conditions": {"max_age": "9"}}, "unit is missing"),
         ("/logs/_rollover", {"conditions": []}, "must be an object"),
+        ("/logs/_rollover", {"conditions": {"min_docs": 1}}, "at least one max_* rollover condition"),
     ],
 )
 def test_refused(http: httpx.Client, path: str, body: dict[str, Any], reason: str) -> None:
@@ -86,6 +86,12 @@ def test_refused(http: httpx.Client, path: str, body: dict[str, Any], reason: st
     assert status == 400
     assert reason in given
     assert http.get("/_alias/logs").json() == {"logs-1": {"aliases": {"logs": {}}}}
+
+
+def test_a_target_that_is_not_there(http: httpx.Client) -> None:
+    assert reason_of(http.post("/none/_rollover")) == (
+        404, "resource_not_found_exception", "rollover target [none] does not exist"
+    )  # fmt: skip
 
 
 def test_what_a_template_would_make(http: httpx.Client) -> None:
@@ -110,7 +116,7 @@ def test_what_a_template_would_make(http: httpx.Client) -> None:
     assert http.post("/_index_template/_simulate_index/abc", json=high).json() == expected
     assert http.get("/_index_template/high").status_code == 404  # nothing was stored
     assert http.post("/_index_template/_simulate_index/abc").json()["template"]["aliases"] == {"x": {}}
-    assert http.post("/_index_template/_simulate_index/b").json() == {"template": None, "overlapping": []}
+    assert http.post("/_index_template/_simulate_index/b").json() == {}
     http.put("/_index_template/high", json=high)
     assert http.post("/_index_template/_simulate/high").json() == expected
     assert http.post("/_index_template/_simulate/none").status_code == 400

@@ -96,3 +96,18 @@ def test_no_time_at_all_is_an_answer_without_hits(two: httpx.Client) -> None:
     answer = two.post("/a/_search", json=body).json()
     assert answer["timed_out"] is True
     assert answer["hits"]["hits"] == []
+
+
+def test_the_root_cause_is_the_innermost_error_of_elasticsearch(http: httpx.Client) -> None:
+    answer = http.put("/a", json={"mappings": {"properties": {"n": {"type": "nothing"}}}})
+    error = answer.json()["error"]
+    assert error["reason"].startswith("Failed to parse mapping: The mapper type [nothing]")
+    assert error["root_cause"][0]["reason"].startswith("The mapper type [nothing]")
+    http.put("/b", json={"mappings": {"properties": {"n": {"type": "long"}}}})
+    error = http.put("/b/_doc/1", json={"n": "x"}).json()["error"]
+    assert error["caused_by"]["type"] == "illegal_argument_exception"
+    assert error["root_cause"][0]["reason"] == error["reason"]  # the cause is Java's
+
+
+def test_filter_path_leaves_errors_whole(http: httpx.Client) -> None:
+    assert http.get("/none?filter_path=nothing").json() == http.get("/none").json()
