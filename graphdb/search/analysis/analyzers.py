@@ -10,7 +10,8 @@ from graphdb.search.analysis import token_filters
 from graphdb.search.analysis.analyzer import Analyzer, Names, Normalizer
 from graphdb.search.analysis.case import fold, java_lower
 from graphdb.search.analysis.char_filters import CharFilter, html_strip, mapping_filter, pattern_replace
-from graphdb.search.analysis.filter_types import FILTERS, PREDEFINED_FILTERS, FilterScope, stop_filter
+from graphdb.search.analysis.compound_filter_types import FilterScope
+from graphdb.search.analysis.filter_types import FILTERS, PREDEFINED_FILTERS, stop_filter
 from graphdb.search.analysis.language_analyzers import LANGUAGE_ANALYZERS, NOT_HERE
 from graphdb.search.analysis.pairs import cjk_bigrams, cjk_width
 from graphdb.search.analysis.parameters import JavaPattern, Parameters
@@ -34,6 +35,7 @@ __all__ = ["BUILT_IN", "PREFIX_LENGTH_MAX", "Analyzers", "Components", "Failure"
 # Tokenizers and filters.
 
 _FILTERS_MAX = 100  # in one analyzer
+_NAMING = ("condition", "multiplexer")  # filters that name others
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +141,8 @@ class Components:
     ) -> TokenFilter:
         """A filter that another one names. One that names filters itself is refused, so that these end."""
         kind, _ = self._definition("filter", name, PREDEFINED_FILTERS, failure)
-        if kind == "multiplexer":
-            raise illegal_argument(f"filter [{by}] may not name the multiplexer [{name}]")
+        if kind in _NAMING:
+            raise illegal_argument(f"filter [{by}] may not name the {kind} [{name}]")
         return self._filter(name, failure, tokenizer, before)
 
     def _definition(self, kind: str, item: Any, predefined: Any, failure: Failure) -> tuple[str, Parameters]:

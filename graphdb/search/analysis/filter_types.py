@@ -1,42 +1,28 @@
 """The token filters that settings can name, and their parameters."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 from graphdb.search.analysis import token_filters
 from graphdb.search.analysis.case import LOWER_CASES, decimal_digits, fold, java_lower, java_upper
-from graphdb.search.analysis.char_filters import unescaped
+from graphdb.search.analysis.compound_filter_types import COMPOUND_FILTERS, FilterScope
 from graphdb.search.analysis.elision import ARTICLES, before_apostrophe, elision
 from graphdb.search.analysis.normalization import NORMALIZATIONS
-from graphdb.search.analysis.pairs import cjk_bigrams, cjk_width, common_grams
+from graphdb.search.analysis.pairs import cjk_width
 from graphdb.search.analysis.parameters import JavaPattern, Parameters, java_replacement
 from graphdb.search.analysis.stemmers import porter, snowball, stemmer
 from graphdb.search.analysis.stop_words import ENGLISH, stop_words
-from graphdb.search.analysis.synonyms import Phrase, flat_synonyms, graph_synonyms, synonym_map
+from graphdb.search.analysis.synonyms import flat_synonyms, graph_synonyms, synonym_map
 from graphdb.search.analysis.token import KeywordMarker, StreamFilter, TermFilter, Token, TokenFilter
 from graphdb.search.analysis.token_graph import flattened
 from graphdb.search.analysis.tokenizer_types import check_gram_sizes, gram_sizes
-from graphdb.search.analysis.word_delimiter import WORD_KINDS, DelimiterOptions, word_parts
 from graphdb.search.errors import illegal_argument
 
-__all__ = ["FILTERS", "PREDEFINED_FILTERS", "FilterScope", "stop_filter"]
+__all__ = ["FILTERS", "PREDEFINED_FILTERS", "stop_filter"]
 
 
 _SHINGLE_MAX = 100  # tokens
-_MULTIPLEXED_MAX = 100  # filters that one names
-
-
-@dataclass(frozen=True, slots=True)
-class FilterScope:
-    """What a filter may need beside its parameters. phrase: a text through what stands before this filter.
-    named: another filter; illegal argument where there is none of the name, or one that names others.
-    """
-
-    phrase: Callable[[str], Phrase]
-    named: Callable[[str], TokenFilter]
-    max_ngram_diff: int
-    max_shingle_diff: int
 
 
 def _lowercase(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -118,18 +104,6 @@ def _keyword_repeat(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     return StreamFilter(
         lambda tokens: [form for token in tokens for form in (replace(token, keyword=True), token)]
     )
-
-
-def _multiplexer(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    chains = [[name.strip() for name in chain.split(",")] for chain in parameters.lines("filters") or ()]
-    if sum(map(len, chains)) > _MULTIPLEXED_MAX:
-        raise illegal_argument(
-            f"multiplexer [{parameters.name}] names more than [{_MULTIPLEXED_MAX}] filters"
-        )
-    made = [[scope.named(name) for name in chain if name] for chain in chains]
-    graphs = {step.graph for chain in made for step in chain if isinstance(step, StreamFilter)}
-    multiply = token_filters.multiplexer(made, parameters.flag("preserve_original", True))
-    return StreamFilter(multiply, graph=False if False in graphs else True in graphs or None)
 
 
 def _ngram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
@@ -336,37 +310,6 @@ def _pattern_capture(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     return StreamFilter(lambda tokens: [form for token in tokens for form in captured(token)])
 
 
-def _common_grams(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    words = parameters.words("common_words")
-    if not words:
-        raise illegal_argument(
-            "missing or empty [common_words] or [common_words_path] configuration for common_grams token "
-            "filter"
-        )
-    ignores_case = parameters.flag("ignore_case", False)
-    common = frozenset(map(java_lower, words) if ignores_case else words)
-
-    def is_common(term: str) -> bool:
-        return (java_lower(term) if ignores_case else term) in common
-
-    query_mode = parameters.flag("query_mode", False)
-    return StreamFilter(common_grams(is_common, query_mode), graph=None if query_mode else True)
-
-
-_CJK_SCRIPTS = ("han", "hiragana", "katakana", "hangul")
-
-
-def _cjk_bigram(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    ignored = frozenset(parameters.words("ignored_scripts") or ())
-    unknown = sorted(ignored.difference(_CJK_SCRIPTS))
-    if unknown:
-        raise illegal_argument(
-            f"Unknown script [{unknown[0][:100]}]: one of {list(_CJK_SCRIPTS)} is expected"
-        )
-    unigrams = parameters.flag("output_unigrams", False)
-    return StreamFilter(cjk_bigrams(ignored, unigrams), graph=False if unigrams else None)
-
-
 def _cjk_width(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     return TermFilter(cjk_width, normalizes=True)
 
@@ -399,55 +342,19 @@ def _classic(parameters: Parameters, scope: FilterScope) -> TokenFilter:
 _ACRONYM = re.compile(r"(?:[^\W\d_]\.){2,}")
 
 
-def _word_delimiter(parameters: Parameters, scope: FilterScope, graph: bool = False) -> TokenFilter:
-    options = DelimiterOptions(
-        parameters.flag("generate_word_parts", True),
-        parameters.flag("generate_number_parts", True),
-        parameters.flag("catenate_words", False),
-        parameters.flag("catenate_numbers", False),
-        parameters.flag("catenate_all", False),
-        parameters.flag("split_on_case_change", True),
-        parameters.flag("split_on_numerics", True),
-        parameters.flag("preserve_original", False),
-        parameters.flag("stem_english_possessive", True),
-        parameters.flag("adjust_offsets", True),
-        parameters.flag("ignore_keywords", False),
-        frozenset(parameters.words("protected_words") or ()),
-        _type_table(parameters.lines("type_table") or []),
-    )
-    return StreamFilter(word_parts(options, graph), graph=graph or None)
-
-
-def _word_delimiter_graph(parameters: Parameters, scope: FilterScope) -> TokenFilter:
-    return _word_delimiter(parameters, scope, graph=True)
-
-
-def _type_table(rules: Sequence[str]) -> dict[str, int] | None:
-    """Of rules such as `$ => DIGIT` and `\\u002C => DIGIT`."""
-    table = {}
-    for rule in rules:
-        char, arrow, kind = rule.partition("=>")
-        char = unescaped(char.strip())
-        if not arrow or len(char) != 1 or kind.strip() not in WORD_KINDS:
-            raise illegal_argument(f"Invalid Mapping Rule : [{rule[:100]}]. Illegal mapping.")
-        table[char] = WORD_KINDS[kind.strip()]
-    return table or None
-
-
 def _normalization(change: Callable[[str], str]) -> Callable[[Parameters, FilterScope], TokenFilter]:
     return lambda parameters, scope: TermFilter(change, normalizes=True)
 
 
 _STEM_FILTERS = ("arabic", "brazilian", "czech", "dutch", "french", "german", "russian")
 FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
+    **COMPOUND_FILTERS,
     **{name: _normalization(change) for name, change in NORMALIZATIONS.items()},
     **{f"{language}_stem": _language_stem(language) for language in _STEM_FILTERS},
     "apostrophe": _apostrophe,
     "asciifolding": _asciifolding,
-    "cjk_bigram": _cjk_bigram,
     "cjk_width": _cjk_width,
     "classic": _classic,
-    "common_grams": _common_grams,
     "decimal_digit": _decimal_digit,
     "delimited_payload": _delimited_payload,
     "edge_ngram": _edge_ngram,
@@ -463,7 +370,6 @@ FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
     "length": _length,
     "limit": _limit,
     "lowercase": _lowercase,
-    "multiplexer": _multiplexer,
     "ngram": _ngram,
     "pattern_capture": _pattern_capture,
     "pattern_replace": _pattern_replace,
@@ -481,9 +387,8 @@ FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = {
     "truncate": _truncate,
     "unique": _unique,
     "uppercase": _uppercase,
-    "word_delimiter": _word_delimiter,
-    "word_delimiter_graph": _word_delimiter_graph,
 }
-_CONFIGURED = """common_grams hunspell keep keep_types keyword_marker multiplexer pattern_capture
-    pattern_replace stemmer_override synonym synonym_graph"""  # there are none without parameters
+_CONFIGURED = """common_grams condition dictionary_decompounder hunspell hyphenation_decompounder keep
+    keep_types keyword_marker multiplexer pattern_capture pattern_replace predicate_token_filter
+    stemmer_override synonym synonym_graph"""  # there are none without parameters
 PREDEFINED_FILTERS = FILTERS.keys() - set(_CONFIGURED.split())

@@ -1,7 +1,8 @@
 """Token filters on streams: n-grams, shingles, fingerprints, unique, multiplexer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from graphdb.search.analysis.analyzer import MULTIPLIED_MAX, applied, too_many_tokens
 from graphdb.search.analysis.token import Token, TokenFilter
@@ -13,6 +14,7 @@ __all__ = [
     "gram_filter",
     "limit",
     "multiplexer",
+    "parts_in",
     "shingles",
     "trailing_shingles",
     "unique",
@@ -143,6 +145,32 @@ def unique(only_on_same_position: bool) -> Stream:
         return kept
 
     return filter_same if only_on_same_position else filter_all
+
+
+_PARTS_MAX = 10_000  # of one word
+
+
+def parts_in(words: frozenset[str], word_min: int, low: int, high: int, longest_only: bool) -> Stream:
+    """Each token, and behind it at its place the parts of low to high characters that are among the words.
+
+    Tokens shorter than word_min have none. longest_only: one part at most for each place where parts begin.
+    """
+
+    def parts(term: str) -> Iterator[str]:
+        for start in range(len(term) - low + 1):
+            ends = range(start + low, min(start + high, len(term)) + 1)
+            found = [term[start:end] for end in ends if term[start:end] in words]
+            yield from found[-1:] if longest_only else found
+
+    def split(tokens: list[Token]) -> list[Token]:
+        result = []
+        for token in tokens:
+            result.append(token)
+            if len(token.term) >= word_min:
+                result += [replace(token, term=part) for part in islice(parts(token.term), _PARTS_MAX)]
+        return result
+
+    return split
 
 
 def limit(count_max: int) -> Stream:

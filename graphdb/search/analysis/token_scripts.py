@@ -1,0 +1,100 @@
+"""`condition` and `predicate_token_filter`: filters that a script chooses the tokens of."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphdb.search.analysis.analyzer import MULTIPLIED_MAX, applied, too_many_tokens
+from graphdb.search.analysis.token import Token, TokenFilter
+from graphdb.search.analysis.token_filters import Stream
+from graphdb.search.errors import parsing
+
+__all__ = ["Predicate", "conditional", "predicate_of", "tokens_that"]
+
+Predicate = Callable[[Token, int], bool]
+"""Of a token, and how far its position is from that of the token before."""
+
+_MEMBERS: dict[str, Callable[[Token], Any]] = {
+    "term": lambda token: token.term,
+    "position": lambda token: token.position,
+    "positionLength": lambda token: token.position_length,
+    "startOffset": lambda token: token.start_offset,
+    "endOffset": lambda token: token.end_offset,
+    "type": lambda token: token.type,
+    "keyword": lambda token: token.keyword,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _ScriptToken:
+    """What a script sees of a token."""
+
+    token: Token
+    increment: int
+
+    def script_member(self, name: str) -> Any:
+        from graphdb.search.scripts.faults import unsupported
+
+        if name == "positionIncrement":
+            return self.increment
+        if name not in _MEMBERS:
+            raise unsupported(f"dynamic getter [Token, {name[:100]}] not found")
+        return _MEMBERS[name](self.token)
+
+
+def predicate_of(body: Any) -> Predicate:
+    """What a script says of tokens, which it calls `token`.
+
+    Raises SearchError: at once where it does not compile, later where it fails or returns no boolean.
+    """
+    # Scripts read mappings, which are above this package; few analyzers have any.
+    from graphdb.search.scripts.faults import class_cast
+    from graphdb.search.scripts.script import Purpose, parse_script
+
+    if body is None:
+        raise parsing("[script] is missing")
+    script = parse_script(body, Purpose("analysis", frozenset({"token", "params"})))
+
+    def holds(token: Token, increment: int) -> bool:
+        found = script.run({"token": _ScriptToken(token, increment)})
+        if not isinstance(found, bool):
+            raise script.error(class_cast("Cannot cast from [def] to [boolean]."))
+        return found
+
+    return holds
+
+
+def tokens_that(holds: Predicate) -> Stream:
+    """Without the other tokens, which leave holes in the positions."""
+    return lambda tokens: [token for token, increment in _stepped(tokens) if holds(token, increment)]
+
+
+def conditional(chain: Sequence[TokenFilter], holds: Predicate) -> Stream:
+    """A token that the script chooses becomes what the chain makes of it alone.
+
+    Illegal argument where the chain makes too many tokens.
+    """
+
+    def change(tokens: list[Token]) -> list[Token]:
+        result: list[Token] = []
+        for token, increment in _stepped(tokens):
+            if not holds(token, increment):
+                result.append(token)
+                continue
+            place, token.position = token.position, 0  # filters may count from the first position
+            own = [token]
+            for step in chain:
+                own = applied(step, own)
+            for form in own:
+                form.position += place
+            result += own
+            if len(result) > len(tokens) + MULTIPLIED_MAX:
+                raise too_many_tokens()
+        return sorted(result, key=lambda token: token.position)
+
+    return change
+
+
+def _stepped(tokens: Sequence[Token]) -> list[tuple[Token, int]]:
+    positions = [-1, *(token.position for token in tokens)]
+    return [(token, token.position - before) for token, before in zip(tokens, positions, strict=False)]

@@ -1,0 +1,122 @@
+"""`condition`, `predicate_token_filter` and `dictionary_decompounder`: the examples of the documentation."""
+
+from typing import Any
+
+import pytest
+
+from graphdb.search.analysis import Analyzers
+from graphdb.search.errors import SearchError
+
+Definition = dict[str, Any]
+
+
+def terms(text: str, *filters: str | Definition, tokenizer: str = "standard") -> list[tuple[str, int]]:
+    definitions = {f"f{number}": one for number, one in enumerate(filters) if isinstance(one, dict)}
+    names = [f"f{number}" if isinstance(one, dict) else one for number, one in enumerate(filters)]
+    settings = {"filter": definitions, "analyzer": {"a": {"tokenizer": tokenizer, "filter": names}}}
+    tokens = Analyzers.of(settings).analyzer("a").detailed(text)
+    return [(token.term, token.position) for token in tokens]
+
+
+def condition(source: str, *names: str, **script: Any) -> Definition:
+    return {"type": "condition", "filter": list(names), "script": {"source": source, **script}}
+
+
+def predicate(source: str) -> Definition:
+    return {"type": "predicate_token_filter", "script": {"source": source}}
+
+
+def test_a_condition_chooses_tokens() -> None:
+    short = condition("token.getTerm().length() < 5", "lowercase")
+    assert terms("THE QUICK BROWN FOX", short) == [("the", 0), ("QUICK", 1), ("BROWN", 2), ("fox", 3)]
+    limited = condition("token.term.length() < params.most", "lowercase", params={"most": 4})
+    assert terms("THE LAZY", limited) == [("the", 0), ("LAZY", 1)]
+    assert terms("THE LAZY", condition("true", "lowercase", "stop")) == [("lazy", 1)]
+    assert terms("one two", condition("token.position == 1", "reverse", "uppercase")) == [
+        ("one", 0),
+        ("OWT", 1),
+    ]
+
+
+def test_filters_of_a_condition_may_make_several() -> None:
+    assert terms(
+        "Wi-Fi is", condition("token.startOffset == 0", "word_delimiter"), tokenizer="whitespace"
+    ) == [
+        ("Wi", 0),
+        ("Fi", 1),
+        ("is", 1),
+    ]
+
+
+def test_a_predicate_leaves_holes() -> None:
+    text = "What Flapped O'er the Door"
+    long = predicate("token.term.length() > 3")
+    assert terms(text, long) == [("What", 0), ("Flapped", 1), ("O'er", 2), ("Door", 4)]
+
+
+@pytest.mark.parametrize(
+    ("source", "kept"),
+    [
+        ("token.getType() == '<NUM>'", ["7"]),
+        ("token.type == '<ALPHANUM>' && token.endOffset < 6", ["ab"]),
+        ("token.getPosition() > 0 && token.getStartOffset() > 2", ["7", "cd"]),
+        ("token.isKeyword()", ["cd"]),
+        ("token.keyword == false && token.positionLength == 1 && token.positionIncrement == 1", ["ab", "7"]),
+        ("if (token.term.startsWith('c')) { return true } return false", ["cd"]),
+    ],
+)
+def test_what_a_script_sees(source: str, kept: list[str]) -> None:
+    marker = {"type": "keyword_marker", "keywords": ["cd"]}
+    assert [term for term, _ in terms("ab 7 cd", marker, predicate(source))] == kept
+
+
+@pytest.mark.parametrize(
+    ("definition", "reason"),
+    [
+        ({"type": "condition", "filter": ["lowercase"]}, r"\[script\] is missing"),
+        ({"type": "condition", "script": "true"}, r"requires \[filter\]"),
+        (condition("true", "nothing"), "nothing"),
+        (condition("token.", "lowercase"), "compile"),
+        (predicate("doc['a'].value > 1"), "compile"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(definition: Definition, reason: str) -> None:
+    with pytest.raises(SearchError, match=reason):
+        terms("a", definition)
+
+
+def test_a_script_that_fails() -> None:
+    for source in ("1", "token.nothing == 1", "token.term.substring(9) == ''"):
+        with pytest.raises(SearchError, match="runtime error"):
+            terms("a", predicate(source))
+
+
+def test_a_condition_names_no_condition() -> None:
+    settings = {"filter": {"inner": condition("true", "lowercase"), "outer": condition("true", "inner")}}
+    with pytest.raises(SearchError, match="may not name the condition"):
+        Analyzers.of({**settings, "analyzer": {"a": {"tokenizer": "standard", "filter": ["outer"]}}})
+
+
+def decompounder(*words: str, **more: Any) -> Definition:
+    return {"type": "dictionary_decompounder", "word_list": list(words), **more}
+
+
+def test_parts_of_compound_words() -> None:
+    found = terms("Donaudampfschiff", decompounder("Donau", "dampf", "meer", "schiff"))
+    assert found == [("Donaudampfschiff", 0), ("Donau", 0), ("dampf", 0), ("schiff", 0)]
+    ship = decompounder("schiff", "schifffahrt", "fahrt")
+    assert terms("dampfschifffahrt x", ship) == [
+        ("dampfschifffahrt", 0),
+        ("schiff", 0),
+        ("schifffahrt", 0),
+        ("fahrt", 0),
+        ("x", 1),
+    ]
+    longest = decompounder("schiff", "schifffahrt", "fahrt", only_longest_match=True)
+    assert [term for term, _ in terms("dampfschifffahrt", longest)][1:] == ["schifffahrt", "fahrt"]
+    assert terms("ab abcde", decompounder("ab", min_word_size=3)) == [("ab", 0), ("abcde", 1), ("ab", 1)]
+    assert terms("abcde", decompounder("a", "abcd", min_subword_size=2, max_subword_size=3)) == [("abcde", 0)]
+    with pytest.raises(SearchError, match="word_list must be provided"):
+        terms("a", {"type": "dictionary_decompounder"})
+    with pytest.raises(SearchError, match=r"use \[dictionary_decompounder\]"):
+        terms("a", {"type": "hyphenation_decompounder"})
