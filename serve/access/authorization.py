@@ -154,6 +154,7 @@ SEARCH_PERMISSIONS = _table(
     (READ, "POST", "/_ml/trained_models/{id}/_infer /_ml/trained_models/{id}/deployment/_infer"),
     (READ, "GET", "/_ingest/processor/grok"),
     (WRITE, "GET POST", "/_ingest/pipeline/_simulate /_ingest/pipeline/{id}/_simulate"),
+    (WRITE, "GET POST", "/_ingest/_simulate /_ingest/{index}/_simulate"),
     (ADMIN, "PUT DELETE", "/_ingest/pipeline/{id}"),
     (READ, "GET", "/_cat /_cat/allocation /_cat/allocation/{node_id} /_cat/health /_cat/master /_cat/nodes"),
     (READ, "GET", "/_cat/aliases /_cat/aliases/{name} /_cat/component_templates /_cat/nodeattrs /_cat/tasks"),

@@ -218,10 +218,13 @@ class DeleteScript:
 
 @dataclass(frozen=True, slots=True)
 class PutPipeline:
-    """An ingest pipeline in the form that is shown. It has been read before."""
+    """An ingest pipeline in the form that is shown. It has been read before. if_version: what the one has to
+    say that is there; the next version follows, unless the body says one.
+    """
 
     name: str
     body: Mapping[str, Any]
+    if_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,22 @@ def without_script(state: CatalogState, command: DeleteScript) -> CatalogState:
 
 def with_pipeline(state: CatalogState, command: PutPipeline) -> CatalogState:
     """Errors: illegal_argument_exception."""
-    return replace(state, pipelines=_with(state.pipelines, "pipeline", command.name, command.body))
+    body = command.body if command.if_version is None else _next_version(state, command, command.if_version)
+    return replace(state, pipelines=_with(state.pipelines, "pipeline", command.name, body))
+
+
+def _next_version(state: CatalogState, command: PutPipeline, wanted: int) -> Mapping[str, Any]:
+    """The body, with a version. Errors: illegal_argument_exception where another is there than was wanted."""
+    name, there = command.name[:_NAME_MAX], state.pipelines.get(command.name)
+    conflict = f"version conflict, required version [{wanted}] for pipeline [{name}] but"
+    if there is None:
+        raise illegal_argument(f"{conflict} no pipeline was found")
+    if there.get("version") != wanted:
+        raise illegal_argument(f"{conflict} current version is [{there.get('version')}]")
+    version = command.body.get("version", wanted + 1)
+    if version == wanted:
+        raise illegal_argument(f"cannot update pipeline [{name}] with the same version [{wanted}]")
+    return {**command.body, "version": version}
 
 
 def without_pipelines(state: CatalogState, command: DeletePipelines) -> CatalogState:

@@ -41,6 +41,8 @@ class IngestDocument:
     _steps: int = 0
     room: list[int] = field(default_factory=lambda: [_MADE_MAX])
     executed: list[str] = field(default_factory=list)  # pipelines, each once, in the order of their begin
+    is_terminated: bool = False  # no further processor of the innermost pipeline is to run
+    is_rerouted: bool = False  # nor one of any: it goes on with the pipelines of another index
 
     def spend(self) -> None:
         """One more processor. Errors: illegal_argument_exception where it is one too many."""
@@ -58,7 +60,13 @@ class IngestDocument:
         """As it is now. Errors: illegal_argument_exception."""
         self.make(_extent(self.source) + _extent(self.ingest))
         try:
-            return IngestDocument(deepcopy(self.source), dict(self.meta), deepcopy(self.ingest), self.running)
+            return IngestDocument(
+                deepcopy(self.source),
+                dict(self.meta),
+                deepcopy(self.ingest),
+                self.running,
+                executed=list(self.executed),
+            )
         except RecursionError:
             raise illegal_argument("the document is nested too deeply") from None
 
@@ -71,6 +79,16 @@ class IngestDocument:
             yield copy
         finally:
             self._steps = copy._steps
+
+    def reroute(self, index: str) -> None:
+        """It belongs to another index, and goes on there."""
+        self.meta["_index"] = index
+        self.is_rerouted = True
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the processors that follow in a pipeline are not to run."""
+        return self.is_terminated or self.is_rerouted
 
     # paths
 

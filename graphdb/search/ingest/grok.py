@@ -5,7 +5,7 @@ expressions are ours. `GET _ingest/processor/grok` shows them.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphdb.search.analysis.parameters import JavaPattern
@@ -139,6 +139,17 @@ class Grok:
             except ValueError:
                 raise illegal_argument(f"[{value[:200]}] is no {kind}") from None
         return values
+
+    def extents(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """(start, end, name) of all parts that have a name, everywhere in the text.
+
+        Errors: illegal_argument_exception where it takes too long.
+        """
+        for found in self._pattern.finditer(text):
+            for number, (path, _) in enumerate(self._captured):
+                start, end = found.span(f"g{number}")
+                if 0 <= start < end:
+                    yield start, end, path
 
     def _expanded(self, expression: str, depth: int) -> str:
         if depth > _DEPTH_MAX:

@@ -5,7 +5,7 @@ from typing import Any
 
 from graphdb.search.errors import SearchError
 
-__all__ = ["ProcessorOptions"]
+__all__ = ["ProcessorOptions", "java_kind"]
 
 REQUIRED: Any = object()
 
@@ -46,7 +46,7 @@ class ProcessorOptions:
             return str(value)
         if value is default or isinstance(value, str):
             return value
-        raise self.error(name, f"property isn't a string, but of type [{_kind(value)}]")
+        raise self.error(name, f"property isn't a string, but of type [{java_kind(value)}]")
 
     def texts(self, name: str, default: Any = REQUIRED) -> Any:
         """A text, or a list of texts."""
@@ -55,7 +55,7 @@ class ProcessorOptions:
         if value is not default and not (
             isinstance(listed, list) and all(isinstance(x, str) for x in listed)
         ):
-            raise self.error(name, f"property isn't a list, but of type [{_kind(value)}]")
+            raise self.error(name, f"property isn't a list, but of type [{java_kind(value)}]")
         return listed
 
     def flag(self, name: str, default: bool) -> bool:
@@ -64,7 +64,7 @@ class ProcessorOptions:
             return bool(value)
         if value in ("true", "false"):
             return bool(value == "true")
-        raise self.error(name, f"property isn't a boolean, but of type [{_kind(value)}]")
+        raise self.error(name, f"property isn't a boolean, but of type [{java_kind(value)}]")
 
     def number(self, name: str, default: Any = REQUIRED) -> Any:
         value = self.take(name, default)
@@ -77,7 +77,7 @@ class ProcessorOptions:
     def mapping(self, name: str, default: Any = REQUIRED) -> Any:
         value = self.take(name, default)
         if value is not default and not isinstance(value, dict):
-            raise self.error(name, f"property isn't a map, but of type [{_kind(value)}]")
+            raise self.error(name, f"property isn't a map, but of type [{java_kind(value)}]")
         return value
 
     def one_of(self, name: str, default: Any, *choices: str) -> str:
@@ -95,6 +95,7 @@ class ProcessorOptions:
             raise SearchError("parse_exception", f"{reason} [{names}]", 400, about)
 
 
-def _kind(value: Any) -> str:
+def java_kind(value: Any) -> str:
+    """The class that errors name for a JSON value."""
     names = {dict: "java.util.HashMap", list: "java.util.ArrayList", bool: "java.lang.Boolean"}
     return names.get(type(value), "java.lang.Object")

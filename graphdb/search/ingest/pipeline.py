@@ -12,8 +12,9 @@ import orjson
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.ingest.document import Dropped, IngestDocument
-from graphdb.search.ingest.options import ProcessorOptions
-from graphdb.search.ingest.processors import PROCESSORS, Step
+from graphdb.search.ingest.options import ProcessorOptions, java_kind
+from graphdb.search.ingest.processors import PROCESSORS
+from graphdb.search.ingest.reading import Step
 from graphdb.search.scripts.script import INGEST, Script, parse_script
 from graphdb.search.scripts.stored import StoredScripts, script_named
 
@@ -129,6 +130,14 @@ def _unwritable() -> SearchError:
     return illegal_argument("the document is nested too deeply, or has a text that is not Unicode")
 
 
+def _run_all(processors: Sequence[Processor], document: IngestDocument, trace: Trace | None) -> None:
+    """One after the other, until one of them ends the pipeline."""
+    for processor in processors:
+        processor.run(document, trace)
+        if document.is_done:
+            return
+
+
 def run_on_failure(
     processors: Sequence[Processor],
     document: IngestDocument,
@@ -147,8 +156,7 @@ def run_on_failure(
     }
     document.ingest |= about
     try:
-        for processor in processors:
-            processor.run(document, trace)
+        _run_all(processors, document, trace)
     finally:
         for name in about:
             document.ingest.pop(name, None)
@@ -177,7 +185,7 @@ class Pipeline:
         try:
             self._run(document, trace)
         finally:
-            document.running = outer
+            document.running, document.is_terminated = outer, False
             if outer:
                 document.ingest["pipeline"] = outer[-1]
             else:
@@ -185,8 +193,7 @@ class Pipeline:
 
     def _run(self, document: IngestDocument, trace: Trace | None) -> None:
         try:
-            for processor in self.processors:
-                processor.run(document, trace)
+            _run_all(self.processors, document, trace)
         except SearchError as error:
             if not self.on_failure:
                 raise
@@ -216,6 +223,9 @@ class Definitions:
         """Of its definition. Errors: parse_exception, illegal_argument_exception, script_exception."""
         if not isinstance(body, Mapping):
             raise SearchError("parse_exception", "a pipeline must be an object")
+        if "processors" not in body:
+            reason = "[processors] required property is missing"
+            raise SearchError("parse_exception", reason, 400, {"property_name": "processors"})
         unknown = sorted(body.keys() - _MEMBERS)
         if unknown:
             raise SearchError(
@@ -223,9 +233,6 @@ class Definitions:
                 f"pipeline [{name}] doesn't support one or more provided configuration parameters "
                 f"[{', '.join(unknown)[:200]}]",
             )
-        if "processors" not in body:
-            reason = "[processors] required property is missing"
-            raise SearchError("parse_exception", reason, 400, {"property_name": "processors"})
         reading = _Reading(self, self._scripts)
         processors = reading.processors(body["processors"], "processors")
         on_failure = reading.processors(body.get("on_failure", []), "on_failure")
@@ -244,9 +251,8 @@ class _Reading:
 
     def processors(self, given: Any, name: str) -> tuple[Processor, ...]:
         if not isinstance(given, list):
-            raise SearchError(
-                "parse_exception", f"[{name}] property isn't a list", 400, {"property_name": name}
-            )
+            reason = f"[{name}] property isn't a list, but of type [{java_kind(given)}]"
+            raise SearchError("parse_exception", reason, 400, {"property_name": name})
         return tuple(self.processor(one) for one in given)
 
     def processor(self, given: Any) -> Processor:

@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
 import orjson
@@ -17,48 +17,20 @@ from graphdb.search.analysis.parameters import JavaPattern, java_replacement
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.ingest.document import (
     METADATA,
-    Dropped,
     IngestDocument,
     Template,
     cast_text,
     not_cast,
     plain_text,
 )
+from graphdb.search.ingest.flow_processors import FLOW_PROCESSORS
+from graphdb.search.ingest.network_processors import NETWORK_PROCESSORS
 from graphdb.search.ingest.options import ProcessorOptions
+from graphdb.search.ingest.reading import Reading, Step
 from graphdb.search.ingest.text_processors import TEXT_PROCESSORS
-from graphdb.search.scripts.faults import ScriptFault
-from graphdb.search.scripts.results import json_value
-from graphdb.search.scripts.script import Script
 from graphdb.search.scripts.text_functions import size_bytes
-from graphdb.search.scripts.values import check_extent, type_name
 
-__all__ = ["PROCESSORS", "Step"]
-
-Step: TypeAlias = Callable[[IngestDocument], None]
-"""Raises Dropped, SearchError."""
-
-
-class Runnable(Protocol):
-    """A processor inside another, or a pipeline."""
-
-    def run(self, document: IngestDocument, trace: Callable[[Any], None] | None = None, /) -> None: ...
-
-
-class Known(Protocol):
-    """The pipelines that there are."""
-
-    def has(self, name: str, /) -> bool: ...
-    def pipeline(self, name: str, /) -> Runnable: ...
-
-
-class Reading(Protocol):
-    """What reads a pipeline: for processors inside others, scripts and calls."""
-
-    @property
-    def definitions(self) -> Known: ...
-    def processor(self, given: Any, /) -> Runnable: ...
-    def script(self, body: Any, /) -> Script: ...
-
+__all__ = ["PROCESSORS"]
 
 # Values put in, taken away, moved.
 
@@ -480,121 +452,19 @@ def _fingerprint(options: ProcessorOptions, reading: Reading) -> Step:
     return step
 
 
-# Other processors, pipelines, scripts; documents that are not to be written.
-
-
-def _foreach(options: ProcessorOptions, reading: Reading) -> Step:
-    field, inner = options.text("field"), reading.processor(options.mapping("processor"))
-    ignores = options.flag("ignore_missing", False)
-
-    def step(document: IngestDocument) -> None:
-        values = document.wanted(field, ignores, "cannot loop over its elements.")
-        if values is None:
-            return
-        before: dict[str, Any] = {
-            name: document.ingest[name] for name in ("_key", "_value") if name in document.ingest
-        }
-        try:
-            if isinstance(values, dict):
-                made: dict[str, Any] = {}
-                for key, value in list(values.items()):
-                    document.ingest |= {"_key": key, "_value": value}
-                    inner.run(document)
-                    made[str(document.ingest.get("_key"))] = document.ingest.get("_value")
-                document.set(field, made)
-            elif isinstance(values, list):
-                listed = []
-                for value in list(values):
-                    document.ingest["_value"] = value
-                    inner.run(document)
-                    listed.append(document.ingest.get("_value"))
-                document.set(field, listed)
-            else:
-                raise illegal_argument(
-                    f"field [{field}] of type [{type_name(values)}] cannot be cast to a list or map"
-                )
-        finally:
-            for name in ("_key", "_value"):
-                document.ingest.pop(name, None)
-            document.ingest |= before
-
-    return step
-
-
-def _pipeline(options: ProcessorOptions, reading: Reading) -> Step:
-    name, ignores = Template(options.text("name")), options.flag("ignore_missing_pipeline", False)
-    definitions = reading.definitions
-
-    def step(document: IngestDocument) -> None:
-        called = name.render(document)
-        if not definitions.has(called):
-            if ignores:
-                return
-            raise illegal_argument(
-                f"Pipeline processor configured for non-existent pipeline [{called[:200]}]"
-            )
-        definitions.pipeline(called).run(document, document.trace)
-
-    return step
-
-
-def _script(options: ProcessorOptions, reading: Reading) -> Step:
-    given = {name: options.take(name) for name in ("source", "id", "lang", "params") if name in options}
-    script = reading.script(given)
-
-    def step(document: IngestDocument) -> None:
-        ctx = document.as_ctx()
-        script.run({"ctx": ctx})
-        try:
-            check_extent(ctx)
-            document.take_ctx(json_value(ctx))
-        except ScriptFault as fault:
-            raise script.error(fault) from None
-
-    return step
-
-
-def _drop(options: ProcessorOptions, reading: Reading) -> Step:
-    def step(document: IngestDocument) -> None:
-        raise Dropped
-
-    return step
-
-
-def _fail(options: ProcessorOptions, reading: Reading) -> Step:
-    message = Template(options.text("message"))
-
-    def step(document: IngestDocument) -> None:
-        raise SearchError("fail_processor_exception", message.render(document), 500)
-
-    return step
-
-
-def _refused(instead: str) -> Any:
-    def made(options: ProcessorOptions, reading: Reading) -> Step:
-        raise illegal_argument(f"the processor [{options.kind}] is not supported: {instead}")
-
-    return made
-
-
 PROCESSORS: dict[str, Callable[[ProcessorOptions, Any], Step]] = {
     "append": _append,
     "bytes": _of_text(size_bytes),
     "convert": _convert,
     "dot_expander": _dot_expander,
-    "drop": _drop,
-    "fail": _fail,
     "fingerprint": _fingerprint,
-    "foreach": _foreach,
     "gsub": _each(_gsub),
     "html_strip": _each(_html),
     "join": _each(_join, lists=False),
     "json": _json,
     "lowercase": _of_text(str.lower),
-    "pipeline": _pipeline,
     "remove": _remove,
     "rename": _rename,
-    "script": _script,
     "set": _set,
     "sort": _each(_sort, lists=False),
     "split": _each(_split, lists=False),
@@ -602,11 +472,7 @@ PROCESSORS: dict[str, Callable[[ProcessorOptions, Any], Step]] = {
     "uppercase": _of_text(str.upper),
     "uri_parts": _uri_parts,
     "urldecode": _of_text(unquote_plus),
+    **FLOW_PROCESSORS,
+    **NETWORK_PROCESSORS,
     **TEXT_PROCESSORS,
-    "attachment": _refused("extract the text of files before they are sent"),
-    "enrich": _refused("a search can query the graph with [_ext] in its place"),
-    "geoip": _refused("there is no data base of addresses"),
-    "inference": _refused("make vectors before documents are sent"),
-    "ip_location": _refused("there is no data base of addresses"),
-    "user_agent": _refused("there is no list of user agents"),
 }

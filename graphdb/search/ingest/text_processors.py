@@ -1,4 +1,4 @@
-"""Processors that read a text: `date`, `date_index_name`, `dissect`, `grok`, `csv`, `kv`."""
+"""Processors that read a text: `date`, `date_index_name`, `dissect`, `grok`, `csv`, `kv`, `redact`."""
 
 import csv
 import re
@@ -134,6 +134,58 @@ def _grok(options: ProcessorOptions, reading: Any) -> Step:
         raise illegal_argument(f"Provided Grok expressions do not match field value: [{text[:1000]}]")
 
     return step
+
+
+def _redact(options: ProcessorOptions, reading: Any) -> Step:
+    field, patterns = options.text("field"), options.texts("patterns")
+    own, prefix, suffix = (
+        options.mapping("pattern_definitions", {}),
+        options.text("prefix", "<"),
+        options.text("suffix", ">"),
+    )
+    ignores, traces = options.flag("ignore_missing", True), options.flag("trace_redact", False)
+    options.flag("skip_if_unlicensed", False)
+    if not patterns:
+        raise options.error("patterns", "List of patterns must not be empty")
+    try:
+        groks = [Grok(pattern, own) for pattern in patterns]
+    except SearchError as error:
+        raise options.error(
+            "patterns", f"Invalid regex pattern found in: {patterns}. {error.reason}"
+        ) from None
+
+    def step(document: IngestDocument) -> None:
+        value = document.find(field)
+        if value is None:
+            if ignores:
+                return
+            raise illegal_argument(f"field [{field}] is null or missing")
+        text = cast_text(value, field)
+        found = _together(sorted(one for grok in groks for one in grok.extents(text)))
+        pieces, at = [], 0
+        for start, end, name in found:
+            pieces += [text[at:start], prefix, name, suffix]
+            at = end
+        document.set(field, "".join([*pieces, text[at:]]))
+        if traces and found:
+            document.set("_ingest._redact._is_redacted", True)
+
+    return step
+
+
+def _together(extents: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """In order; those that overlap are one, with the name of the longest."""
+    made: list[tuple[int, int, str]] = []
+    longest = 0
+    for start, end, name in extents:
+        if made and start < made[-1][1]:
+            first, last, shown = made[-1]
+            made[-1] = first, max(last, end), name if end - start > longest else shown
+            longest = max(longest, end - start)
+        else:
+            made.append((start, end, name))
+            longest = end - start
+    return made
 
 
 _KEY = re.compile(r"%\{([^}]*)\}")
@@ -287,4 +339,5 @@ TEXT_PROCESSORS: dict[str, Callable[[ProcessorOptions, Any], Step]] = {
     "dissect": _dissect,
     "grok": _grok,
     "kv": _kv,
+    "redact": _redact,
 }

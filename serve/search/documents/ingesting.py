@@ -21,14 +21,14 @@ from graphdb.search.segments.operations import Action, Operation, OperationResul
 from serve.search.backend import SearchBackend
 from serve.search.documents.scripted import write_with_scripts
 from serve.search.documents.write_options import Conditions, generated_id
-from serve.search.frame.answer import search_error
+from serve.search.frame.answer import error_json, search_error
 from serve.search.frame.exchange import SearchWork
 
 if TYPE_CHECKING:  # most documents go through no pipeline
     from graphdb.search.ingest.document import IngestDocument
     from graphdb.search.ingest.pipeline import Definitions
 
-__all__ = ["IngestReport", "definitions_of", "timestamp", "write_documents"]
+__all__ = ["IngestReport", "Trial", "definitions_of", "timestamp", "write_documents"]
 
 _AT_ONCE = 500  # documents, on one thread, within the time of a search
 _MADE_BYTES = (
@@ -93,20 +93,102 @@ def timestamp(now_ms: int) -> str:
     )
 
 
+class _Passing:
+    """Documents through the pipelines of a state."""
+
+    def __init__(self, state: CatalogState) -> None:
+        self._state = state
+        self._definitions: Definitions | None = None  # until one is wanted
+        self._of_index: dict[str, tuple[str | None, str | None]] = {}
+
+    def names(self, index: str, name: str | None) -> tuple[str | None, str | None]:
+        """The pipeline of the request, or the index's own; and the final one."""
+        if index not in self._of_index:
+            settings = _settings_of(self._state, index)
+            own, final = settings.get("default_pipeline"), settings.get("final_pipeline")
+            self._of_index[index] = _named(own), _named(final)
+        own, final = self._of_index[index]
+        return (own if name is None else _named(name)), final
+
+    def run(self, document: "IngestDocument", index: str, name: str | None) -> str:
+        """Through all pipelines, those of other indexes too to which some reroute it; the index that it is
+        for. Raises Dropped, SearchError.
+        """
+        if self._definitions is None:
+            from graphdb.search.ingest.pipeline import Definitions
+
+            self._definitions = Definitions(self._state.pipelines, self._state.scripts)
+        first, _ = self.names(index, name)
+        passed = [index]
+        while first is not None:
+            document.is_rerouted = False
+            self._definitions.pipeline(first).run(document)
+            if not document.is_rerouted:
+                break
+            at = str(document.meta["_index"])
+            if at in passed:
+                listed = ", ".join([*passed, at])
+                raise illegal_argument(
+                    f"index cycle detected while processing pipeline [{first}] for document "
+                    f"[{document.meta.get('_id')}]: [{listed}]"
+                )
+            passed.append(at)
+            first, _ = self.names(at, None)
+        index = str(document.meta.get("_index", index))
+        _, final = self.names(index, name)
+        if final is not None:
+            self._definitions.pipeline(final).run(document)
+            if document.meta.get("_index") != index:
+                raise illegal_argument(f"final pipeline [{final}] can't change the target index")
+        return index
+
+
+class Trial:
+    """What documents would become, without being written."""
+
+    def __init__(self, state: CatalogState, now_ms: int, room: int) -> None:
+        """room: characters and entries that all of them may make."""
+        self._state, self._timestamp, self._room = state, timestamp(now_ms), [room]
+        self._passing = _Passing(state)
+
+    def of(self, index: str, doc_id: str, source: dict[str, Any], pipeline: str | None) -> dict[str, Any]:
+        """One document as `_ingest/_simulate` shows it, with the error that it would meet."""
+        from graphdb.search.ingest.document import Dropped, IngestDocument
+
+        meta: dict[str, Any] = {"_index": index, "_id": doc_id, "_version": _DROPPED_VERSION}
+        document = IngestDocument(source, meta, {"timestamp": self._timestamp}, room=self._room)
+        failure = None
+        try:
+            index = self._passing.run(document, index, pipeline)
+            self._check(index, document)
+        except Dropped:
+            pass
+        except (QueryTimeout, SearchError) as error:
+            failure = search_error(error)
+        shown = {name: document.meta.get(name) for name in ("_id", "_index", "_version")}
+        shown |= {"_source": document.source, "executed_pipelines": document.executed}
+        return shown if failure is None else {**shown, "error": error_json(failure)}
+
+    def _check(self, index: str, document: "IngestDocument") -> None:
+        """Raise where the index that is there would refuse it."""
+        try:
+            target, _ = write_target(self._state, index)
+        except SearchError:
+            return
+        target.mapping.parse(read_object(_json(document.source)), str(document.meta.get("_id")))
+
+
 class _Ingesting:
     """Of one request, in the state that it found."""
 
     def __init__(self, node: SearchBackend, report: "IngestReport") -> None:
-        self._report = report
-        self._state: CatalogState = node.catalog.state
-        self._node, self._timestamp = node, ""
-        self._definitions: Definitions | None = None  # until one is wanted
-        self._of_index: dict[str, tuple[str | None, str | None]] = {}
+        self._report, self._node, self._timestamp = report, node, ""
+        self._passing = _Passing(node.catalog.state)
         self.made_bytes = 0  # since it was last set
 
     def takes(self, write: DocumentWrite, name: str | None) -> bool:
         """Whether a pipeline is for this write. name: that of the request."""
-        return _has_document(write.operation) and any(self._names(write.index, name))
+        return _has_document(write.operation) and any(self._passing.names(write.index, name))
 
     def part(
         self, writes: Sequence[DocumentWrite], pipelines: Sequence[str | None], first: int
@@ -126,15 +208,6 @@ class _Ingesting:
                 break
         self._report.took_s = (self._report.took_s or 0) + time.monotonic() - began
         return parts
-
-    def _names(self, index: str, name: str | None) -> tuple[str | None, str | None]:
-        """The pipeline of the request, or the index's own; and the final one."""
-        if index not in self._of_index:
-            settings = _settings_of(self._state, index)
-            own, final = settings.get("default_pipeline"), settings.get("final_pipeline")
-            self._of_index[index] = _named(own), _named(final)
-        own, final = self._of_index[index]
-        return (own if name is None else _named(name)), final
 
     def ingested(
         self, write: DocumentWrite, name: str | None, executed: list[str]
@@ -159,8 +232,7 @@ class _Ingesting:
     def _run(self, write: DocumentWrite, name: str | None, executed: list[str]) -> DocumentWrite:
         from graphdb.search.ingest.document import IngestDocument
 
-        if self._definitions is None:
-            self._definitions, self._timestamp = definitions_of(self._node), timestamp(self._node.now_ms())
+        self._timestamp = self._timestamp or timestamp(self._node.now_ms())
         operation = write.operation
         source: Any = read_object(operation.body)
         request, part = source, ""
@@ -180,15 +252,7 @@ class _Ingesting:
         kept = {ALLOW_SIDS: source.pop(ALLOW_SIDS)} if ALLOW_SIDS in source else {}
         room = [_MADE_MIN + _MADE_FACTOR * len(operation.body)]
         document = IngestDocument(source, meta, {"timestamp": self._timestamp}, room=room, executed=executed)
-        first, _ = self._names(write.index, name)
-        if first is not None:
-            self._definitions.pipeline(first).run(document)
-        index = str(document.meta.get("_index", write.index))
-        _, final = self._names(index, name)
-        if final is not None:
-            self._definitions.pipeline(final).run(document)
-            if document.meta.get("_index") != index:
-                raise illegal_argument(f"final pipeline [{final}] can't change the target index")
+        index = self._passing.run(document, write.index, name)
         if part:
             request[part] = {**kept, **document.source}
             return replace(write, operation=operation._replace(body=_json(request), value=None))

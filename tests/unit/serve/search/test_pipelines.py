@@ -27,10 +27,9 @@ def test_pipelines_are_kept_and_deleted(http: httpx.Client) -> None:
     assert http.get("/_ingest/pipeline/one").json() == {"one": one}
     assert http.get("/_ingest/pipeline").json().keys() == {"one", "two"}
     assert http.get("/_ingest/pipeline/t*").json().keys() == {"two"}
-    assert (http.get("/_ingest/pipeline/x").status_code, http.get("/_ingest/pipeline/x*").status_code) == (
-        404,
-        200,
-    )
+    assert http.get("/_ingest/pipeline?summary=true").json() == {"one": {}, "two": {}}
+    for name in ("x", "x*"):
+        assert http.get(f"/_ingest/pipeline/{name}").status_code == 404
     bad = reason_of(http.put("/_ingest/pipeline/bad", json={"processors": [{"set": {"value": 1}}]}))
     assert bad == (400, "parse_exception", "[field] required property is missing")
     assert http.delete("/_ingest/pipeline/o*").json() == {"acknowledged": True}
@@ -281,3 +280,78 @@ def test_what_an_update_inserts_goes_through_pipelines(http: httpx.Client) -> No
     headers = {"content-type": "application/x-ndjson"}
     items = http.post("/a/_bulk", content=lines, headers=headers).json()["items"]
     assert [item["update"]["status"] for item in items] == [400, 400]
+
+
+def test_a_pipeline_is_replaced_only_where_its_version_is_the_wanted_one(http: httpx.Client) -> None:
+    def replaced(wanted: str, **members: int) -> tuple[int, str]:
+        answer = http.put(f"/_ingest/pipeline/p?if_version={wanted}", json={"processors": [], **members})
+        return answer.status_code, "" if answer.status_code == 200 else reason_of(answer)[2]
+
+    conflict = "version conflict, required version [3] for pipeline [p] but"
+    assert replaced("3") == (400, f"{conflict} no pipeline was found")
+    put(http, "p", version=3)
+    assert replaced("3", version=4) == (200, "")
+    assert replaced("3", version=5) == (400, f"{conflict} current version is [4]")
+    assert replaced("4", version=4) == (400, "cannot update pipeline [p] with the same version [4]")
+    assert replaced("4") == (200, "")
+    assert http.get("/_ingest/pipeline/p").json()["p"]["version"] == 5
+    assert replaced("x")[0] == 400
+
+
+def test_a_document_goes_on_in_the_index_that_it_is_rerouted_to(http: httpx.Client) -> None:
+    there = {"reroute": {"dataset": ["{{app}}", "other"]}}
+    put(
+        http, "first", {"set": {"field": "first", "value": 1}}, there, {"set": {"field": "never", "value": 1}}
+    )
+    put(http, "second", {"set": {"field": "second", "value": 1}})
+    put(http, "last", {"set": {"field": "last", "value": "{{_index}}"}})
+    for name, own in (("logs-generic-x", "first"), ("logs-shop_one-x", "second")):
+        settings = {"index.default_pipeline": own, "index.final_pipeline": "last"}
+        http.put(f"/{name}", json={"settings": settings})
+    answer = http.put("/logs-generic-x/_doc/1", json={"app": "Shop-One", "event": {"dataset": "old"}}).json()
+    assert answer["_index"] == "logs-shop_one-x"
+    assert source(http, "/logs-shop_one-x/_doc/1") == {
+        "app": "Shop-One", "first": 1, "second": 1, "last": "logs-shop_one-x",
+        "event": {"dataset": "shop_one"},
+        "data_stream": {"type": "logs", "dataset": "shop_one", "namespace": "x"},
+    }  # fmt: skip
+    assert http.put("/logs-generic-x/_doc/2", json={}).json()["_index"] == "logs-other-x"
+
+
+def test_a_document_is_not_rerouted_in_a_circle(http: httpx.Client) -> None:
+    for here, there in (("a", "b"), ("b", "a")):
+        put(http, f"to_{there}", {"reroute": {"destination": there}})
+        http.put(f"/{here}", json={"settings": {"index.default_pipeline": f"to_{there}"}})
+    status, kind, reason = reason_of(http.put("/a/_doc/1", json={}))
+    assert (status, kind) == (400, "illegal_argument_exception")
+    assert reason.endswith("for document [1]: [a, b, a]")
+
+
+def test_a_simulation_of_all_pipelines(http: httpx.Client) -> None:
+    put(http, "one", {"set": {"field": "a", "value": 1}}, {"pipeline": {"name": "two"}})
+    put(http, "two", {"set": {"field": "b", "value": "x"}})
+    http.put("/i", json={
+        "settings": {"index.default_pipeline": "one"}, "mappings": {"properties": {"b": {"type": "long"}}}
+    })  # fmt: skip
+    docs = [{"_index": "i", "_id": "7", "_source": {}}, {"_source": {"c": 1}}]
+    made = http.post("/_ingest/new/_simulate", json={"docs": docs}).json()["docs"]
+    assert made[1]["doc"] == {
+        "_id": "<n/a>", "_index": "new", "_version": -3, "_source": {"c": 1}, "executed_pipelines": []
+    }  # fmt: skip
+    assert made[0]["doc"]["executed_pipelines"] == ["one", "two"]
+    assert made[0]["doc"]["error"]["type"] == "document_parsing_exception"
+    two = {"processors": [{"set": {"field": "b", "value": 3}}]}
+    body = {
+        "docs": docs, "pipeline_substitutions": {"two": two},
+        "index_template_substitutions": {"t": {"index_patterns": ["ne*"], "composed_of": ["c"]}},
+        "component_template_substitutions": {
+            "c": {"template": {"settings": {"index.default_pipeline": "two"}}}
+        },
+    }  # fmt: skip
+    made = http.post("/_ingest/new/_simulate", json=body).json()["docs"]
+    assert [one["doc"]["_source"] for one in made] == [{"a": 1, "b": 3}, {"c": 1, "b": 3}]
+    assert http.get("/_cat/indices?h=index").text == "i\n"
+    assert http.get("/_index_template").json() == {"index_templates": []}
+    refused: list[Any] = [None, {}, {"docs": []}, {"docs": [{}]}, {"docs": docs, "mapping_addition": {}}]
+    for bad in refused:
+        assert http.post("/_ingest/new/_simulate", json=bad).status_code == 400
