@@ -75,6 +75,7 @@ OPERATIONS = st.builds(
     st.none() | st.frozensets(TEXTS, max_size=3),
     wants_source=st.just(False),  # nor are these
     numbers=st.none(),
+    dynamic_templates=st.none() | st.dictionaries(TEXTS, TEXTS, max_size=3),
 )
 WRITES = st.builds(
     DocumentWrite,
@@ -83,6 +84,7 @@ WRITES = st.builds(
     st.booleans(),
     st.none() | st.tuples(NUMBERS, NUMBERS),
     st.none() | ERRORS,
+    st.booleans(),
 )
 COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(CreateIndex, TEXTS, TEXTS, BODIES, st.just(False), st.booleans(), st.none() | NUMBERS),
@@ -103,7 +105,7 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(PutComponentTemplate, TEXTS, BODIES, st.booleans()),
     st.builds(PutScript, TEXTS, BODIES),
     st.builds(DeleteScript, TEXTS),
-    st.builds(PutPipeline, TEXTS, BODIES),
+    st.builds(PutPipeline, TEXTS, BODIES, st.none() | NUMBERS),
     st.builds(DeletePipelines, NAMES),
     st.builds(DeleteIndexTemplates, NAMES),
     st.builds(DeleteComponentTemplates, NAMES),
