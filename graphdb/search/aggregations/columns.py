@@ -206,6 +206,21 @@ class Columns:
                 data.append(own_data.astype(kind, copy=False))
         return Values(_joined(rows), _joined(data))
 
+    def single_values(self, spec: FieldSpec) -> list[Numbers] | None:
+        """Of each leaf, the values of a field of INTS or FLOATS, in milliseconds for dates, where each of all
+        documents has one; else None.
+        """
+        found = []
+        for number, leaf in enumerate(self.leaves):
+            path, segment = self._path(spec, number), leaf.segment
+            if path is None:
+                return None
+            column = segment.ints(path) if spec.storage is Storage.INTS else segment.floats(path)
+            if column is None or column.starts is not None:
+                return None
+            found.append(column.values)
+        return found
+
     def ordinals(self, spec: FieldSpec, docs: Longs) -> Values:
         """The terms of a field of TERMS, or the tokens of a text, by their numbers in `dictionary(spec)`."""
         dictionary = self.dictionary(spec)
@@ -231,7 +246,7 @@ class Columns:
         """How many of these documents have each term of a field of TERMS, by its number in
         `dictionary(spec)`: what counting `ordinals` would give, in one pass.
         """
-        dictionary = self.dictionary(spec)
+        dictionary, of_all = self.dictionary(spec), docs is self._shown
         counts = np.zeros(len(dictionary), np.int64)
         for segment, number, part in self.parts(docs):
             if self._constant(spec, number) is not None:
@@ -242,10 +257,21 @@ class Columns:
             if index is None:
                 continue
             base, local = self.leaves[number].base, docs[part]
-            own = _term_counts(segment, path or "", index, local - base if base else local)
+            is_all = of_all and len(local) == segment.size
+            own = _term_counts(segment, path or "", index, local - base if base else local, is_all=is_all)
             present = np.flatnonzero(own)
             counts[dictionary.of_leaf(number, present.astype(np.int32))] += own[present]
         return counts
+
+    def knows_term_counts(self, spec: FieldSpec) -> bool:
+        """Whether `term_counts` of all documents are kept already."""
+        for number, leaf in enumerate(self.leaves):
+            path = self._path(spec, number)
+            if path is None or self._constant(spec, number) is not None:
+                continue
+            if leaf.segment.terms(path) is not None and (_COUNTS, path) not in leaf.segment.derived:
+                return False
+        return True
 
     def points(self, spec: FieldSpec, docs: Longs) -> Points:
         """The values of a field of POINTS."""
@@ -394,16 +420,19 @@ def _count_terms(starts: NDArray[Any], terms: NDArray[Any], docs: Longs, counts:
             counts[terms[position]] += 1
 
 
-def _term_counts(segment: Segment, path: str, index: TermIndex, docs: Longs) -> Longs:
+_COUNTS = "term counts"
+
+
+def _term_counts(segment: Segment, path: str, index: TermIndex, docs: Longs, *, is_all: bool) -> Longs:
     """How many of some documents have each term; those of all documents are kept with the segment."""
-    is_all = len(docs) == segment.size and not segment.live_only and bool((docs[1:] > docs[:-1]).all())
-    known: Longs | None = segment.derived.get(("term counts", path)) if is_all else None
+    is_all = is_all and not segment.live_only
+    known: Longs | None = segment.derived.get((_COUNTS, path)) if is_all else None
     if known is not None:
         return known
     counts = np.zeros(len(index.dictionary), np.int64)
     _count_terms(index.ordinals.starts, index.ordinals.terms, docs, counts)
     if is_all:
-        segment.derived["term counts", path] = counts
+        segment.derived[_COUNTS, path] = counts
     return counts
 
 

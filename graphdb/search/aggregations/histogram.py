@@ -28,13 +28,14 @@ from graphdb.search.aggregations.rounding import (
     Rounding,
     Spans,
     ZoneTable,
+    time_slots,
 )
 from graphdb.search.aggregations.terms_aggregation import ByKey, Order, parse_order, sorted_cells
 from graphdb.search.aggregations.value_sources import DATE_TYPES, NUMERIC, Display, Source
 from graphdb.search.compiled import compiled
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.leaf_reader import Doubles, Longs
+from graphdb.search.leaf_reader import Doubles, Ints, Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
 from graphdb.search.mapping.range_fields import RANGE_TYPES, RangeType
 from graphdb.search.number_text import number_text
@@ -85,12 +86,30 @@ class Steps:
         return math.floor(first), math.floor(last)
 
 
-# Keeps the interpreter's lock: it would wait for it again longer than it runs.
+# All three keep the interpreter's lock: they would wait for it again longer than they run.
 @compiled()
 def _count_steps(values: Doubles, interval: float, offset: float, first: int, counts: Longs) -> None:
     """Add up how many values are in each interval; that with the number `first` is the first of counts."""
     for value in values:
         counts[int(np.floor((value - offset) / interval)) - first] += 1
+
+
+@compiled()
+def _count_steps_of(
+    values: Numbers, docs: Longs, base: int, interval: float, offset: float, first: int, counts: Longs
+) -> None:
+    """The same of some documents, of which each has one value; values are of the documents from base on."""
+    for doc in docs:
+        counts[int(np.floor((values[doc - base] - offset) / interval)) - first] += 1
+
+
+@compiled()
+def _count_times(
+    values: Longs, docs: Longs, base: int, begin: int, length: float, intervals: Ints, counts: Longs
+) -> None:
+    """The same for intervals of time: see `TimeSlots`. No interval is so long that a double is too coarse."""
+    for doc in docs:
+        counts[intervals[int((values[doc - base] - begin) / length)]] += 1
 
 
 @dataclass(frozen=True)
@@ -136,7 +155,14 @@ class Histogram(Aggregation):
             first, last = self.intervals.number(np.array([least, greatest]).astype(np.int64)).tolist()
         buckets = last - first + 1
         below = self.steps_below(scope, documents, buckets)
+        if self._may_be_stepped(spec) and scope.columns.single_values(spec) is not None:
+            documents //= 4
         return None if below is None else documents + BUCKET_STEPS * buckets + below
+
+    def _may_be_stepped(self, spec: FieldSpec) -> bool:
+        """Whether documents alone are counted, and those with one value each without a copy of these."""
+        is_plain = spec.storage is Storage.INTS if self.dates else spec.type != "unsigned_long"
+        return is_plain and not self.common.children and not self.common.pipelines
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         cells, base = self._cells(scope, rows)
@@ -189,24 +215,44 @@ class Histogram(Aggregation):
     def _stepped(self, scope: Scope, docs: Longs) -> tuple[Cells, int] | None:
         """The same in one pass, where documents alone are counted, in few intervals; else None."""
         spec, steps = self.source.spec, self.intervals
-        if not isinstance(steps, Steps) or spec is None or self.source.missing is not None:
+        if spec is None or self.source.missing is not None:
             return None
         if type(self) is not Histogram or self.hard != (None, None):
             return None
         bounds = scope.columns.known_bounds(spec)
-        ends = None if bounds is None else steps.ends(*bounds)
+        if bounds is None:
+            return None
+        if not isinstance(steps, Steps):
+            return self._dated(scope, spec, docs, bounds)
+        ends = steps.ends(*bounds)
         if ends is None or ends[1] - ends[0] > _QUICK_MAX:
             return None
-        members, values = self.source.numbers(scope, docs)
-        if not self._is_counted_alone(members):
-            return None
         counts = np.zeros(ends[1] - ends[0] + 1, np.int64)
-        _count_steps(values.astype(np.float64, copy=False), steps.interval, steps.offset, ends[0], counts)
-        held = np.flatnonzero(counts)
-        if not len(held):
-            return _counted(counts[:0]), 0
-        low, high = int(held[0]), int(held[-1])
-        return _counted(counts[low : high + 1]), ends[0] + low
+        how = (float(steps.interval), float(steps.offset), ends[0], counts)
+        single = scope.columns.single_values(spec) if self._may_be_stepped(spec) else None
+        if single is not None:
+            for _, number, part in scope.columns.parts(docs):
+                _count_steps_of(single[number], docs[part], scope.columns.leaves[number].base, *how)
+        else:
+            members, values = self.source.numbers(scope, docs)
+            if not self._is_counted_alone(members):
+                return None
+            _count_steps(values.astype(np.float64, copy=False), *how)
+        return _held(counts, ends[0])
+
+    def _dated(
+        self, scope: Scope, spec: FieldSpec, docs: Longs, bounds: tuple[float, float]
+    ) -> tuple[Cells, int] | None:
+        """The same for intervals of time."""
+        single = scope.columns.single_values(spec) if self._may_be_stepped(spec) else None
+        slots = None if single is None else time_slots(self.intervals, *map(int, bounds))
+        if single is None or slots is None:
+            return None
+        counts = np.zeros(slots.count, np.int64)
+        for _, number, part in scope.columns.parts(docs):
+            base = scope.columns.leaves[number].base
+            _count_times(single[number], docs[part], base, slots.begin, slots.length, slots.intervals, counts)
+        return _held(counts, slots.first)
 
     def _numbered(self, scope: Scope, rows: Rows) -> tuple[Longs, Longs]:
         """(rows, numbers): the intervals that the documents are in."""
@@ -311,6 +357,15 @@ class RangeHistogram(Histogram):
             assert self.source.spec is not None
             raise illegal_argument(f"[{self.source.spec.path}] has ranges without an end: give [hard_bounds]")
         return ends
+
+
+def _held(counts: Longs, first: int) -> tuple[Cells, int]:
+    """Without the empty intervals before and behind all others; first: the number of the first of counts."""
+    held = np.flatnonzero(counts)
+    if not len(held):
+        return _counted(counts[:0]), 0
+    low, high = int(held[0]), int(held[-1])
+    return _counted(counts[low : high + 1]), first + low
 
 
 def _counted(counts: Longs) -> Cells:

@@ -11,9 +11,18 @@ from typing import Protocol
 import numpy as np
 
 from graphdb.search.errors import illegal_argument
-from graphdb.search.leaf_reader import Doubles, Longs
+from graphdb.search.leaf_reader import Doubles, Ints, Longs
 
-__all__ = ["CALENDAR_UNITS", "CalendarRounding", "FixedRounding", "Rounding", "Spans", "ZoneTable"]
+__all__ = [
+    "CALENDAR_UNITS",
+    "CalendarRounding",
+    "FixedRounding",
+    "Rounding",
+    "Spans",
+    "TimeSlots",
+    "ZoneTable",
+    "time_slots",
+]
 
 _HOUR, _DAY = 3_600_000, 86_400_000
 _FIRST_YEAR, _LAST_YEAR = 1850, 2150  # before and after, the first and last offset hold
@@ -165,6 +174,52 @@ class CalendarRounding:
             months = numbers * {"month": 1, "quarter": 3, "year": 12}[self.unit]
             days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
         return self.zone.first_instant(days * _DAY) + self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSlots:
+    """Some intervals, one behind the other, cut into slots of equal length (ms) from `begin` on.
+
+    intervals: which one each slot is in, counted from the first, whose number is `first`.
+    """
+
+    begin: int
+    length: float
+    first: int
+    count: int
+    intervals: Ints
+
+
+_SLOTS_MAX = 16_384
+_INTERVALS_MAX = 1_000
+
+
+def time_slots(rounding: Rounding, least: int, greatest: int) -> TimeSlots | None:
+    """Of the intervals between two instants; None where these are many, or the clocks change."""
+    if not isinstance(rounding, FixedRounding | CalendarRounding) or len(rounding.zone.changes):
+        return None
+    first, last = rounding.number(np.array([least, greatest], np.int64)).tolist()
+    if last - first >= _INTERVALS_MAX:
+        return None
+    length = rounding.unit if isinstance(rounding, CalendarRounding) else rounding.interval
+    return _time_slots(length, int(rounding.zone.offsets[0]), rounding.offset, first, last)
+
+
+@lru_cache(maxsize=64)
+def _time_slots(length: str | int, zone_ms: int, offset: int, first: int, last: int) -> TimeSlots | None:
+    zone = ZoneTable(np.empty(0, np.int64), np.array([zone_ms], np.int64))
+    if isinstance(length, str):
+        rounding: Rounding = CalendarRounding(length, zone, offset)
+    else:
+        rounding = FixedRounding(length, zone, offset)
+    starts = rounding.start(np.arange(first, last + 2))
+    lengths = np.diff(starts)
+    slot = int(np.gcd.reduce(lengths))
+    if (starts[-1] - starts[0]) // slot > _SLOTS_MAX:
+        return None
+    count = last - first + 1
+    intervals = np.repeat(np.arange(count, dtype=np.int32), lengths // slot)
+    return TimeSlots(int(starts[0]), float(slot), first, count, intervals)
 
 
 _UNIT_MS = {"second": 1_000, "minute": 60_000, "hour": _HOUR, "day": _DAY, "week": 7 * _DAY}

@@ -319,9 +319,11 @@ class Terms(Aggregation):
         spec = self.source.spec
         if spec is None or not self._is_of_texts(scope) or not scope.columns.is_merged(spec):
             return None
-        terms = len(scope.columns.dictionary(spec))
+        terms, alone = len(scope.columns.dictionary(spec)), self._is_counted_alone(scope)
+        if alone and documents == scope.searcher.max_doc and scope.columns.knows_term_counts(spec):
+            documents = 0
         own = documents // 2 + terms // 8 + BUCKET_STEPS * min(terms, self.size)
-        if self._is_counted_alone(scope):
+        if alone:
             return own
         below = self.steps_below(scope, self.source.values_among(scope, documents), terms)
         return None if self.choice.tests or self.common.pipelines or below is None else own + below

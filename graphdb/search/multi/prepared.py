@@ -26,6 +26,7 @@ from graphdb.search.query.cost import (
 from graphdb.search.query.ranked import RankedQuery
 from graphdb.search.query.several import PerIndexQuery, SeveralSearcher
 from graphdb.search.query.tree import MatchAllQuery, boosted
+from graphdb.search.results.competitive import passes_over
 from graphdb.search.results.matching import Found
 from graphdb.search.results.search import SearchOptions, answered, find, scope_of, whole_answer
 from graphdb.search.results.search_request import RESULT_WINDOW, SearchRequest, parse_request
@@ -378,7 +379,17 @@ def is_short(prepared: Prepared) -> bool:
         return is_short_query(request.query, searcher)
     if request.aggregations is not None:
         return request.is_aggregated_alone and _is_counted_soon(request.aggregations, prepared)
-    return request.is_sorted_by_numbers and is_narrow_query(request.query, searcher)
+    return request.is_sorted_by_numbers and _is_sorted_soon(prepared)
+
+
+def _is_sorted_soon(prepared: Prepared) -> bool:
+    """Whether all that the query matches is found, and the first of it in order, within two milliseconds."""
+    request, scope = prepared.request, prepared.scope
+    if is_narrow_query(request.query, scope.searcher):
+        return True
+    if request.after is not None or not passes_over(scope.columns, request.sort[0]):
+        return False
+    return documents_max(request.query, scope.searcher) is not None
 
 
 def _is_counted_soon(aggregations: Common, prepared: Prepared) -> bool:

@@ -16,6 +16,7 @@ from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query import Matches, Query, Searcher, explain
 from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.query.tree import MatchAllQuery
+from graphdb.search.results.competitive import competitive_rows
 from graphdb.search.results.search_request import Rescore
 from graphdb.search.results.sort_keys import ByField, ByScore, SortColumn, SortKey
 
@@ -112,11 +113,15 @@ class Sorting:
 
 
 def without_later(scope: Scope, found: Found, keys: tuple[SortKey, ...], count: int) -> Found:
-    """Without documents that the first of several keys keeps from the first `count`, so that the others need
-    not be read for all.
+    """Without documents that the first key keeps from the first `count`, so that values need not be read for
+    all.
     """
-    if len(keys) < 2 or not isinstance(keys[0], ByField) or not 0 < 4 * count < len(found.docs):
+    if not keys or not isinstance(keys[0], ByField) or not 0 < 4 * count < len(found.docs):
         return found
+    several = len(keys) > 1
+    rows = competitive_rows(scope.columns, keys[0], found.docs, count, keeps_equal=several)
+    if rows is not None or not several:
+        return found if rows is None else found.kept(rows)
     order = keys[0].column(scope, found.docs, found.scores).order
     return found.kept(np.flatnonzero(order <= _greatest_of_least(order, count)))
 

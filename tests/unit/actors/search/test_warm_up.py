@@ -18,6 +18,7 @@ from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite, WriteDocuments
 from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.multi import Searchers, Target, prepare
+from graphdb.search.multi.prepared import is_short
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.search.vectors import GraphFiles, keep_graphs
 
@@ -72,6 +73,7 @@ AGGREGATIONS = {
     "tags": {"terms": {"field": "tags"}, "aggs": {"mean": {"avg": {"field": "price"}}}},
     "years": {"date_histogram": {"field": "at", "calendar_interval": "year"}},
     "prices": {"histogram": {"field": "price", "interval": 1}},
+    "pieces": {"histogram": {"field": "stock", "interval": 2}},
     "stock": {"stats": {"field": "stock"}},
     "middle": {"percentiles": {"field": "price"}},
     "kinds": {"cardinality": {"field": "tags"}},
@@ -88,7 +90,12 @@ def ask(directory):
         for query in QUERIES:
             prepare({"query": query}, targets, Searchers()).run()
             prepare({"query": query, "size": 0, "aggs": AGGREGATIONS}, targets, Searchers()).run()
-            for sort in ({"price": "desc"}, {"tags": "asc"}, "_doc"):
+            for name in ("years", "prices", "pieces"):
+                body = {"query": query, "size": 0, "aggs": {name: AGGREGATIONS[name]}}
+                prepared = prepare(body, targets, Searchers())
+                is_short(prepared)
+                prepared.run()
+            for sort in ({"price": "desc"}, {"stock": "asc"}, {"tags": "asc"}, "_doc"):
                 prepare({"query": query, "sort": [sort], "size": 3}, targets, Searchers()).run()
 
 with tempfile.TemporaryDirectory() as directory:
