@@ -28,7 +28,8 @@ from graphdb.search.analysis.tokenizers import (
     whole,
 )
 from graphdb.search.errors import SearchError, illegal_argument
-from graphdb.search.similarity import STANDARD, Similarity, similarities_of
+from graphdb.search.similarity import BUILT_IN as BUILT_IN_SIMILARITIES
+from graphdb.search.similarity import STANDARD, AnySimilarity, similarities_of
 
 __all__ = ["BUILT_IN", "PREFIX_LENGTH_MAX", "Analyzers", "Components", "Failure"]
 
@@ -260,9 +261,9 @@ class Analyzers:
         analyzers: Mapping[str, Analyzer],
         normalizers: Mapping[str, Analyzer],
         components: Components,
-        similarities: Mapping[str, Similarity],
+        similarities: Mapping[str, AnySimilarity],
     ) -> None:
-        self._similarities = {"BM25": STANDARD, "boolean": STANDARD, "default": STANDARD, **similarities}
+        self._similarities = {**BUILT_IN_SIMILARITIES, "default": STANDARD, **similarities}
         self._analyzers = dict(analyzers)
         self._normalizers = normalizers
         self.components = components
@@ -290,7 +291,7 @@ class Analyzers:
             similarities_of(similarity),
         )
 
-    def similarity(self, name: str | None) -> Similarity:
+    def similarity(self, name: str | None) -> AnySimilarity:
         """Of a field that names it, or none. Illegal argument where there is none of that name."""
         found = self._similarities.get(name or "default")
         if found is None:

@@ -17,7 +17,7 @@ from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType
 from graphdb.search.mapping.vectors import similarity_of
 from graphdb.search.mapping.versions import version_term
 from graphdb.search.mapping.weighted_features import FEATURES_TYPES
-from graphdb.search.similarity import Similarity
+from graphdb.search.similarity import AnySimilarity
 
 __all__ = [
     "Analyzer",
@@ -52,7 +52,7 @@ class Analyzers(Protocol):
 
     def analyzer(self, name: str, /) -> Analyzer: ...
     def normalizer(self, name: str, /) -> Normalizer: ...
-    def similarity(self, name: str | None, /) -> Similarity: ...
+    def similarity(self, name: str | None, /) -> AnySimilarity: ...
 
 
 @dataclass(slots=True)
@@ -279,7 +279,7 @@ class _Build:
             missing = mapper_parsing(f"normalizer [{name}] not found for field [{path.rpartition('.')[2]}]")
             raise unparsable(missing) from None
 
-    def _similarity(self, name: str | None, path: str) -> Similarity:
+    def _similarity(self, name: str | None, path: str) -> AnySimilarity:
         try:
             return self._analyzers.similarity(name)
         except SearchError:

@@ -41,6 +41,7 @@ from graphdb.search.query.text_queries import (
 )
 from graphdb.search.query.tree import MatchAllQuery, Matches, MatchNoneQuery, Query, boosted
 from graphdb.search.segments.field_builders import encode_lengths
+from graphdb.search.similarity import Similarity
 
 __all__ = ["PARSERS", "CombinedFieldsQuery"]
 
@@ -181,6 +182,8 @@ def _weighted(fields: list[str], context: QueryContext) -> list[tuple[FieldSpec,
             raise context.failed(
                 f"Field [{path}] of type [{spec.type}] does not support [combined_fields] queries"
             )
+        if not isinstance(spec.options["scores_by"], Similarity):
+            raise context.failed("[combined_fields] queries can only be used with the similarity BM25")
         if weight < 1:
             raise context.failed("[combined_fields] requires each field's weight to be at least 1")
         found[spec.path] = spec, weight

@@ -12,9 +12,10 @@ from graphdb.search.query.dense_positions import dense_positions
 from graphdb.search.query.dictionary_queries import prefix_range
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.kernels import find_sorted
+from graphdb.search.query.other_scores import Scorer, otherwise_explained
 from graphdb.search.query.packed_phrases import phrases_in
 from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained
-from graphdb.search.query.term_queries import TermQuery, bm25, bm25_scores
+from graphdb.search.query.term_queries import TermQuery, field_scores, of_terms
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, RewrittenQuery
 
 __all__ = ["PhrasePrefixQuery", "PhraseQuery", "exact_frequencies", "sloppy_frequencies"]
@@ -208,9 +209,10 @@ class PhraseQuery(Query):
         index = leaf.segment.text(self.path)
         if index is None:
             return docs, freqs
-        weight = searcher.statistics(self.path).weight(boost * self.boost, self._idf(searcher))
-        inverse = searcher.inverse_norms(self.path)[index.norms[docs]]
-        return docs, bm25(weight, freqs, inverse)
+        return docs, self._scorer(searcher, boost * self.boost)(freqs, index.norms[docs])
+
+    def _scorer(self, searcher: Searcher, boost: float) -> Scorer:
+        return of_terms(searcher, self.path, self.scored_by(), boost, lambda: self._idf(searcher))
 
     def docs_in(self, leaf: Leaf, searcher: Searcher) -> Ints:
         return self._occurrences(leaf)[0]
@@ -241,8 +243,9 @@ class PhraseQuery(Query):
         return np.array(groups, dtype=np.int64)
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        weight = searcher.statistics(self.path).weight(boost * self.boost, self._idf(searcher))
-        return bm25_scores(leaf, searcher, self.path, self.frequencies(leaf), weight)
+        return field_scores(
+            leaf, self.path, self.frequencies(leaf), self._scorer(searcher, boost * self.boost)
+        )
 
     def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
         return self.frequencies(leaf) > 0
@@ -251,6 +254,9 @@ class PhraseQuery(Query):
         freq, index = float(self.frequencies(leaf)[doc]), leaf.segment.text(self.path)
         if not freq or index is None:
             return no_match("no matching phrase")
+        if searcher.other_similarity(self.path) is not None:
+            value, norm = float(self.matches(leaf, searcher, boost).dense()[doc]), int(index.norms[doc])
+            return otherwise_explained(searcher, self.path, value, freq, norm, boost * self.boost)
         statistics = searcher.statistics(self.path)
         terms = [term for terms in self.places for term in terms if searcher.doc_freq(self.path, term)]
         parts = [idf_explained(searcher.doc_freq(self.path, term), statistics.doc_count) for term in terms]

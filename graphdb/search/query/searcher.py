@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from graphdb.search.analysis import Analyzers
 from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs, TermDictionary
 from graphdb.search.mapping import Mapping
+from graphdb.search.other_similarities import OtherSimilarity
 from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.query.field_table import FieldTable
 from graphdb.search.query.kernels import edit_distances, glob_matches
 from graphdb.search.query.peers import Peers, Question
-from graphdb.search.similarity import STANDARD, Similarity
+from graphdb.search.similarity import STANDARD, AnySimilarity, Similarity
 
 __all__ = [
     "ANY",
@@ -317,8 +318,20 @@ class Searcher:
         return FieldStatistics(doc_count, total_terms, self._similarity(path))
 
     def _similarity(self, path: str) -> Similarity:
+        found = self._scores_by(path)
+        return found if isinstance(found, Similarity) else STANDARD
+
+    def _scores_by(self, path: str) -> AnySimilarity:
         spec = self.mapping.field(path)
         return STANDARD if spec is None else spec.options.get("scores_by", STANDARD)
+
+    def other_similarity(self, path: str) -> OtherSimilarity | None:
+        """What a field scores by if not by BM25."""
+        kept = self._kept.get(("other", path), _UNKNOWN)
+        if kept is _UNKNOWN:
+            found = self._scores_by(path)
+            kept = self.keep(("other", path), lambda: None if isinstance(found, Similarity) else found)
+        return cast("OtherSimilarity | None", kept)
 
     def inverse_norms(self, path: str) -> Floats:
         """By norm byte, see `FieldStatistics`."""

@@ -17,6 +17,7 @@ from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContex
 from graphdb.search.query.dictionary_queries import DictionaryQuery, FuzzyQuery
 from graphdb.search.query.explanation import Explanation, explained, no_match
 from graphdb.search.query.near_terms import TermsNear
+from graphdb.search.query.other_scores import otherwise_explained
 from graphdb.search.query.positions import (
     AnyOf,
     ManyTerms,
@@ -35,7 +36,7 @@ from graphdb.search.query.positions import (
     terms_of,
 )
 from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained
-from graphdb.search.query.term_queries import bm25_scores
+from graphdb.search.query.term_queries import field_scores, of_terms
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
 
 __all__ = ["PARSERS", "AfterGap", "Gap", "Near", "SpanQuery", "frequencies"]
@@ -238,13 +239,17 @@ class SpanQuery(Query):
     def _terms(self) -> list[Term]:
         return list(dict.fromkeys(one for one in terms_of(self.source) if isinstance(one, Term)))
 
-    def _known(self, searcher: Searcher) -> list[int]:
-        """How many documents have each of its terms that there are."""
+    def _every(self, searcher: Searcher) -> list[tuple[str, str]]:
+        """Its terms that there may be, those of patterns too."""
         every = dict.fromkeys((term.path, term.term) for term in self._terms())
         for pattern in (one for one in terms_of(self.source) if isinstance(one, ManyTerms)):
             terms = {term for part in searcher.ask(_TermsOf(pattern)) for term in part}
             every |= dict.fromkeys((pattern.query.path, term) for term in sorted(terms))
-        return [count for count in (searcher.doc_freq(*one) for one in every) if count]
+        return list(every)
+
+    def _known(self, searcher: Searcher) -> list[int]:
+        """How many documents have each of its terms that there are."""
+        return [count for count in (searcher.doc_freq(*one) for one in self._every(searcher)) if count]
 
     def _idf(self, searcher: Searcher) -> np.float32:
         count = searcher.statistics(self.path).doc_count
@@ -252,13 +257,17 @@ class SpanQuery(Query):
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         freqs = frequencies(self.source, leaf, searcher, 0)
-        weight = searcher.statistics(self.path).weight(boost * self.boost, self._idf(searcher))
-        return bm25_scores(leaf, searcher, self.path, freqs, weight)
+        terms = self._every(searcher)
+        scorer = of_terms(searcher, self.path, terms, boost * self.boost, lambda: self._idf(searcher))
+        return field_scores(leaf, self.path, freqs, scorer)
 
     def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
         freq, index = float(frequencies(self.source, leaf, searcher, 0)[doc]), leaf.segment.text(self.path)
         if not freq or index is None:
             return no_match("no matching spans")
+        if searcher.other_similarity(self.path) is not None:
+            value, norm = float(self.matches(leaf, searcher, boost).dense()[doc]), int(index.norms[doc])
+            return otherwise_explained(searcher, self.path, value, freq, norm, boost * self.boost)
         statistics = searcher.statistics(self.path)
         parts = [idf_explained(count, statistics.doc_count) for count in self._known(searcher)]
         inner = score_explained(

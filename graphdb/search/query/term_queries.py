@@ -2,7 +2,7 @@
 columns, `_id`s, and fields that exist.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,13 @@ import numpy as np
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Leaf, NumberColumn, exact_numbers
 from graphdb.search.query import kernels
 from graphdb.search.query.explanation import Explanation, explained, no_match
+from graphdb.search.query.other_scores import (
+    Norms,
+    Scorer,
+    otherwise_explained,
+    scored_as_one,
+    scored_otherwise,
+)
 from graphdb.search.query.searcher import (
     FieldStatistics,
     Searcher,
@@ -31,8 +38,9 @@ __all__ = [
     "TermQuery",
     "TermsQuery",
     "bm25",
-    "bm25_scores",
     "column_of",
+    "field_scores",
+    "of_terms",
     "values_between",
 ]
 
@@ -82,7 +90,21 @@ class TermQuery(Query):
             kernels.mark(mask, postings[0])
         return mask
 
+    def _otherwise(self, leaf: Leaf, searcher: Searcher, boost: float) -> tuple[Ints, Floats] | None:
+        """`listed_in` where the field does not score by BM25."""
+        if searcher.other_similarity(self.path) is None:
+            return None
+        postings, index = self.postings(leaf), leaf.segment.text(self.path)
+        if postings is None or index is None:
+            return np.zeros(0, np.int32), np.zeros(0, np.float32)
+        (docs, freqs), terms = postings, (self.term,)
+        boost, norms = boost * self.boost, index.norms[docs]
+        scores = scored_as_one(searcher, self.path, terms, freqs, norms, boost, self.doc_freq)
+        return None if scores is None else (docs, scores)
+
     def listed_in(self, leaf: Leaf, searcher: Searcher, boost: float) -> tuple[Ints, Floats]:
+        if (other := self._otherwise(leaf, searcher, boost)) is not None:
+            return other
         postings, index = self.postings(leaf), leaf.segment.text(self.path)
         if postings is None or index is None:
             return np.zeros(0, np.int32), np.zeros(0, np.float32)
@@ -94,6 +116,10 @@ class TermQuery(Query):
         return np.zeros(0, np.int32) if postings is None else postings[0]
 
     def accumulate(self, leaf: Leaf, searcher: Searcher, boost: float, scores: Doubles, counts: Ints) -> None:
+        if (other := self._otherwise(leaf, searcher, boost)) is not None:
+            scores[other[0]] += other[1]
+            counts[other[0]] += 1
+            return
         postings, index = self.postings(leaf), leaf.segment.text(self.path)
         if postings is None or index is None:
             return
@@ -107,13 +133,20 @@ class TermQuery(Query):
         )
         if place < 0 or postings is None or index is None:
             return no_match()
-        statistics = searcher.statistics(self.path)
+        statistics, freq, norm = (
+            searcher.statistics(self.path),
+            float(postings[1][place]),
+            int(index.norms[doc]),
+        )
+        if (other := self._otherwise(leaf, searcher, boost)) is not None:
+            value = float(other[1][place])
+            return otherwise_explained(searcher, self.path, value, freq, norm, boost * self.boost)
         n = searcher.doc_freq(self.path, self.term) if self.doc_freq is None else self.doc_freq
         inner = score_explained(
             boost * self.boost,
             idf_explained(n, statistics.doc_count),
-            explained(float(postings[1][place]), FREQUENCY),
-            int(index.norms[doc]),
+            explained(freq, FREQUENCY),
+            norm,
             statistics,
         )
         return explained(inner["value"], _weight_of(self.text(), leaf.shown_number(doc)), [inner])
@@ -141,10 +174,16 @@ class KeywordQuery(Query):
         return searcher.doc_freq(self.path, self.term) if self.doc_freq is None else self.doc_freq
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
+        return Matches(self.mask(leaf, searcher), None, self._score(searcher, boost * self.boost))
+
+    def _score(self, searcher: Searcher, boost: float) -> float:
+        once, norms = np.ones(1, np.float32), np.full(1, NO_NORMS, np.uint8)
+        other = scored_as_one(searcher, self.path, (self.term,), once, norms, boost, self.doc_freq)
+        if other is not None:
+            return float(other[0])
         statistics = searcher.statistics(self.path)
-        weight = statistics.weight(boost * self.boost, idf(self._doc_freq(searcher), statistics.doc_count))
-        constant = score(weight, 1.0, searcher.inverse_norms(self.path)[NO_NORMS])
-        return Matches(self.mask(leaf, searcher), None, float(constant))
+        weight = statistics.weight(boost, idf(self._doc_freq(searcher), statistics.doc_count))
+        return float(score(weight, 1.0, searcher.inverse_norms(self.path)[NO_NORMS]))
 
     def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
         mask = np.zeros(leaf.segment.size, dtype=np.bool_)
@@ -162,10 +201,13 @@ class KeywordQuery(Query):
     def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
         if not self.mask(leaf, searcher)[doc]:
             return no_match()
-        statistics = searcher.statistics(self.path)
+        statistics, boost = searcher.statistics(self.path), boost * self.boost
+        if searcher.other_similarity(self.path) is not None:
+            value = self._score(searcher, boost)
+            return otherwise_explained(searcher, self.path, value, 1.0, NO_NORMS, boost)
         idf_part = idf_explained(self._doc_freq(searcher), statistics.doc_count)
         freq = explained(1.0, FREQUENCY)
-        inner = score_explained(boost * self.boost, idf_part, freq, NO_NORMS, statistics)
+        inner = score_explained(boost, idf_part, freq, NO_NORMS, statistics)
         return explained(inner["value"], _weight_of(self.text(), leaf.shown_number(doc)), [inner])
 
     def text(self) -> str:
@@ -276,15 +318,29 @@ class SynonymQuery(Query):
         return freqs
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
-        statistics = searcher.statistics(self.path)
-        weight = statistics.weight(boost * self.boost, idf(self._doc_freq(searcher), statistics.doc_count))
-        return bm25_scores(leaf, searcher, self.path, self.frequencies(leaf), weight)
+        return field_scores(
+            leaf, self.path, self.frequencies(leaf), self._scorer(searcher, boost * self.boost)
+        )
+
+    def _scorer(self, searcher: Searcher, boost: float) -> Scorer:
+        def score_them(freqs: Floats, norms: Norms) -> Floats:
+            other = scored_as_one(searcher, self.path, self.terms, freqs, norms, boost)
+            if other is not None:
+                return other
+            statistics = searcher.statistics(self.path)
+            weight = statistics.weight(boost, idf(self._doc_freq(searcher), statistics.doc_count))
+            return bm25(weight, freqs, searcher.inverse_norms(self.path)[norms])
+
+        return score_them
 
     def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
         freq, index = float(self.frequencies(leaf)[doc]), leaf.segment.text(self.path)
         if not freq or index is None:
             return no_match()
         statistics = searcher.statistics(self.path)
+        if searcher.other_similarity(self.path) is not None:
+            value, norm = float(self.matches(leaf, searcher, boost).dense()[doc]), int(index.norms[doc])
+            return otherwise_explained(searcher, self.path, value, freq, norm, boost * self.boost)
         inner = score_explained(
             boost * self.boost,
             idf_explained(self._doc_freq(searcher), statistics.doc_count),
@@ -298,15 +354,34 @@ class SynonymQuery(Query):
         return f"Synonym({' '.join(f'{self.path}:{term}' for term in self.terms)})"
 
 
-def bm25_scores(leaf: Leaf, searcher: Searcher, path: str, freqs: Floats, weight: np.float32) -> Matches:
+def field_scores(leaf: Leaf, path: str, freqs: Floats, scorer: Scorer) -> Matches:
     """Matches where freqs, one for each document, is not 0, scored by it and by the norms of a text field."""
     index, mask = leaf.segment.text(path), freqs > 0
     if index is None:
         return Matches(mask)
     docs = np.flatnonzero(mask)
     scores = np.zeros(leaf.segment.size, dtype=np.float32)
-    scores[docs] = bm25(weight, freqs[docs], searcher.inverse_norms(path)[index.norms[docs]])
+    scores[docs] = scorer(freqs[docs], index.norms[docs])
     return Matches(mask, scores)
+
+
+def of_terms(
+    searcher: Searcher,
+    path: str,
+    terms: Iterable[tuple[str, str]],
+    boost: float,
+    idf_sum: Callable[[], np.float32],
+) -> Scorer:
+    """What scores several terms, (path, term), that are found together as one: a phrase, a span."""
+
+    def score_them(freqs: Floats, norms: Norms) -> Floats:
+        other = scored_otherwise(searcher, path, [term for _, term in terms], freqs, norms, boost)
+        if other is not None:
+            return other
+        weight = searcher.statistics(path).weight(boost, idf_sum())
+        return bm25(weight, freqs, searcher.inverse_norms(path)[norms])
+
+    return score_them
 
 
 def bm25(weight: np.float32, freqs: Floats, inverse: Floats) -> Floats:

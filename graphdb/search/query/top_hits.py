@@ -78,7 +78,7 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     """
     peeled = _Peeled.of(query)
     terms = plain_terms(peeled.query)
-    if not terms or k > _AT_ONCE_MAX:
+    if not terms or k > _AT_ONCE_MAX or searcher.other_similarity(terms[0].path) is not None:
         return None
     path = terms[0].path
     table = searcher.table(path)
@@ -199,7 +199,7 @@ def _best(query: Query, leaf: Leaf, searcher: Searcher, wanted: _Wanted) -> tupl
     peeled = _Peeled.of(query)
     query, allowed, boost = peeled.query, peeled.allowed(leaf, searcher), peeled.boost
     terms = plain_terms(query)
-    if terms is None:
+    if terms is None or searcher.other_similarity(terms[0].path) is not None:
         listed = query.listed_in(leaf, searcher, boost)
         if listed is not None:
             held, own = listed

@@ -13,6 +13,7 @@ from graphdb.search.catalog.index_settings import (
     updated_settings,
 )
 from graphdb.search.errors import SearchError
+from graphdb.search.similarity import Similarity
 from tests.unit.search.catalog.catalogs import Commands, put
 
 
@@ -209,7 +210,7 @@ def test_similarities_are_defined_and_named() -> None:
 @pytest.mark.parametrize(
     ("similarity", "reason"),
     [
-        ({"own": {"type": "DFR"}}, r"Unknown Similarity type \[DFR\] for \[own\]"),
+        ({"own": {"type": "classic"}}, r"Unknown Similarity type \[classic\] for \[own\]"),
         ({"own": {"k1": 1}}, "must have an associated type"),
         ({"own": 1}, "must have an associated type"),
         ({"BM25": {"type": "BM25"}}, "Cannot redefine built-in"),
@@ -233,5 +234,5 @@ def test_the_default_similarity_is_that_of_fields_that_name_none() -> None:
     commands.create("a", {"settings": {"similarity.default": {"type": "BM25", "b": 0}}})
     index = commands.catalog.find("a")
     assert index is not None
-    assert index.analyzers.similarity(None).b == 0
-    assert index.analyzers.similarity("BM25").b == 0.75
+    assert index.analyzers.similarity(None) == Similarity(b=0)
+    assert index.analyzers.similarity("BM25") == Similarity(b=0.75)

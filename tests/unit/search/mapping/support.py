@@ -1,7 +1,7 @@
 """A stand-in for the index's analyzers: words at spaces, lower case."""
 
 from graphdb.search.errors import illegal_argument
-from graphdb.search.similarity import STANDARD, Similarity
+from graphdb.search.similarity import STANDARD, AnySimilarity
 
 __all__ = ["SPACES", "SpaceAnalyzers"]
 
@@ -36,7 +36,7 @@ class SpaceAnalyzers:
             raise illegal_argument(f"normalizer [{name}] not found")
         return Lower()
 
-    def similarity(self, name: str | None) -> Similarity:
+    def similarity(self, name: str | None) -> AnySimilarity:
         if name not in (None, "BM25"):
             raise illegal_argument(f"similarity [{name}] not found")
         return STANDARD

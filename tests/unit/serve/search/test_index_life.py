@@ -125,6 +125,29 @@ def test_a_closed_index_takes_another_similarity(closed: httpx.Client) -> None:
     assert score() < before
 
 
+def test_other_similarities_score_by_the_statistics_of_all_shards(http: httpx.Client) -> None:
+    """In one shard and in three, alone and together: the scores are the same."""
+    own = {"type": "DFR", "basic_model": "g", "after_effect": "b"}
+    own |= {"normalization": "h2", "normalization.h2.c": "3.0"}
+    mappings = {"properties": {"t": {"type": "text", "similarity": "own"}}}
+    for name, shards in (("one", 1), ("three", 3)):
+        settings = {"number_of_shards": shards, "index.similarity.own": own}
+        made = http.put(f"/{name}", json={"settings": settings, "mappings": mappings})
+        assert made.status_code == 200, made.text
+        for number in range(9):
+            text = "red dog " * (number % 3 + 1) + "cat " * number
+            http.put(f"/{name}/_doc/{number}?refresh=true", json={"t": text})
+    shown = http.get("/one/_settings?flat_settings=true").json()["one"]["settings"]
+    assert shown["index.similarity.own.normalization.h2.c"] == "3.0"
+    found = {}
+    for name in ("one", "three"):
+        body = {"query": {"match": {"t": "red cat"}}, "size": 20}
+        answer = http.post(f"/{name}/_search?search_type=dfs_query_then_fetch", json=body).json()
+        found[name] = [(hit["_id"], round(hit["_score"], 4)) for hit in answer["hits"]["hits"]]
+    assert len(found["one"]) == 9
+    assert sorted(found["one"]) == sorted(found["three"])
+
+
 # Templates of the old kind.
 
 
