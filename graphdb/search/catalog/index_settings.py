@@ -85,12 +85,14 @@ KNOWN: dict[str, Setting] = {
     "lifecycle.origination_date": Setting("integer", "-1", True, -1, 2**63 - 1),
     "lifecycle.prefer_ilm": _flag("true"),
     "lifecycle.rollover_alias": Setting("text"),
+    "mapping.coerce": _flag("true", dynamic=False),
     "mapping.depth.limit": _number(20, 1),
     "mapping.dimension_fields.limit": _number(32_768),
     "mapping.field_name_length.limit": Setting("integer", str(2**63 - 1), True, 1, 2**63 - 1),
     "mapping.ignore_malformed": _flag(dynamic=False),
     "mapping.nested_fields.limit": _number(50),
     "mapping.nested_objects.limit": _number(10_000),
+    "mapping.total_fields.ignore_dynamic_beyond_limit": _flag(),
     "mapping.total_fields.limit": Setting("integer", "1000", True, 0, 2**63 - 1),
     "max_docvalue_fields_search": _number(100),
     "max_inner_result_window": _number(100, 1),
@@ -126,12 +128,21 @@ KNOWN: dict[str, Setting] = {
     "write.wait_for_active_shards": Setting("text", "1"),
 }
 PREFIXES = (
+    "bloom_filter_for_id_field.",
+    "flush_after_merge",
+    "format",
     "indexing.slowlog.",
+    "lifecycle.parse_origination_date",
+    "load_fixed_bitset_filters_eagerly",
     "merge.",
+    "queries.cache.",
     "routing.allocation.",
     "routing.rebalance.",
     "search.slowlog.",
+    "shard.check_on_startup",
+    "store.",
     "translog.retention.",
+    "warmer.",
 )
 """Kept and shown, without effect: they tune what is not there."""
 
@@ -367,7 +378,12 @@ def limits_of(settings: Settings) -> MappingLimits:
     for name, value in settings.items():
         if name.startswith("mapping.") and name.endswith(".limit"):
             tree[name.split(".")[1]] = {"limit": value}
-    tree["ignore_malformed"] = settings.get("mapping.ignore_malformed")
+    tree |= {name: settings.get(f"mapping.{name}") for name in ("ignore_malformed", "coerce")}
+    beyond = "ignore_dynamic_beyond_limit"
+    tree["total_fields"] = {
+        **tree.get("total_fields", {}),
+        beyond: settings.get(f"mapping.total_fields.{beyond}"),
+    }
     return MappingLimits.of(tree)
 
 

@@ -226,6 +226,8 @@ class _Build:
         }
         if self._limits.ignores_malformed and "ignore_malformed" in options:
             options["ignore_malformed"] = definition.get("ignore_malformed", True)
+        if not self._limits.coerces and "coerce" in options:
+            options["coerce"] = definition.get("coerce", False)
         if kind.name == "dense_vector":
             options["similarity"] = similarity_of(options)
         if kind.name == "token_count":

@@ -17,7 +17,7 @@ from graphdb.search.mapping.vectors import DIMS_MAX
 from graphdb.search.mapping.wildcards import flat
 from graphdb.search.protection import ALLOW_SIDS
 
-__all__ = ["DEFAULT_DATE_FORMATS", "dynamic_update"]
+__all__ = ["DEFAULT_DATE_FORMATS", "dynamic_update", "leave_out"]
 
 DEFAULT_DATE_FORMATS = (DEFAULT_FORMAT, "yyyy/MM/dd HH:mm:ss||yyyy/MM/dd||epoch_millis")
 _VECTOR_DIMS_MIN = 128
@@ -38,6 +38,30 @@ def dynamic_update(
     walk = _Walk(root, limits, named)
     walk.members(root, walk.update, source, "", root.get("dynamic", "true"), 1)
     return walk.update
+
+
+def leave_out(update: Definition, root: Definition, room: int) -> list[str]:
+    """Take the new fields out of an update that there is no room for; their paths. An object that is there
+    already takes none.
+    """
+    left_out: list[str] = []
+    _leave_out(update, root, room, "", left_out)
+    return left_out
+
+
+def _leave_out(update: Definition, known: Definition, room: int, path: str, left_out: list[str]) -> int:
+    """The room that is left."""
+    for name, node in list(update["properties"].items()):
+        there, full = known["properties"].get(name), f"{path}{name}"
+        takes = 0 if there is not None else 1 + len(node.get("fields", ()))
+        if takes > room:
+            del update["properties"][name]
+            left_out.append(full)
+            continue
+        room -= takes
+        if "properties" in node:
+            room = _leave_out(node, there or {"properties": {}}, room, f"{full}.", left_out)
+    return room
 
 
 class _Walk:

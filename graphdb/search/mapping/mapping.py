@@ -12,7 +12,7 @@ from graphdb.search.fields import Column, FieldSpec, ParsedDocument
 from graphdb.search.mapping.compiled import Analyzers, Compiled, compiled
 from graphdb.search.mapping.document import read_document
 from graphdb.search.mapping.documents_together import read_together
-from graphdb.search.mapping.dynamic import dynamic_update
+from graphdb.search.mapping.dynamic import dynamic_update, leave_out
 from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised, unparsable
 from graphdb.search.mapping.percolators import read_stored_query
@@ -225,6 +225,10 @@ class Mapping:
             if not has_unknown:
                 break
             update = dynamic_update(mapping._definition, source, self._limits, templates or {})
+            if self._limits.ignores_beyond:
+                room = self._limits.total_fields - len(mapping._compiled.nodes)
+                left_out = leave_out(update, mapping._definition, room)
+                parsed.ignored += [path for path in left_out if path not in parsed.ignored]
             if not update["properties"]:
                 break
             mapping = mapping._with(update)

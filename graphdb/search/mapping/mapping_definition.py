@@ -39,11 +39,19 @@ class MappingLimits:
     nested_objects: int = 10_000  # nested objects in one document
     field_name_length: int = 2**31 - 1  # UTF-16 units in the last part of a path, as Java counts
     ignores_malformed: bool = False  # by fields that do not say it themselves
+    coerces: bool = True  # likewise
+    ignores_beyond: bool = False  # new fields that total_fields has no room for: they are left out
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "MappingLimits":
         """From settings.index.mapping (`{"total_fields": {"limit": 2000}, "ignore_malformed": "true"}`)."""
-        given: dict[str, Any] = {"ignores_malformed": settings.get("ignore_malformed") in ("true", True)}
+        given: dict[str, Any] = {
+            "ignores_malformed": settings.get("ignore_malformed") in ("true", True),
+            "coerces": settings.get("coerce") not in ("false", False),
+        }
+        total = settings.get("total_fields")
+        if isinstance(total, dict):
+            given["ignores_beyond"] = total.get("ignore_dynamic_beyond_limit") in ("true", True)
         for name in cls.__dataclass_fields__:
             limit = settings.get(name, {}).get("limit") if isinstance(settings.get(name), dict) else None
             if limit is not None:
@@ -250,7 +258,7 @@ def _set(node: Definition, kind: FieldType, name: str, parameter: str, value: An
     except SearchError as error:
         reason = f"Failed to parse parameter [{parameter}] on mapper [{name}]: {error.reason}"
         raise mapper_parsing(reason, error) from None
-    if checked != known.default or parameter == "ignore_malformed":  # an index may have another default
+    if checked != known.default or parameter in ("ignore_malformed", "coerce"):  # an index may differ
         node[parameter] = checked
 
 

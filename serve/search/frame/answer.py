@@ -36,6 +36,7 @@ from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.multi import Failure
 from serve.errors import challenges
 from serve.search.frame.exchange import Exchange
+from serve.search.frame.yaml_text import yaml_text
 
 __all__ = [
     "COMPRESSED_FROM",
@@ -194,7 +195,7 @@ COMPRESSED_FROM = 1_024  # bytes; less does not pay
 
 THREADED_FROM = 65_536
 
-_PRETTY_BYTES_MAX = 16 << 20  # larger answers are not indented
+_PRETTY_BYTES_MAX = 16 << 20  # larger answers are not indented, and stay JSON
 
 _GZIP_LEVEL = 3  # Elasticsearch's
 
@@ -219,6 +220,9 @@ async def rendered(exchange: Exchange, answer: Answer) -> Response:
     is_text = isinstance(answer.value, str)
     body = answer.value.encode() if is_text else await _json(exchange, answer)
     headers = {**PRODUCT, "content-type": exchange.answer_type(is_text), **answer.headers}
+    if not is_text and exchange.wants_yaml and len(body) <= _PRETTY_BYTES_MAX:
+        body = (await asyncio.to_thread(lambda text: yaml_text(orjson.loads(text)), body)).encode()
+        headers["content-type"] = "application/yaml"
     opaque_id = exchange.request.headers.get("x-opaque-id")
     if opaque_id is not None:  # by which the client knows its requests again; clients refuse long headers
         headers["x-opaque-id"] = opaque_id[:_OPAQUE_ID_MAX]

@@ -357,6 +357,14 @@ class Exchange:
     def takes_gzip(self) -> bool:
         return "gzip" in self.request.headers.get("accept-encoding", "")
 
+    @property
+    def wants_yaml(self) -> bool:
+        """The parameter `format` counts before the header."""
+        asked = self.parameters.text("format")
+        if asked is not None:
+            return asked == "yaml"
+        return self._accepted is not None and self._accepted.name == "application/yaml"
+
     def answer_type(self, is_text: bool) -> str:
         """Content-Type of the answer."""
         if is_text:

@@ -284,3 +284,27 @@ def test_closing_says_what_it_has_closed(http: httpx.Client) -> None:
         assert reason_of(http.post(path))[1:] == (
             "action_request_validation_exception", "Validation Failed: 1: index is missing;"
         )  # fmt: skip
+
+
+def test_new_fields_that_there_is_no_room_for_are_left_out(http: httpx.Client) -> None:
+    limit = {"limit": 3, "ignore_dynamic_beyond_limit": True}
+    fields = {"properties": {"k": {"type": "keyword"}}}
+    http.put("/a", json={"settings": {"index.mapping.total_fields": limit}, "mappings": fields})
+    source = {"k": "x", "o": {"n": 1, "text": "two words"}, "more": 2}
+    assert http.put("/a/_doc/1?refresh=true", json=source).status_code == 201
+    made = http.get("/a/_mapping").json()["a"]["mappings"]["properties"]
+    assert made == {"k": {"type": "keyword"}, "o": {"properties": {"n": {"type": "long"}}}}
+    (hit,) = http.get("/a/_search").json()["hits"]["hits"]
+    assert (hit["_ignored"], hit["_source"]) == (["more", "o.text"], source)
+    assert http.put(
+        "/a/_settings", json={"index.mapping.total_fields.ignore_dynamic_beyond_limit": False}
+    ).is_success
+    assert reason_of(http.put("/a/_doc/2", json={"more": 1}))[1] == "illegal_argument_exception"
+
+
+def test_an_index_may_take_no_texts_for_numbers(http: httpx.Client) -> None:
+    fields = {"n": {"type": "integer"}, "free": {"type": "integer", "coerce": True}}
+    http.put("/a", json={"settings": {"index.mapping.coerce": False}, "mappings": {"properties": fields}})
+    assert http.put("/a/_doc/1", json={"n": 1, "free": "1"}).status_code == 201
+    assert reason_of(http.put("/a/_doc/2", json={"n": "1"}))[0] == 400
+    assert http.get("/a/_mapping").json()["a"]["mappings"]["properties"]["free"] == fields["free"]
