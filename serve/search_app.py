@@ -33,6 +33,7 @@ from serve.search.administration import (
     scripts,
     shown_snapshots,
     snapshots,
+    synonyms,
     tasks,
     templates,
 )
@@ -75,6 +76,7 @@ MODULES = (
     scripts,
     shown_snapshots,
     snapshots,
+    synonyms,
     tasks,
     templates,
     term_vectors,

@@ -214,6 +214,9 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/_scripts/{id} /_script_language /_script_context"),
     (ADMIN, "PUT POST", "/_scripts/{id} /_scripts/{id}/{context}"),
     (ADMIN, "DELETE", "/_scripts/{id}"),
+    (READ, "GET", "/_synonyms /_synonyms/{id} /_synonyms/{id}/{rule}"),
+    (ADMIN, "PUT DELETE", "/_synonyms/{id} /_synonyms/{id}/{rule}"),
+    (ADMIN, "GET POST", "/{index}/_reload_search_analyzers"),
     (ADMIN, "POST", "[/{index}]/_forcemerge [/{index}]/_cache/clear"),
     (WRITE, "GET POST", "[/{index}]/_refresh [/{index}]/_flush"),
     # Documents.

@@ -25,6 +25,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeleteLifecycles,
     DeletePipelines,
     DeleteScript,
+    DeleteSynonyms,
     DocumentWrite,
     ForgetDeletions,
     IntroduceNode,
@@ -38,6 +39,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutPipeline,
     PutScript,
     PutSettings,
+    PutSynonyms,
     RefreshIndices,
     RollOver,
     UpdateAliases,
@@ -105,6 +107,10 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(PutComponentTemplate, TEXTS, BODIES, st.booleans()),
     st.builds(PutScript, TEXTS, BODIES),
     st.builds(DeleteScript, TEXTS),
+    st.builds(
+        PutSynonyms, TEXTS, st.lists(st.fixed_dictionaries({"id": TEXTS, "synonyms": TEXTS})), st.booleans()
+    ),
+    st.builds(DeleteSynonyms, TEXTS, st.none() | TEXTS),
     st.builds(PutPipeline, TEXTS, BODIES, st.none() | NUMBERS),
     st.builds(DeletePipelines, NAMES),
     st.builds(DeleteIndexTemplates, NAMES),

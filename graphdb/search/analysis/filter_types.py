@@ -158,7 +158,10 @@ def _shingle(parameters: Parameters, scope: FilterScope) -> TokenFilter:
 def _synonym(parameters: Parameters, scope: FilterScope, graph: bool = False) -> TokenFilter:
     if parameters.text("format", "solr") != "solr":
         raise illegal_argument(f"synonyms in format [{parameters.text('format', '')}] are not supported")
-    rules = parameters.lines("synonyms")
+    rules = parameters.lines("synonyms")  # those of a set as well, see `catalog/synonym_sets.py`
+    if rules is None and "synonyms_set" in parameters:
+        name = parameters.text("synonyms_set", "")
+        raise illegal_argument(f"synonyms set [{name[:200]}] is only for filters that an index defines")
     if rules is None:
         raise illegal_argument("synonym requires either `synonyms` or `synonyms_path` to be configured")
     synonyms = synonym_map(

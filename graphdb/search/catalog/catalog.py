@@ -111,6 +111,11 @@ class Catalog:
         return self._state.scripts
 
     @property
+    def synonyms(self) -> Mapping[str, Sequence[Mapping[str, str]]]:
+        """Sets of synonyms by name: rules with `id` and `synonyms`, by id."""
+        return self._state.synonyms
+
+    @property
     def pipelines(self) -> Mapping[str, Mapping[str, Any]]:
         """Ingest pipelines by id, as they are shown."""
         return self._state.pipelines

@@ -5,7 +5,7 @@ patterns of users are tried, before it is logged. So every node that applies the
 order has the same indexes and the same documents, with the same versions and sequence numbers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -29,6 +29,7 @@ __all__ = [
     "DeletePipelines",
     "DeleteRepositories",
     "DeleteScript",
+    "DeleteSynonyms",
     "DocumentWrite",
     "EndSnapshotWork",
     "FinishFilling",
@@ -46,6 +47,7 @@ __all__ = [
     "PutRepository",
     "PutScript",
     "PutSettings",
+    "PutSynonyms",
     "RefreshIndices",
     "RollOver",
     "ShownSources",
@@ -214,6 +216,25 @@ class DeleteScript:
     """By its id."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutSynonyms:
+    """A set of synonyms: rules with `id` and `synonyms`, which have been checked before. only: these rules of
+    a set that is there, the others stay.
+    """
+
+    name: str
+    rules: Sequence[Mapping[str, str]]
+    only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSynonyms:
+    """A set, or one rule of it by its id."""
+
+    name: str
+    rule: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,6 +446,8 @@ Command: TypeAlias = (
     | PutLegacyTemplate
     | DeleteLegacyTemplates
     | PutScript
+    | PutSynonyms
+    | DeleteSynonyms
     | DeleteScript
     | PutLifecycle
     | DeleteLifecycles

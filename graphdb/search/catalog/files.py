@@ -101,10 +101,11 @@ class CatalogFile:
     lifecycles: JsonObject[str, Any] = field(default_factory=dict)
     repositories: JsonObject[str, Any] = field(default_factory=dict)
     snapshot_work: JsonObject[str, Any] = field(default_factory=dict)
+    synonyms: JsonObject[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         values = asdict(self)
-        for name in ("data_streams", "lifecycles", "repositories", "snapshot_work"):
+        for name in ("data_streams", "lifecycles", "repositories", "snapshot_work", "synonyms"):
             if not values[name]:
                 del values[name]  # a version without them can read the others
         return encode_checked(_MARK, values)
@@ -200,6 +201,7 @@ class CatalogFiles:
             content.lifecycles,
             content.repositories,
             content.snapshot_work,
+            content.synonyms,
         )
         for index in indexes:
             index.aliases = state.aliases_of(index.uuid)
@@ -241,6 +243,7 @@ class CatalogFiles:
             state.lifecycles,
             state.repositories,
             state.snapshot_work,
+            state.synonyms,
         )
         return CatalogSave(content, plans)
 

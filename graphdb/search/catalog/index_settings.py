@@ -455,6 +455,8 @@ def _flat(values: Settings) -> dict[str, Any]:
     pending: list[tuple[str, Any]] = [(f"index.{name}", value) for name, value in values.items()]
     while pending:
         name, value = pending.pop()
+        if isinstance(value, Mapping) and "synonyms_set" in value:  # whose rules are kept beside it
+            value = {key: one for key, one in value.items() if key != "synonyms"}
         if isinstance(value, Mapping) and value:
             pending += [(f"{name}.{key}", member) for key, member in value.items()]
         elif isinstance(value, list | tuple):

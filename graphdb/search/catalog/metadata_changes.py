@@ -23,6 +23,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeletePipelines,
     DeleteRepositories,
     DeleteScript,
+    DeleteSynonyms,
     EndSnapshotWork,
     FinishFilling,
     ForgetDeletions,
@@ -38,6 +39,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutRepository,
     PutScript,
     PutSettings,
+    PutSynonyms,
     RefreshIndices,
     RollOver,
     UpdateAliases,
@@ -96,6 +98,7 @@ from graphdb.search.catalog.stored_definitions import (
     without_pipelines,
     without_script,
 )
+from graphdb.search.catalog.synonym_sets import users_of, with_sets, with_synonyms, without_synonyms
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping import Mapping as FieldMapping
 from graphdb.search.segments.index_shard import IndexShard
@@ -150,6 +153,7 @@ def with_new_index(state: CatalogState, new: NewIndex, check_graph: GraphCheck) 
     _check_room(state, routing.shards)
     if "graph" in settings:
         check_graph(settings["graph"])
+    settings = with_sets(settings, state)
     analyzers = analyzers_of(settings)
     mapping = FieldMapping.of(made.mappings, analyzers, limits_of(settings))
     order = checked_order(settings, mapping)
@@ -363,7 +367,7 @@ def _(command: PutMapping, state: CatalogState) -> Change:
 def _(command: PutSettings, state: CatalogState) -> Change:
     update = read_settings(_unwrapped(command.settings))
     indexes = state.indexes(command.uuids)
-    made = [_with_settings(index, update, command.preserve) for index in indexes]
+    made = [_with_settings(index, update, command.preserve, state) for index in indexes]
     if command.filled:
         for settings, _, _ in made:
             settings.pop(FILLED_BY, None)
@@ -391,7 +395,7 @@ def _(command: FinishFilling, state: CatalogState) -> Change:
         actions.append(AliasAction("remove", index.uuid, finish["handle"]))
         actions += [AliasAction("add", index.uuid, *alias) for alias in finish["aliases"].items()]
         update = read_settings(finish["settings"])
-        settings, analyzers, mapping = _with_settings(index, update, preserve=False)
+        settings, analyzers, mapping = _with_settings(index, update, False, state)
         _check_static(update, [index], preserve=False)
         kept = {name: value for name, value in settings.items() if name not in (FILLED_BY, REPLACES)}
         made.append((kept, analyzers, mapping))
@@ -474,7 +478,7 @@ def _(command: DeleteComponentTemplates, state: CatalogState) -> Change:
 @_planned.register
 def _(command: PutLegacyTemplate, state: CatalogState) -> Change:
     after = legacy_template(state, command)
-    _check_made(Contents.of(after.legacy_templates[command.name]), command.name)
+    _check_made(Contents.of(after.legacy_templates[command.name]), command.name, state)
     return Change(after)
 
 
@@ -486,6 +490,34 @@ def _(command: DeleteLegacyTemplates, state: CatalogState) -> Change:
 @_planned.register
 def _(command: PutScript, state: CatalogState) -> Change:
     return Change(with_script(state, command))
+
+
+@_planned.register
+def _(command: PutSynonyms, state: CatalogState) -> Change:
+    is_there = command.name in state.synonyms
+    after = with_synonyms(state, command)
+    return _with_changed_set(after, command.name, "updated" if is_there else "created")
+
+
+@_planned.register
+def _(command: DeleteSynonyms, state: CatalogState) -> Change:
+    return _with_changed_set(without_synonyms(state, command), command.name, "deleted")
+
+
+def _with_changed_set(after: CatalogState, name: str, result: str) -> Change:
+    """The indexes that name the set get its rules. Errors: what analyzers of these may have."""
+    made = []
+    for index in users_of(after, name):
+        settings = with_sets(index.settings, after)
+        analyzers = analyzers_of(settings)
+        made.append((index, settings, analyzers, index.mapping.analyzed(analyzers, limits_of(settings))))
+
+    def act() -> None:
+        for index, settings, analyzers, mapping in made:
+            index.put_settings(settings, analyzers)
+            index.shards.put_mapping(mapping)  # no new version: it is shown as before
+
+    return Change(after, act, result)
 
 
 @_planned.register
@@ -530,12 +562,13 @@ def _(command: EndSnapshotWork, state: CatalogState) -> Change:
 
 def _check_composed(state: CatalogState, name: str) -> None:
     """An index could be made of the template, as far as that can be decided now."""
-    _check_made(contents(state, state.templates[name]), name)
+    _check_made(contents(state, state.templates[name]), name, state)
 
 
-def _check_made(made: Contents, name: str) -> None:
+def _check_made(made: Contents, name: str, state: CatalogState) -> None:
     settings = {key: value for key, value in made.settings.items() if value is not None}
     try:
+        settings = with_sets(settings, state)
         FieldMapping.of(made.mappings, analyzers_of(settings), limits_of(settings))
     except SearchError as error:
         reason = f"composable template [{name}] template after composition is invalid"
@@ -572,12 +605,12 @@ def _check_static(update: Mapping[str, Any], indexes: Sequence[Index], preserve:
 
 
 def _with_settings(
-    index: Index, update: Mapping[str, Any], preserve: bool
+    index: Index, update: Mapping[str, Any], preserve: bool, state: CatalogState
 ) -> tuple[dict[str, Any], Analyzers, FieldMapping]:
     """The settings with an update, the analyzers that they make, and the mapping with those and under their
     limits. The analyzers must be possible still: an index is opened with the settings that it has then.
     """
-    settings = updated_settings(index.settings, update, preserve)
+    settings = with_sets(updated_settings(index.settings, update, preserve), state)
     limits = limits_of(settings)
     if index.is_closed and TREES & update.keys():
         analyzers = analyzers_of(settings)

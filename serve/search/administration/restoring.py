@@ -31,6 +31,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutLifecycle,
     PutPipeline,
     PutScript,
+    PutSynonyms,
 )
 from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_settings import PRIVATE, read_settings
@@ -243,6 +244,8 @@ def _state_commands(state: Mapping[str, Any]) -> Iterator[Command]:
         yield PutClusterSettings(persistent=state["settings"])
     for name, one in state["scripts"].items():
         yield PutScript(name, one)
+    for name, rules in state.get("synonyms", {}).items():  # older snapshots have none
+        yield PutSynonyms(name, rules)
     for name, one in state["pipelines"].items():
         yield PutPipeline(name, one)
     for name, one in state["lifecycles"].items():

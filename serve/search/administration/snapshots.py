@@ -55,7 +55,7 @@ _METADATA_BYTES_MAX = 1024
 _FRAME_DOCUMENTS = 1_000
 _ABORT_S = 60.0
 _CHECK_S = 0.2
-_GLOBAL = ("templates", "components", "legacy_templates", "scripts", "pipelines", "lifecycles")
+_GLOBAL = ("templates", "components", "legacy_templates", "scripts", "synonyms", "pipelines", "lifecycles")
 
 
 def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:

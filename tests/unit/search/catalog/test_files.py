@@ -27,6 +27,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutPipeline,
     PutScript,
     PutSettings,
+    PutSynonyms,
     RollOver,
     WriteDocuments,
 )
@@ -57,6 +58,7 @@ def filled() -> Commands:
     commands(PutComponentTemplate("c", {"template": {}}))
     commands(PutLegacyTemplate("l", {"index_patterns": ["l*"]}))
     commands(PutScript("s", {"lang": "painless", "source": "1"}))
+    commands(PutSynonyms("words", [{"id": "1", "synonyms": "a, b"}]))
     commands(PutPipeline("p", {"processors": []}))
     commands(PutClusterSettings({"action.auto_create_index": "+a"}, {"action.auto_create_index": "b"}))
     commands(PutIndexTemplate("t", {"index_patterns": ["t*"], "composed_of": ["c"]}))
@@ -93,6 +95,7 @@ def test_it_is_opened_as_it_was_saved(tmp_path: Path) -> None:
     )
     assert catalog.cluster_settings == commands.catalog.cluster_settings != {}
     assert catalog.scripts == commands.catalog.scripts != {}
+    assert catalog.synonyms == commands.catalog.synonyms != {}
     assert catalog.pipelines == commands.catalog.pipelines != {}
     for index, before in zip(catalog.indexes(), commands.catalog.indexes(), strict=True):
         assert index.shown_settings() == before.shown_settings()
