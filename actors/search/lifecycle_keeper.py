@@ -12,6 +12,7 @@ from graphdb.errors import UnavailableError
 from graphdb.search.catalog.catalog_commands import Command, RollOver
 from graphdb.search.catalog.lifecycles import due_commands
 from graphdb.search.catalog.state import CatalogState
+from graphdb.search.catalog.stream_lifecycles import due_in_streams
 from graphdb.search.errors import SearchError
 
 __all__ = ["LifecycleKeeper"]
@@ -88,7 +89,7 @@ def _step(command: Command) -> _Step:
 
 
 def _due_commands(state: CatalogState, now_ms: int) -> list[Command]:
-    return list(due_commands(state, now_ms, _new_uuid))
+    return [*due_commands(state, now_ms, _new_uuid), *due_in_streams(state, now_ms, _new_uuid)]
 
 
 def _new_uuid() -> str:

@@ -147,7 +147,9 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/_ilm/policy /_ilm/policy/{name} /{index}/_ilm/explain /_ilm/status"),
     (ADMIN, "PUT DELETE", "/_ilm/policy/{name}"),
     (ADMIN, "POST", "/{index}/_ilm/remove"),
-    (ADMIN, "PUT DELETE", "/_data_stream/{name}"),
+    (ADMIN, "PUT DELETE", "/_data_stream/{name} /_data_stream/{name}/_lifecycle"),
+    (READ, "GET", "/_data_stream/{name}/_lifecycle /{index}/_lifecycle/explain /_lifecycle/stats"),
+    (ADMIN, "POST", "/_data_stream/_modify /_data_stream/_migrate/{name}"),
     # What is not offered: the answer says so.
     (READ, "GET POST", "/_sql /_sql/translate"),
     (READ, "POST", "/_sql/close /_query /_query/async"),

@@ -35,6 +35,8 @@ __all__ = [
     "FinishFilling",
     "ForgetDeletions",
     "IntroduceNode",
+    "MigrateToDataStream",
+    "ModifyDataStreams",
     "OpenIndices",
     "Outcome",
     "PutClusterSettings",
@@ -47,6 +49,7 @@ __all__ = [
     "PutRepository",
     "PutScript",
     "PutSettings",
+    "PutStreamLifecycle",
     "PutSynonyms",
     "RefreshIndices",
     "RollOver",
@@ -89,6 +92,28 @@ class DeleteDataStreams:
     """By name, without wildcards: all of them with their indexes, or none."""
 
     names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PutStreamLifecycle:
+    """How long data streams keep their documents, in the form that is shown; None: for ever."""
+
+    names: tuple[str, ...]
+    lifecycle: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModifyDataStreams:
+    """Actions in their order, each `add` or `remove`, a data stream, the uuid of an index: all, or none."""
+
+    actions: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MigrateToDataStream:
+    """The alias becomes a data stream of its indexes."""
+
+    alias: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,6 +458,9 @@ Command: TypeAlias = (
     CreateIndex
     | CreateDataStream
     | DeleteDataStreams
+    | PutStreamLifecycle
+    | ModifyDataStreams
+    | MigrateToDataStream
     | DeleteIndices
     | CloseIndices
     | OpenIndices

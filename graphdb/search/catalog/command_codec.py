@@ -39,6 +39,8 @@ from graphdb.search.catalog.catalog_commands import (
     FinishFilling,
     ForgetDeletions,
     IntroduceNode,
+    MigrateToDataStream,
+    ModifyDataStreams,
     OpenIndices,
     PutClusterSettings,
     PutComponentTemplate,
@@ -50,6 +52,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutRepository,
     PutScript,
     PutSettings,
+    PutStreamLifecycle,
     PutSynonyms,
     RefreshIndices,
     RollOver,
@@ -68,6 +71,9 @@ _PLAIN: dict[str, type[Any]] = {
     "create_index": CreateIndex,
     "create_data_stream": CreateDataStream,
     "delete_data_streams": DeleteDataStreams,
+    "put_stream_lifecycle": PutStreamLifecycle,
+    "modify_data_streams": ModifyDataStreams,
+    "migrate_to_data_stream": MigrateToDataStream,
     "delete_indices": DeleteIndices,
     "close_indices": CloseIndices,
     "open_indices": OpenIndices,
@@ -103,6 +109,7 @@ _USUAL = {
     "filled_by": None,
     "filled": False,
     "replaces": None,
+    "if_version": None,
     "unfilled": False,
     "wrote": None,
 }
@@ -208,6 +215,8 @@ def _decoded(head: dict[str, Any], payload: bytes, bodies_at: int) -> Command:
         )
     if bodies_at != len(payload):
         raise CorruptionError(f"{len(payload) - bodies_at} bytes after a command", _WHERE)
+    if name == "modify_data_streams":
+        return ModifyDataStreams(tuple((kind, stream, uuid) for kind, stream, uuid in head["actions"]))
     if name == "update_aliases":
         return UpdateAliases(tuple(AliasAction(*row) for row in head["actions"]))
     members = {key: tuple(value) if key in _TUPLES else value for key, value in head.items()}

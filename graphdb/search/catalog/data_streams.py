@@ -14,7 +14,7 @@ from typing import Any
 
 from graphdb.search.catalog.catalog_commands import CreateDataStream, RollOver
 from graphdb.search.catalog.index_names import check_index_name
-from graphdb.search.catalog.index_templates import template_for
+from graphdb.search.catalog.index_templates import lifecycle_of, template_for
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.catalog.stream_aliases import with_aliases_of_stream
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found
@@ -81,9 +81,15 @@ def next_backing_name(state: CatalogState, stream: str, now_ms: int) -> str:
 
 
 def backing_indexes(state: CatalogState, stream: str) -> list[Index]:
-    """The oldest first; the last is written."""
-    indexes = (state.by_uuid[uuid] for uuid in state.by_alias.get(stream, {}))
-    return sorted(indexes, key=lambda index: int(index.name.rpartition("-")[2]))
+    """The oldest first; the last is written. One that was made elsewhere counts as older than the others."""
+    members = state.by_alias.get(stream, {})
+
+    def age(index: Index) -> tuple[bool, int, int, str]:
+        number = index.name.rpartition("-")[2] if index.name.startswith(f".ds-{stream}-") else ""
+        generation = int(number) if number.isdecimal() else 0
+        return bool(members[index.uuid].get("is_write_index")), generation, index.created_ms, index.name
+
+    return sorted((state.by_uuid[uuid] for uuid in members), key=age)
 
 
 def check_timestamp_type(mapping: FieldMapping) -> None:
@@ -103,7 +109,10 @@ def with_first_backing(state: CatalogState, command: CreateDataStream) -> Catalo
     assert template is not None, "it was checked"
     options = state.templates[template]["data_stream"]
     is_hidden = bool(options.get("hidden"))
-    stream = {"template": template, "generation": 1, "hidden": is_hidden}
+    stream: dict[str, Any] = {"template": template, "generation": 1, "hidden": is_hidden}
+    lifecycle = lifecycle_of(state, template)
+    if lifecycle is not None:
+        stream["lifecycle"] = lifecycle
     changed = replace(state, data_streams={**state.data_streams, command.name: stream})
     return _with_member(changed, command.uuid, command.name, is_written=True)
 

@@ -13,6 +13,7 @@ from graphdb.search.catalog.catalog_commands import PutComponentTemplate, PutInd
 from graphdb.search.catalog.index_names import check_template_name
 from graphdb.search.catalog.index_settings import check_new_settings, nested_settings, read_settings
 from graphdb.search.catalog.state import CatalogState
+from graphdb.search.catalog.stream_retention import checked_stream_lifecycle
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 
@@ -25,6 +26,7 @@ __all__ = [
     "index_template_missing",
     "legacy_contents",
     "legacy_template",
+    "lifecycle_of",
     "overlap",
     "settings_of_new",
     "template_for",
@@ -115,6 +117,11 @@ def index_template(state: CatalogState, command: PutIndexTemplate) -> CatalogSta
         listed = f"specifies component templates {_listed(missing)} that do not exist"
         reason = f"index_template [{command.name}] invalid, cause [index template [{command.name}] {listed}]"
         raise SearchError("invalid_index_template_exception", reason)
+    if "data_stream" not in body and (body.get("template") or {}).get("lifecycle") is not None:
+        raise illegal_argument(
+            f"index template [{command.name}] specifies lifecycle configuration that can only be used in "
+            "combination with a data stream"
+        )
     _check_overlap(state, command.name, body)
     return replace(state, templates={**state.templates, command.name: body})
 
@@ -153,7 +160,7 @@ def _shown_template(body: Mapping[str, Any], kind: str = "index_template") -> di
     if not isinstance(template, Mapping):
         raise SearchError("x_content_parse_exception", "[template] must be an object")
     for name in template:
-        if name not in ("settings", "mappings", "aliases"):
+        if name not in ("settings", "mappings", "aliases", "lifecycle"):
             cause = SearchError("x_content_parse_exception", f"[template] unknown field [{name}]")
             reason = f"[{kind}] failed to parse field [template]"
             raise SearchError("x_content_parse_exception", reason, 400, None, cause)
@@ -163,6 +170,8 @@ def _shown_template(body: Mapping[str, Any], kind: str = "index_template") -> di
         shown["settings"] = nested_settings(read.settings)
     if "aliases" in shown:
         shown["aliases"] = read.aliases
+    if template.get("lifecycle") is not None:
+        shown["lifecycle"] = checked_stream_lifecycle(template["lifecycle"])
     return {"template": shown}
 
 
@@ -251,6 +260,15 @@ def contents(state: CatalogState, template: Mapping[str, Any]) -> Contents:
         if component is not None:
             made = made.with_over(Contents.of(component["template"]))
     return made.with_over(Contents.of(template.get("template") or {}))
+
+
+def lifecycle_of(state: CatalogState, name: str) -> dict[str, Any] | None:
+    """Of the data streams that the template makes: what it says counts, then what its last component says."""
+    template = state.templates[name]
+    parts = [state.components.get(one, {}).get("template") for one in template["composed_of"]]
+    every = [(part or {}).get("lifecycle") for part in [*parts, template.get("template")]]
+    given = [one for one in every if one is not None]
+    return {key: value for one in given for key, value in one.items()} if given else None
 
 
 def index_template_missing(names: str) -> SearchError:

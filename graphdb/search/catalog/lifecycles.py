@@ -30,6 +30,7 @@ from graphdb.search.catalog.rollover import (
     suffices,
 )
 from graphdb.search.catalog.state import CatalogState, Index
+from graphdb.search.catalog.stream_lifecycles import is_kept_by_stream
 from graphdb.search.errors import SearchError, illegal_argument
 
 __all__ = [
@@ -200,7 +201,7 @@ def _rolled_over_ms(state: CatalogState, index: Index, target: str | None) -> in
 def due_commands(state: CatalogState, now_ms: int, new_uuid: Callable[[], str]) -> Iterator[Command]:
     """What is to be done now, at most one command for each index."""
     for index in sorted(state.by_uuid.values(), key=lambda one: one.name):
-        standing = standing_of(state, index)
+        standing = None if is_kept_by_stream(state, index) else standing_of(state, index)
         try:
             command = None if standing is None else _due(state, index, standing, now_ms, new_uuid)
         except SearchError:

@@ -28,6 +28,8 @@ from graphdb.search.catalog.catalog_commands import (
     FinishFilling,
     ForgetDeletions,
     IntroduceNode,
+    MigrateToDataStream,
+    ModifyDataStreams,
     OpenIndices,
     PutClusterSettings,
     PutComponentTemplate,
@@ -39,6 +41,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutRepository,
     PutScript,
     PutSettings,
+    PutStreamLifecycle,
     PutSynonyms,
     RefreshIndices,
     RollOver,
@@ -98,6 +101,8 @@ from graphdb.search.catalog.stored_definitions import (
     without_pipelines,
     without_script,
 )
+from graphdb.search.catalog.stream_changes import with_changed_streams, with_migrated_alias
+from graphdb.search.catalog.stream_lifecycles import with_stream_lifecycle
 from graphdb.search.catalog.synonym_sets import users_of, with_sets, with_synonyms, without_synonyms
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping import Mapping as FieldMapping
@@ -330,6 +335,21 @@ def _(command: DeleteIndices, state: CatalogState) -> Change:
 @_planned.register
 def _(command: DeleteDataStreams, state: CatalogState) -> Change:
     return Change(without_streams(state, command.names))
+
+
+@_planned.register
+def _(command: PutStreamLifecycle, state: CatalogState) -> Change:
+    return Change(with_stream_lifecycle(state, command))
+
+
+@_planned.register
+def _(command: ModifyDataStreams, state: CatalogState) -> Change:
+    return _with_aliases(with_changed_streams(state, command))
+
+
+@_planned.register
+def _(command: MigrateToDataStream, state: CatalogState) -> Change:
+    return _with_aliases(with_migrated_alias(state, command))
 
 
 @_planned.register

@@ -1,7 +1,7 @@
 """`_data_stream`: data streams made, shown, deleted, and their statistics."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import CreateDataStream, DeleteDataStreams
 from graphdb.search.catalog.data_streams import TIMESTAMP, backing_indexes
 from graphdb.search.catalog.index_names import ResolveOptions
-from graphdb.search.catalog.state import Index
+from graphdb.search.catalog.index_templates import settings_of_new
+from graphdb.search.catalog.state import CatalogState, Index
+from graphdb.search.catalog.stream_lifecycles import is_kept_by_stream
 from graphdb.search.errors import index_not_found
 from graphdb.search.mapping.wildcards import wildcard_match
 from serve.search.administration.index_stats import STATUSES, Placement, count_all, count_shards
@@ -18,7 +20,7 @@ from serve.search.administration.indices import new_uuid
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 
-__all__ = ["routes"]
+__all__ = ["lifecycle_json", "routes", "streams_named"]
 
 _GET = "expand_wildcards include_defaults local master_timeout verbose"
 
@@ -40,17 +42,17 @@ async def _create(exchange: Exchange) -> dict[str, Any]:
 
 
 async def _delete(exchange: Exchange) -> dict[str, Any]:
-    names = tuple(_named(exchange))
+    names = tuple(streams_named(exchange))
     if names:
         await exchange.node.perform(DeleteDataStreams(names))
     return {"acknowledged": True}
 
 
 async def _get(exchange: Exchange) -> dict[str, Any]:
-    return {"data_streams": [_shown(exchange, name) for name in _named(exchange)]}
+    return {"data_streams": [_shown(exchange, name) for name in streams_named(exchange)]}
 
 
-def _named(exchange: Exchange) -> list[str]:
+def streams_named(exchange: Exchange) -> list[str]:
     """By names and patterns. Errors: index_not_found_exception for a name that is not there."""
     options = ResolveOptions.of(exchange.parameters.text("expand_wildcards") or "open")
     streams, found = exchange.node.catalog.data_streams, dict[str, None]()
@@ -70,17 +72,24 @@ def _shown(exchange: Exchange, name: str) -> dict[str, Any]:
     stream, indexes = catalog.data_streams[name], backing_indexes(catalog.state, name)
     template = catalog.templates.get(stream["template"], {})
     meta = {"_meta": template["_meta"]} if template.get("_meta") else {}
-    unmanaged = {"prefer_ilm": True, "managed_by": "Unmanaged"}
+    lifecycle = stream.get("lifecycle")
+    kept = {} if lifecycle is None else {"lifecycle": lifecycle_json(lifecycle)}
+    next_one = settings_of_new(catalog.state, name) if stream["template"] in catalog.templates else {}
+    policy = next_one.get("lifecycle.name")
+    named = {} if policy is None else {"ilm_policy": policy}
+    is_kept = lifecycle is not None and lifecycle["enabled"]
     return {
         "name": name,
         "timestamp_field": {"name": TIMESTAMP},
-        "indices": [{"index_name": one.name, "index_uuid": one.uuid, **unmanaged} for one in indexes],
+        "indices": [_backing(catalog.state, one) for one in indexes],
         "generation": stream["generation"],
         **meta,
         "status": _status(indexes, Placement.of(exchange.node)),
         "template": stream["template"],
-        "next_generation_managed_by": "Unmanaged",
-        "prefer_ilm": True,
+        **kept,
+        **named,
+        "next_generation_managed_by": _manager(next_one, is_kept),
+        "prefer_ilm": _prefers_policy(next_one),
         "hidden": stream["hidden"],
         "system": False,
         "allow_custom_routing": bool(template.get("data_stream", {}).get("allow_custom_routing", False)),
@@ -89,6 +98,37 @@ def _shown(exchange: Exchange, name: str) -> dict[str, Any]:
         "settings": {},
         "mappings": {},
     }
+
+
+def lifecycle_json(lifecycle: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a data stream. Nothing shortens or lengthens the retention that it says."""
+    retention = lifecycle.get("data_retention")
+    if retention is None:
+        return dict(lifecycle)
+    effective = {"effective_retention": retention, "retention_determined_by": "data_stream_configuration"}
+    return {**lifecycle, **effective}
+
+
+def _backing(state: CatalogState, index: Index) -> dict[str, Any]:
+    policy = index.settings.get("lifecycle.name")
+    return {
+        "index_name": index.name,
+        "index_uuid": index.uuid,
+        "prefer_ilm": _prefers_policy(index.settings),
+        **({} if policy is None else {"ilm_policy": policy}),
+        "managed_by": _manager(index.settings, is_kept_by_stream(state, index)),
+    }
+
+
+def _prefers_policy(settings: Mapping[str, Any]) -> bool:
+    return str(settings.get("lifecycle.prefer_ilm", "true")) != "false"
+
+
+def _manager(settings: Mapping[str, Any], is_kept: bool) -> str:
+    """is_kept: the data stream has a lifecycle of its own."""
+    if settings.get("lifecycle.name") is not None and (_prefers_policy(settings) or not is_kept):
+        return "Index Lifecycle Management"
+    return "Data stream lifecycle" if is_kept else "Unmanaged"
 
 
 def _status(indexes: Sequence[Index], placement: Placement) -> str:
@@ -102,7 +142,7 @@ async def _stats(exchange: Exchange) -> dict[str, Any]:
 
 def _all_stats(exchange: Exchange) -> dict[str, Any]:
     state = exchange.node.catalog.state
-    members = {name: backing_indexes(state, name) for name in _named(exchange)}
+    members = {name: backing_indexes(state, name) for name in streams_named(exchange)}
     shown = [
         {
             "data_stream": name,

@@ -14,7 +14,7 @@ from serve.search.administration.indices import chosen_indexes
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 
-__all__ = ["routes"]
+__all__ = ["age_text", "routes"]
 
 _TIMES = "master_timeout timeout"
 
@@ -108,21 +108,21 @@ def _explained(index: Index, name: str | None, standing: Standing | None, now_ms
         "managed": True,
         "policy": name,
         "index_creation_date_millis": index.created_ms,
-        "time_since_index_creation": _age(now_ms - index.created_ms),
+        "time_since_index_creation": age_text(now_ms - index.created_ms),
     }
     if standing is None:
         reason = f"policy [{name}] does not exist"
         step = {"step": "ERROR", "step_info": {"type": "illegal_argument_exception", "reason": reason}}
         return {**shown, **step}
     shown["lifecycle_date_millis"] = standing.since_ms
-    shown["age"] = _age(now_ms - standing.since_ms)
+    shown["age"] = age_text(now_ms - standing.since_ms)
     shown["phase"] = standing.phase(now_ms)
     if standing.waits:
         return {**shown, "action": "rollover", "step": "check-rollover-ready"}
     return {**shown, "action": "complete", "step": "complete"}
 
 
-def _age(ms: int) -> str:
+def age_text(ms: int) -> str:
     """As Elasticsearch writes times."""
     for unit, length in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
         if ms >= length:
