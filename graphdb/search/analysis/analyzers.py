@@ -12,7 +12,7 @@ from graphdb.search.analysis.case import fold, java_lower
 from graphdb.search.analysis.char_filters import CharFilter, html_strip, mapping_filter, pattern_replace
 from graphdb.search.analysis.compound_filter_types import FilterScope
 from graphdb.search.analysis.filter_types import FILTERS, PREDEFINED_FILTERS, stop_filter
-from graphdb.search.analysis.language_analyzers import LANGUAGE_ANALYZERS, NOT_HERE
+from graphdb.search.analysis.language_analyzers import LANGUAGE_ANALYZERS
 from graphdb.search.analysis.pairs import cjk_bigrams, cjk_width
 from graphdb.search.analysis.parameters import JavaPattern, Parameters
 from graphdb.search.analysis.stop_words import CJK, ENGLISH, stop_words
@@ -307,8 +307,6 @@ class Analyzers:
                 self._analyzers[name] = found
         if found is None and name in BUILT_IN:
             found = self._analyzers[name] = BUILT_IN[name](Parameters(name, {}))
-        if found is None and name in NOT_HERE:
-            raise _not_here(name)
         if found is None and name in ("default", "default_search"):
             return self.find("default" if self.default == "default" else "standard")
         return found
@@ -365,15 +363,9 @@ def _analyzer(name: str, values: Mapping[str, Any], components: Components) -> A
     kind = parameters.text("type", "custom")
     if kind == "custom":
         return _custom(name, parameters, components)
-    if kind in NOT_HERE:
-        raise _not_here(kind)
     if kind not in BUILT_IN:
         raise illegal_argument(f"Unknown analyzer type [{kind}] for [{name}]")
     return BUILT_IN[kind](parameters)
-
-
-def _not_here(name: str) -> SearchError:
-    return illegal_argument(f"the analyzer [{name}] is not supported: {NOT_HERE[name]}")
 
 
 def _custom(name: str, parameters: Parameters, components: Components) -> Analyzer:

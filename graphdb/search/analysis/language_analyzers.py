@@ -16,10 +16,11 @@ from graphdb.search.analysis.normalization import NORMALIZATIONS
 from graphdb.search.analysis.parameters import Parameters
 from graphdb.search.analysis.stemmers import possessive, snowball, stemmer
 from graphdb.search.analysis.stop_words import language_words, stop_words
+from graphdb.search.analysis.thai import ThaiTokenizer
 from graphdb.search.analysis.token import KeywordMarker, TermFilter, TokenFilter
 from graphdb.search.analysis.tokenizers import StandardTokenizer
 
-__all__ = ["LANGUAGE_ANALYZERS", "NOT_HERE"]
+__all__ = ["LANGUAGE_ANALYZERS"]
 
 # `lower` is lower case; a name with a colon gives its filter a language.
 _CHAINS = {
@@ -56,11 +57,9 @@ _CHAINS = {
     "sorani": "sorani_normalization lower digits stop stem",
     "spanish": "lower stop stem:light_spanish",
     "swedish": "lower stop stem",
+    "thai": "lower digits stop",
     "turkish": "apostrophe lower:turkish stop stem",
 }
-NOT_HERE = {"thai": "it needs a dictionary of words"}
-"""Elasticsearch's analyzers that are not offered, and what helps."""
-
 # Snowball's Dutch stemmer changes these, and Lucene's analyzer does not let it.
 _DUTCH = {"fiets": "fiets", "bromfiets": "bromfiets", "ei": "eier", "kind": "kinder"}
 _IRISH_HYPHENATED = frozenset("hnt")  # prefixes that are written apart
@@ -83,7 +82,8 @@ def _analyzer(language: str, parameters: Parameters) -> Analyzer:
             steps += [*([] if "exclude" in _CHAINS[language] else marker), _stem(language, argument)]
         else:
             steps.append(_FILTERS[kind](argument) if kind in _FILTERS else _normalization(kind))
-    return Analyzer(StandardTokenizer(), steps, [_NON_JOINER] if language == "persian" else [])
+    tokenizer = ThaiTokenizer() if language == "thai" else StandardTokenizer()
+    return Analyzer(tokenizer, steps, [_NON_JOINER] if language == "persian" else [])
 
 
 def _without(words: frozenset[str]) -> TermFilter:

@@ -24,13 +24,13 @@ _SNOWBALL = {name: name for name in _SNOWBALL_LANGUAGES.split()} | {
     "galician": "portuguese",
     "greek": "greek",
     "dutch": "dutch_porter",
+    "dutch_kp": "dutch",  # Kraaij and Pohlmann's, which Snowball has made its Dutch stemmer
+    "kp": "dutch",
     "german2": "german",
     "porter2": "english",
 }
 # Elasticsearch has these as well.
 _NOT_HERE = {
-    "dutch_kp": "use [dutch]",
-    "kp": "use [dutch]",
     "lovins": "use [english] or [porter2]",
     "minimal_galician": "use [galician]",
     "minimal_portuguese": "use [light_portuguese]",
@@ -138,7 +138,7 @@ def snowball(language: str) -> Stem:
         return _snowball(name)
     if name in _SNOWBALL:
         return _snowball(_SNOWBALL[name])
-    if name in ("kp", "lovins"):
+    if name == "lovins":
         raise illegal_argument(f"the stemmer [{language}] is not supported: {_NOT_HERE[name]}")
     raise illegal_argument(f"Invalid stemmer class specified: {language[:100]}")
 

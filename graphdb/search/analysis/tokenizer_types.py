@@ -7,6 +7,7 @@ import regex
 from graphdb.search.analysis.case import java_lower
 from graphdb.search.analysis.classic_tokenizers import ClassicTokenizer, UrlTokenizer
 from graphdb.search.analysis.parameters import JavaPattern, Parameters
+from graphdb.search.analysis.thai import ThaiTokenizer
 from graphdb.search.analysis.token import Tokenizer
 from graphdb.search.analysis.tokenizers import (
     CHARACTER_CLASSES,
@@ -169,9 +170,7 @@ def _lucene_pattern(parameters: Parameters) -> JavaPattern | None:
 
 
 def _thai(parameters: Parameters, max_diff: int) -> Tokenizer:
-    raise illegal_argument(
-        "the tokenizer [thai] is not supported, as it needs a dictionary of words: use [standard] or [ngram]"
-    )
+    return ThaiTokenizer()
 
 
 # By type; the number is the largest difference that `ngram` may have between its sizes.

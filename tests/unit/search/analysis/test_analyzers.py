@@ -161,8 +161,8 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
         "[1] but was [8]. This limit can be set by changing the [index.max_ngram_diff] index level setting.",
     ),
     (
-        {"analyzer": {"x": {"type": "thai"}}},
-        "the analyzer [thai] is not supported",
+        {"analyzer": {"x": {"type": "klingon"}}},
+        "Unknown analyzer type [klingon] for [x]",
     ),
     ({"analyzer": {"x": {"type": "pattern", "pattern": "("}}}, "Invalid pattern [(]"),
     (

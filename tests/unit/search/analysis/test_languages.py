@@ -8,10 +8,11 @@ import pytest
 
 from graphdb.search.analysis import Analyzers, analyze
 from graphdb.search.analysis.asian_stemmers import ASIAN_STEMMERS
-from graphdb.search.analysis.language_analyzers import LANGUAGE_ANALYZERS, NOT_HERE
+from graphdb.search.analysis.language_analyzers import LANGUAGE_ANALYZERS
 from graphdb.search.analysis.light_stemmers import LIGHT_STEMMERS
 from graphdb.search.analysis.stemmers import snowball, stemmer
 from graphdb.search.analysis.stop_words import stop_words
+from graphdb.search.analysis.thai import ThaiTokenizer
 from graphdb.search.errors import SearchError
 
 LUCENE = json.loads(Path(__file__).with_name("language_terms.json").read_text("utf-8"))
@@ -34,7 +35,7 @@ OTHER_STEMS = {
 
 def test_all_others_have_been_compared_with_lucene() -> None:
     others = LANGUAGE_ANALYZERS.keys() - LUCENE["analyzers"].keys()
-    assert others == {"snowball", *OTHER_STEMS}  # the first is of any language
+    assert others == {"snowball", "thai", *OTHER_STEMS}  # of any language; cut by a model of its own
 
 
 @pytest.mark.parametrize("language", sorted(OTHER_STEMS))
@@ -76,11 +77,34 @@ def test_stop_words_of_a_language_in_a_filter() -> None:
     assert stop_words(["_klingon_"]) == {"_klingon_"}
 
 
-@pytest.mark.parametrize("language", sorted(NOT_HERE))
-def test_an_analyzer_that_is_not_here_says_so(language: str) -> None:
-    with pytest.raises(SearchError, match=rf"the analyzer \[{language}\] is not supported"):
-        BUILT_IN.analyzer(language)
-    assert len(stop_words([f"_{language}_"])) > 50
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("การที่ได้ต้องแสดงว่างานดี", "การ ที่ ได้ ต้อง แสดง ว่า งาน ดี"),  # of the documentation of Lucene
+        ("วันนี้เป็นวันดี Hello, บริษัทนี้ผลิตรถยนต์ 24", "วัน นี้ เป็น วัน ดี Hello บริษัท นี้ ผลิต รถยนต์ 24"),
+        ("รถ-ไฟ ที่นี่ 3.5 ไทย๒๕๐๐", "รถ ไฟ ที่ นี่ 3.5 ไทย ๒๕๐๐"),
+        ("no Thai", "no Thai"),
+        ("", ""),
+    ],
+)
+def test_thai_words(text: str, words: str) -> None:
+    tokenizer = ThaiTokenizer()
+    tokens = tokenizer.tokens(text)
+    assert [token.term for token in tokens] == tokenizer.terms(text) == words.split()
+    assert [text[token.start_offset : token.end_offset] for token in tokens] == words.split()
+    assert [token.position for token in tokens] == list(range(len(tokens)))
+
+
+def test_the_analyzer_of_thai() -> None:
+    terms, positions = BUILT_IN.analyzer("thai").tokens("การที่ได้ต้องแสดงว่างานดี ๒๕๐๐ ABC")
+    assert list(zip(terms, positions, strict=True)) == [
+        ("แสดง", 4),
+        ("งาน", 6),
+        ("ดี", 7),
+        ("2500", 8),
+        ("abc", 9),
+    ]
+    assert len(stop_words(["_thai_"])) > 50
 
 
 @pytest.mark.parametrize(
@@ -178,8 +202,6 @@ def test_simple_patterns() -> None:
     for pattern in ("~a", "a&b", "<1-9>", "@"):
         with pytest.raises(SearchError, match="the operators"):
             found({"type": "simple_pattern", "pattern": pattern}, "a")
-    with pytest.raises(SearchError, match="dictionary of words"):
-        found("thai", "x")
 
 
 @pytest.mark.parametrize(
