@@ -175,3 +175,64 @@ def test_the_best_of_several_leaves(leaves: list[dict[str, Any]], k: int, counte
     matching = np.count_nonzero(scores)
     assert count == matching if matching <= counted else counted < count <= matching
     del kept
+
+
+@settings(deadline=None)  # the first call may have to compile
+@given(
+    st.integers(0, 2**32),
+    st.lists(st.sampled_from([0.01, 0.25, 0.5, 0.9]), min_size=1, max_size=4),
+    st.integers(0, 20),
+    st.sampled_from([0, 100, 1500, NEVER]),
+    st.sampled_from([0.2, 1.0]),
+    st.integers(1, 2),
+)
+def test_the_best_that_have_all_terms(
+    seed: int, shares: list[float], k: int, counted: int, share_allowed: float, leaves: int
+) -> None:
+    """Those that cannot be among the best are only counted, and not even that when enough are."""
+    random = np.random.default_rng(seed)
+    weights = np.sort(random.choice(np.array([0.5, 1, 1, 3], np.float32), len(shares)))[::-1].copy()
+    order = random.permutation(len(shares))  # of the query
+    inverse = np.linspace(1, 0.2, 256).astype(np.float32)
+    made, scores = [], []
+    for _ in range(leaves):
+        lists = [np.flatnonzero(random.random(SIZE) < share).astype(np.int32) for share in shares]
+        ends = np.cumsum([len(one) for one in lists]).astype(np.int64)
+        freqs = random.integers(1, 4, int(ends[-1]))
+        freqs[random.random(len(freqs)) < 0.01] = 257
+        narrow, high = narrow_freqs(freqs.astype(np.int32))
+        norms = random.integers(1, 40, SIZE).astype(np.uint8)
+        allowed = random.random(SIZE) < share_allowed
+        made.append(
+            {
+                "docs": np.concatenate(lists),
+                "freqs": narrow,
+                "high": high,
+                "begins": ends - np.array([len(one) for one in lists]),
+                "ends": ends,
+                "norms": norms,
+                "allowed": allowed,
+                "ceilings": np.zeros(int(ends[-1]) // 128 + 1, np.uint32),
+            }
+        )
+        there, total = allowed.copy(), np.zeros(SIZE)
+        for term in order:
+            own, docs = np.zeros(SIZE), lists[term]
+            its_freqs = freqs[ends[term] - len(docs) : ends[term]].astype(np.float32)
+            own[docs] = weights[term] - weights[term] / (np.float32(1) + its_freqs * inverse[norms[docs]])
+            total += own
+            there &= own > 0
+        scores.append(np.where(there, total, 0).astype(np.float32))
+    rows, live, kept = _table(made)
+    found, best = np.empty(k, np.int64), np.empty(k, np.float32)
+    numbers = np.repeat(np.arange(len(shares))[:, np.newaxis], leaves, axis=1)
+    given_table = (rows, live, numbers, weights, inverse, True, order)
+    some, count = top_of_leaves(*given_table, found, best, 0, counted, False)
+    whole = np.concatenate(scores)
+    wanted = np.lexsort((np.arange(len(whole)), -whole))[:k]
+    wanted = wanted[whole[wanted] > 0]
+    assert found[:some].tolist() == wanted.tolist()
+    assert best[:some].tolist() == whole[wanted].tolist()
+    matching = np.count_nonzero(whole)
+    assert count == matching if matching <= counted else counted < count <= matching
+    del kept

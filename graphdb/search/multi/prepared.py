@@ -376,7 +376,7 @@ def is_short(prepared: Prepared) -> bool:
     if shows_much or prepared.slice is not None:
         return False
     if request.is_plain:
-        return is_short_query(request.query, searcher)
+        return is_short_query(request.query, searcher, request.track_total)
     if request.aggregations is not None:
         return request.is_aggregated_alone and _is_counted_soon(request.aggregations, prepared)
     return request.is_sorted_by_numbers and _is_sorted_soon(prepared)

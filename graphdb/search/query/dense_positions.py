@@ -5,7 +5,10 @@ those of the next. A term is then a row of bits, and a phrase of two frequent te
 other, shifted, have in common: nothing is decoded and no document looked up.
 """
 
+import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +25,9 @@ __all__ = ["DensePositions", "dense_positions"]
 _DENSE = 256  # a term that has a position in so many slots, or more
 _POSITIONS_MIN = 1 << 16  # of a field; with fewer no phrase is dear, and rows are mostly padding
 _SLOTS_MAX = 1 << 25  # numbering more would take a search 0.1 s
-_BYTES_MAX = 32 << 20  # for the rows of a field of a segment
+_BYTES_MAX = 128 << 20  # for the rows of a field of a segment
+_BYTES_TOGETHER_MAX = 256 << 20  # for those of all segments that a process searches
+_WORDS_IN_STEP = 10  # that are compared in 10 ns
 
 Words: TypeAlias = NDArray[np.uint64]
 PostingRanges: TypeAlias = tuple[Ints, Bytes, Longs, Longs, Longs]
@@ -41,6 +46,29 @@ class _Slots:
     count: int
 
 
+class _Room:
+    """How much the rows of all segments take. Any thread; also while the garbage collector runs in one."""
+
+    def __init__(self, most: int) -> None:
+        self._left, self._lock = most, RLock()
+
+    def take(self, size: int) -> bool:
+        """Whether there is so much."""
+        with self._lock:
+            if self._left < size:
+                return False
+            self._left -= size
+            return True
+
+    def give_back(self, sizes: list[int]) -> None:
+        """Those of what is gone."""
+        with self._lock:
+            self._left += sum(sizes)
+
+
+_ROOM = _Room(_BYTES_TOGETHER_MAX)
+
+
 class DensePositions:
     """Of a field of a segment. Threads may share one: whatever two of them make is the same.
 
@@ -53,6 +81,8 @@ class DensePositions:
         self._walked = 0  # positions of the phrases before there were slots
         self._slots: _Slots | None = None
         self._rows: dict[int, Words | None] = {}  # by the number of the term; None: it cannot be a row
+        self._sizes: list[int] = []  # of what was taken of the room for all
+        weakref.finalize(self, _ROOM.give_back, self._sizes)
 
     def of(
         self, numbers: Longs, ranges: PostingRanges, positions: PackedPositions, documents: int
@@ -75,7 +105,7 @@ class DensePositions:
                 number = int(numbers[place])
                 if size * _DENSE < known.count:
                     continue
-                if number not in self._rows and self._has_room(known.slots):
+                if number not in self._rows and self._takes_room(known.slots):
                     own = begins[place], ends[place], starts[place]
                     made, is_whole = row_of(docs, freqs, high, packed, *own, known.slots)
                     self._rows.setdefault(number, made if is_whole else None)
@@ -89,8 +119,20 @@ class DensePositions:
         self._walked += walked
         return self._eager or (positions >= _POSITIONS_MIN and self._walked >= positions)
 
-    def _has_room(self, slots: Ints) -> bool:
-        return bool((len(self._rows) + 1) * 8 * words_of(slots) <= _BYTES_MAX)
+    def _takes_room(self, slots: Ints) -> bool:
+        """For one row more."""
+        size = 8 * int(words_of(slots))
+        if (len(self._rows) + 1) * size > _BYTES_MAX or not _ROOM.take(size):
+            return False
+        self._sizes.append(size)
+        return True
+
+    def steps(self, numbers: Sequence[int]) -> float | None:
+        """How long a phrase of these terms takes, in steps of 10 ns; None where one of them has no row."""
+        known = self._slots
+        if known is None or any(self._rows.get(number) is None for number in numbers):
+            return None
+        return known.count / 64 * len(numbers) / _WORDS_IN_STEP
 
 
 def dense_positions(leaf: Leaf, path: str, eager: bool = False) -> DensePositions:

@@ -30,13 +30,15 @@ from graphdb.search.query.field_table import (
     longs_at,
     words_at,
 )
-from graphdb.search.query.posting_steps import Ceilings, bounds_of, keep, score_of, sought
+from graphdb.search.query.posting_steps import FREQ_MAX, Ceilings, bounds_of, keep, score_of, sought
 from graphdb.search.segments.postings import ESCAPE, Bytes, high_freq
 
 __all__ = ["FEW", "top_of_all", "top_of_any", "top_of_leaves"]
 
 FEW = 12  # terms whose postings are merged as fast as they are added up in windows
 _WINDOW = 4096  # documents; their sums stay in the processor's nearest cache
+_BOUNDED_MIN = 2_048  # documents of the rarest of all terms, for which bounds are worth working out
+_SLACK = 1 + 1e-12  # for what sums of doubles lose in rounding
 
 
 @compiled(nogil=True)
@@ -182,13 +184,25 @@ def top_of_leaves(
         own, floor = weights[places[:terms]], -np.inf
         if k > 0 and begun == k:
             floor = best[k - 1]
-        few = min(k, size)
+        few, ceilings = min(k, size), words_at(table[leaf, CEILINGS], postings // BLOCK + 1)
         if needs_all:
             found, scores, some = top_of_all(
-                docs, freqs, high, begins, ends, own, order, norms, inverse, allowed, few, floor
+                docs,
+                freqs,
+                high,
+                begins,
+                ends,
+                own,
+                order,
+                norms,
+                inverse,
+                allowed,
+                ceilings,
+                few,
+                floor,
+                counted - count,
             )
         else:
-            ceilings = words_at(table[leaf, CEILINGS], postings // BLOCK + 1)
             some = 0
             if count <= counted and terms == 1 and table[leaf, HIDDEN] == 0 and not masked:
                 some = ends[0] - begins[0]
@@ -278,19 +292,42 @@ def top_of_all(
     norms: Bytes,
     inverse: Floats,
     allowed: Bools,
+    ceilings: Ceilings,
     k: int,
     floor: float,
+    counted: int,
 ) -> tuple[Longs, Floats, int]:
-    """As `top_of_few`, of the documents that have all terms; all are counted.
+    """As `top_of_few`, of the documents that have all terms.
 
     The documents of the rarest term alone are looked up in the postings of the others. A score is summed up
-    in the order of the query, where order[i] is the place of the i-th of its terms among these.
+    in the order of the query, where order[i] is the place of the i-th of its terms among these. Where there
+    are many, what the rarest term adds is worked out first: if the others cannot lift a document among the
+    best, it is only counted, and once more than `counted` are found not even looked up.
     """
     rarest = int(np.argmin(ends - begins))
     kept, best = np.full(k, -1, np.int64), np.full(k, floor, np.float32)
     at, count = begins.copy(), 0
-    for i in range(begins[rarest], ends[rarest]):
+    is_bounded, others = k > 0 and ends[rarest] - begins[rarest] >= _BOUNDED_MIN, np.float64(0)
+    if is_bounded:
+        bounds = bounds_of(docs, freqs, high, begins, ends, weights, norms, inverse, ceilings)
+        others = bounds[0] - (bounds[rarest] - bounds[rarest + 1])
+    i = begins[rarest] - 1
+    while i + 1 < ends[rarest]:
+        i += 1
+        if is_bounded and count > counted and (i % BLOCK == 0 or i == begins[rarest]):
+            freq, norm = ceilings[i // BLOCK] >> 8, ceilings[i // BLOCK] & 255
+            top = weights[rarest] if freq == FREQ_MAX else score_of(weights[rarest], freq, inverse[norm])
+            if np.float32((top + others) * _SLACK) <= best[k - 1]:
+                i = min((i // BLOCK + 1) * BLOCK, ends[rarest]) - 1
+                continue
         doc, all_there = docs[i], True
+        if is_bounded and count > counted:
+            freq = np.int64(freqs[i])
+            if freq == ESCAPE:
+                freq = high_freq(high, i)
+            own = np.float64(score_of(weights[rarest], freq, inverse[norms[doc]]))
+            if np.float32((own + others) * _SLACK) <= best[k - 1]:
+                continue
         at[rarest] = i
         for term in range(len(weights)):
             if term != rarest:
@@ -303,6 +340,14 @@ def top_of_all(
                     break
         if not all_there or not allowed[doc]:
             continue
+        if is_bounded and count <= counted:
+            freq = np.int64(freqs[i])
+            if freq == ESCAPE:
+                freq = high_freq(high, i)
+            own = np.float64(score_of(weights[rarest], freq, inverse[norms[doc]]))
+            if np.float32((own + others) * _SLACK) <= best[k - 1]:
+                count += 1
+                continue
         total = np.float64(0)
         for term in order:
             freq = np.int64(freqs[at[term]])

@@ -18,7 +18,7 @@ from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
 
-__all__ = ["TopHits", "collect", "every_hit", "plain_terms", "top_hits"]
+__all__ = ["Peeled", "TopHits", "collect", "every_hit", "plain_terms", "top_hits"]
 
 _AT_ONCE_DOCUMENTS = 1 << 20
 _AT_ONCE_MAX = 1_000  # hits; more are put in order by an algorithm for many
@@ -76,7 +76,7 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     """The same for terms of one text field, in all leaves at once; None for other queries, and where the
     leaves do not have the field in one form.
     """
-    peeled = _Peeled.of(query)
+    peeled = Peeled.of(query)
     terms = plain_terms(peeled.query)
     if not terms or k > _AT_ONCE_MAX or searcher.other_similarity(terms[0].path) is not None:
         return None
@@ -196,7 +196,7 @@ def _best(query: Query, leaf: Leaf, searcher: Searcher, wanted: _Wanted) -> tupl
     if isinstance(query, PerIndexQuery):
         return _best(*query.on(leaf, searcher), wanted)
     k = min(wanted.k, leaf.segment.size)
-    peeled = _Peeled.of(query)
+    peeled = Peeled.of(query)
     query, allowed, boost = peeled.query, peeled.allowed(leaf, searcher), peeled.boost
     terms = plain_terms(query)
     if terms is None or searcher.other_similarity(terms[0].path) is not None:
@@ -219,7 +219,7 @@ def _best(query: Query, leaf: Leaf, searcher: Searcher, wanted: _Wanted) -> tupl
 
 
 @dataclass(frozen=True, slots=True)
-class _Peeled:
+class Peeled:
     """A query, as the one that scores, with its boost, and those that only filter."""
 
     query: Query
@@ -228,7 +228,7 @@ class _Peeled:
     excluded: tuple[Query, ...]
 
     @classmethod
-    def of(cls, query: Query) -> "_Peeled":
+    def of(cls, query: Query) -> "Peeled":
         boost, filters, excluded = 1.0, tuple[Query, ...](), tuple[Query, ...]()
         while isinstance(query, BoolQuery) and (query.must or not query.filter):
             filters, excluded = filters + query.filter, excluded + query.must_not

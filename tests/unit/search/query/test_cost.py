@@ -71,3 +71,28 @@ def test_what_matches_few_is_narrow(shard: "IndexShard[Mapping]", monkeypatch: p
     assert not is_narrow({"wildcard": {"tag": "*1"}})
     monkeypatch.setattr(cost, "_DENSE_MAX", 2_000)
     assert not is_narrow(one)
+
+
+def test_filters_of_many_documents_are_short() -> None:
+    """An array of a range takes a fifth of a nanosecond for each document."""
+    mapping = Mapping.of({"properties": {"t": {"type": "text"}, "n": {"type": "long"}}}, ANALYZERS)
+    wide: IndexShard[Mapping] = IndexShard("w", mapping, {})
+    texts = [b'{"t":"a%s","n":%d}' % (b" b" if i % 2 else b"", i) for i in range(ROWS)]
+    wide.apply([Operation(Action.INDEX, str(i), body) for i, body in enumerate(texts)])
+    wide.refresh()
+    searcher = Searcher(wide.leaves(), wide.mapping, ANALYZERS)
+
+    def steps(body: dict[str, Any], counted: int | None = None) -> float | None:
+        return cost._steps(parse_query(body, QueryContext(wide.mapping, ANALYZERS)), searcher, counted)
+
+    match = {"match": {"t": "a b"}}
+    alone, half = steps(match), {"range": {"n": {"gte": ROWS // 2}}}
+    filtered = steps({"bool": {"must": [match], "filter": [half], "must_not": [{"term": {"t": "c"}}]}})
+    assert alone is not None
+    assert filtered is not None
+    assert alone < filtered < alone + ROWS / 8
+    assert steps({"bool": {"must": [match], "filter": [{"wildcard": {"t": "*b*"}}]}}) is None
+    both = {"match": {"t": {"query": "a b", "operator": "and"}}}
+    whole, some = steps(both), steps(both, 100)
+    assert whole is not None
+    assert some == whole / 4

@@ -1,5 +1,6 @@
 """The phrases that are found in packed positions, against a naive search in the texts."""
 
+import gc
 import random
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -163,3 +164,22 @@ def test_rare_terms_have_no_rows_and_there_is_room_for_some() -> None:
         assert packed.rows(DensePositions(eager=True), [0, 1, 2, 3]) == [True, True, False, False]
         patched.setattr(dense_positions, "_SLOTS_MAX", 399)
         assert packed.rows(DensePositions(eager=True), [0]) == [False]
+
+
+def test_all_rows_of_a_process_share_one_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[Text] = [{0: [0], 1: [1]}] * 100
+    packed, probe = _Packed.of(texts, 2), DensePositions(eager=True)
+    monkeypatch.setattr(dense_positions, "_ROOM", dense_positions._Room(1 << 30))
+    assert packed.rows(probe, [0]) == [True]
+    (size,) = probe._sizes
+    monkeypatch.setattr(dense_positions, "_ROOM", dense_positions._Room(3 * size))
+    first, second = DensePositions(eager=True), DensePositions(eager=True)
+    assert packed.rows(first, [0, 1]) == [True, True]
+    assert packed.rows(second, [0, 1]) == [True, False]
+    assert packed.found(second, [0, 1], [0, 1]) == packed.found(first, [0, 1], [0, 1])
+    assert second.steps([0]) is not None
+    assert second.steps([0, 1]) is None
+    del first
+    gc.collect()
+    assert packed.rows(second, [0, 1]) == [True, True]
+    assert second.steps([0, 1]) is not None
