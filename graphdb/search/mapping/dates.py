@@ -94,7 +94,7 @@ class _OptionalTime:
     """
 
     def __init__(self, lenient: bool, with_nanos: bool) -> None:
-        year, two = (r"[+-]?\d{1,9}", r"\d{1,2}") if lenient else (r"\d{4}|[+-]\d{5,9}|-\d{4}", r"\d\d")
+        year, two = (r"[+-]?\d{1,9}", r"\d{1,2}") if lenient else (r"\d{4}|[+-]\d{5,9}(?=-)|-\d{4}", r"\d\d")
         self._regex = re.compile(
             rf"({year})(?:-({two})(?:-({two})(?:T(?:({two})(?::({two})(?::({two})(?:[.,](\d{{1,9}}))?)?)?)?"
             rf"(Z|[+-]\d\d(?::?\d\d(?::?\d\d)?)?|[A-Z][A-Za-z_]+(?:/[A-Za-z_+\-0-9]+)*)?)?)?)?",
