@@ -18,6 +18,7 @@ from serve.graph.caching import EntityTags, ResultCache
 from serve.graph.explanation import Explainer, Explanation, explanation_head
 from serve.graph.metrics import Metrics, Outcome
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
+from serve.graph.reading_ahead import SpoolRoom
 from serve.graph.responses import (
     CACHE,
     HERE,
@@ -54,6 +55,7 @@ class QueryAnswers:
         accounts: QueryAccounts,
     ) -> None:
         self._queries, self._progress, self._cache, self._tags = queries, progress, cache, tags
+        self._room = SpoolRoom()
         self._explainer, self._metrics, self._accounts = explainer, metrics, accounts
 
     async def answer(
@@ -252,6 +254,7 @@ class QueryAnswers:
             asked.timeout_s,
             deadline=asyncio.get_running_loop().time() + asked.left_s,
             keep_bytes_max=self._cache.answer_bytes_max if keeps else 0,
+            room=self._room,
         )
 
         def head(origin: AnswerOrigin) -> Head:

@@ -14,6 +14,7 @@ from graphdb.errors import QueryTimeout
 from graphdb.sparql.results import ResultFormat
 from serve.answers import AnswerBroken, client_gone
 from serve.backend import AnswerOrigin, AnswerStream
+from serve.graph.reading_ahead import ReadAhead, SpoolRoom
 
 __all__ = [
     "BACKSTOP_S",
@@ -66,6 +67,7 @@ class Limits:
     deadline: float  # when that is, by the event loop's clock
     keep_bytes_max: int  # pieces are kept for the cache up to this size; 0 is never
     work: str = "query"  # its name in error messages
+    room: SpoolRoom | None = None  # for what the client is slow to read; None: the answer waits for it
 
 
 @dataclass(slots=True)
@@ -148,15 +150,17 @@ class StreamedAnswer(Response):
 
     async def _deliver(self, send: Send) -> None:
         stream = self._delivery.stream = await self._start()
+        room = None if isinstance(stream, KeptStream) else self._limits.room
+        pieces: AnswerStream | ReadAhead = stream if room is None else ReadAhead(stream, room)
         try:
-            await self._send_answer(stream, send)
+            await self._send_answer(stream, pieces, send)
         finally:
-            stream.close()
+            pieces.close()
 
-    async def _send_answer(self, stream: AnswerStream, send: Send) -> None:
+    async def _send_answer(self, stream: AnswerStream, pieces: AnswerStream | ReadAhead, send: Send) -> None:
         """An answer of one piece has a Content-Length, so two pieces are read before the head is sent."""
-        first = await stream.read()
-        second = None if first is None else await stream.read()
+        first = await pieces.read()
+        second = None if first is None else await pieces.read()
         head = self._make_head(stream)
         length = len(first or b"") if second is None else self._length
         if length is not None:
@@ -166,10 +170,10 @@ class StreamedAnswer(Response):
         if second is not None:
             await self._send(send, first or b"")
             await self._send(send, second)
-            while (piece := await stream.read()) is not None:
+            while (piece := await pieces.read()) is not None:
                 await self._send(send, piece)
             first = None
-        stream.close()  # releases the reader, even if the client reads the rest slowly
+        pieces.close()  # releases the reader, even if the client reads the rest slowly
         await self._send(send, first or b"", is_last=True)
 
     async def _send(self, send: Send, piece: bytes, *, is_last: bool = False) -> None:

@@ -1,7 +1,7 @@
 """What an aggregation is: documents in scope, rows of a bucket, buckets, and how a tree of them runs."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -526,10 +526,13 @@ def keyed_buckets(buckets: list[Answer]) -> dict[str, Answer]:
     return {bucket.pop("key"): bucket for bucket in buckets}
 
 
-def members_of(masks: list[Bools]) -> tuple[Longs, Longs]:
+def members_of(masks: Iterable[Bools]) -> tuple[Longs, Longs]:
     """(places, numbers): the documents at the places that each mask has, with the mask's number."""
-    places = [np.flatnonzero(mask) for mask in masks]
-    numbers = np.repeat(np.arange(len(masks)), [len(found) for found in places])
+    places = []
+    for mask in masks:
+        checkpoint()
+        places.append(np.flatnonzero(mask))
+    numbers = np.repeat(np.arange(len(places)), [len(found) for found in places])
     joined = np.concatenate([np.empty(0, np.int64), *places])
     order = np.argsort(joined, kind="stable")
     return joined[order], numbers[order]

@@ -238,18 +238,17 @@ class AdjacencyMatrix(Aggregation):
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         each = [scope.matching(query)[rows.docs] for query in self.queries]
-        found = {
-            self.names[one] if one == two else f"{self.names[one]}{self.separator}{self.names[two]}": (
-                each[one] & each[two]
-            )
-            for one in range(len(each))
-            for two in range(one, len(each))
-        }
-        names = sorted(found)
-        cells = cells_of(scope, rows, *members_of([found[name] for name in names]))
+        numbers = range(len(each))
+        pairs = {self._key(one, two): (one, two) for one in numbers for two in numbers[one:]}
+        names = sorted(pairs)
+        found = (each[one] & each[two] for one, two in map(pairs.__getitem__, names))
+        cells = cells_of(scope, rows, *members_of(found))
         scope.count_buckets(len(cells))
         lists = bucket_lists(scope, self.common, cells, rows.count, lambda number: {"key": names[number]})
         return [{"buckets": buckets} for buckets in lists]
+
+    def _key(self, one: int, two: int) -> str:
+        return self.names[one] if one == two else f"{self.names[one]}{self.separator}{self.names[two]}"
 
 
 def parse_adjacency_matrix(definition: Definition) -> Aggregation:

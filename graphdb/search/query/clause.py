@@ -25,6 +25,7 @@ __all__ = [
     "malformed",
     "minimum_should_match",
     "number_format",
+    "too_many_clauses",
 ]
 
 # What parsing a query needs to know about the index that is asked, and how far a query may go.
@@ -142,6 +143,14 @@ ClauseParser = Callable[[Mapping[str, Any], QueryContext, Parse], Query]
 
 
 # Reading the members of a clause's body: types, defaults, and Elasticsearch's words where one is wrong.
+
+
+def too_many_clauses(context: QueryContext) -> SearchError:
+    """For a query of more than `max_clause_count`."""
+    return SearchError(
+        "too_many_nested_clauses",
+        f"Query contains too many nested clauses; maxClauseCount is set to {context.max_clause_count}",
+    )
 
 
 def malformed(reason: str) -> SearchError:

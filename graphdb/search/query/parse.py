@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from graphdb.search.errors import SearchError, illegal_request
+from graphdb.search.deadline import checkpoint
+from graphdb.search.errors import illegal_request
 from graphdb.search.mapping.percolators import read_queries_with
 from graphdb.search.near_names import did_you_mean
-from graphdb.search.query.clause import ClauseParser, QueryContext, malformed
+from graphdb.search.query.clause import ClauseParser, QueryContext, malformed, too_many_clauses
 from graphdb.search.query.combined_fields import PARSERS as COMBINED_FIELDS
 from graphdb.search.query.compound import FORMS as COMPOUND_FORMS
 from graphdb.search.query.compound import PARSERS as COMPOUND
@@ -103,16 +104,14 @@ def _checked(query: Query, context: QueryContext) -> Query:
     # few nodes are no more clauses, and boosts that are 1 have no product
     nodes = query.nodes
     if len(nodes) > context.max_clause_count < sum(1 for node in nodes if not node.children()):
-        raise SearchError(
-            "too_many_nested_clauses",
-            f"Query contains too many nested clauses; maxClauseCount is set to {context.max_clause_count}",
-        )
+        raise too_many_clauses(context)
     if any([node.boost_max() != 1.0 for node in nodes]) and largest_boost(query) > SCORE_MAX:
         raise illegal_request(f"[boost] must not make more of a score than {SCORE_MAX}")
     return query
 
 
 def _parse(body: object, context: QueryContext) -> Query:
+    checkpoint()
     if not isinstance(body, Mapping):
         raise malformed("[_na] query malformed, must start with start_object")
     if not body:

@@ -235,9 +235,9 @@ def terms_near(parts: Sequence[PositionSource], **rules: bool | int) -> TermsNea
     return TermsNear(terms, **rules) if len(terms) == len(parts) else None  # type: ignore[arg-type]
 
 
-def check_size(source: PositionSource) -> None:
-    """Errors: too_many_nested_clauses for a tree that would take long for a single document."""
-    waiting, count = [source], 0
+def check_size(*sources: PositionSource) -> None:
+    """Errors: too_many_nested_clauses for trees that would together take long for a single document."""
+    waiting, count = [*sources], 0
     while waiting:
         count += 1
         waiting += waiting.pop().sources()

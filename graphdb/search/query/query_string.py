@@ -6,9 +6,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import Storage
-from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
+from graphdb.search.query.clause import (
+    Clause,
+    ClauseParser,
+    Parse,
+    QueryContext,
+    malformed,
+    too_many_clauses,
+)
 from graphdb.search.query.compound import BoolQuery, DisMaxQuery
 from graphdb.search.query.field_types import on_texts
 from graphdb.search.query.full_text import TIE_BREAKERS, Boosts, expand_fields, match_field, multi_match
@@ -253,18 +261,17 @@ TOKEN = re.compile(
 
 class _Parser:
     def __init__(self, text: str, settings: Settings) -> None:
-        self._tokens = [found for found in TOKEN.finditer(text) if found["rest"] is None]
-        self._place = 0
+        self._tokens = (found for found in TOKEN.finditer(text) if found["rest"] is None)
+        self._operands = 0
         self._settings = settings
 
     def group(self, depth: int) -> Query | None:
         """Up to a closing parenthesis, or the end: what `|` and `+` join, from left to right."""
-        result: Query | None = None
+        parts: list[Query] = []  # of the result, joined by `joint`; a single one by nothing yet
         operator = joint = None  # what comes next, and what has joined the result
         negated = False
-        while self._place < len(self._tokens):
-            token = self._tokens[self._place]
-            self._place += 1
+        for token in self._tokens:
+            checkpoint()
             if token["sign"] == ")":
                 if depth:
                     break
@@ -279,14 +286,18 @@ class _Parser:
             if query is not None:
                 query = _without(query) if negated else query
                 operator = operator or ("+" if self._settings.options.operator == "and" else "|")
-                result, joint = (
-                    (query, None) if result is None else (_joined(result, query, operator, joint), operator)
-                )
+                if len(parts) > 1 and joint != operator:
+                    parts = [_joined(parts, joint)]
+                joint = operator if parts else None
+                parts.append(query)
                 operator = None  # else it goes on to what follows the dropped word
             negated = False
-        return result
+        return _joined(parts, joint) if parts else None
 
     def _operand(self, token: re.Match[str], depth: int) -> Query | None:
+        self._operands += 1
+        if self._operands > self._settings.context.max_clause_count:
+            raise too_many_clauses(self._settings.context)
         if token["sign"] == "(":
             return self.group(depth + 1) if depth < DEPTH_MAX else None
         if token["phrase"] is not None:
@@ -302,12 +313,11 @@ class _Parser:
         return text_query(Text("word", unescaped(word), None), self._settings)
 
 
-def _joined(left: Query, right: Query, operator: str, joint: str | None) -> BoolQuery:
-    """joint: the operator that has joined the left side, None if it is a single operand."""
-    before: tuple[Query, ...] = (left,)
-    if joint == operator and isinstance(left, BoolQuery):
-        before = left.must if operator == "+" else left.should
-    return BoolQuery(must=(*before, right)) if operator == "+" else BoolQuery(should=(*before, right))
+def _joined(parts: list[Query], operator: str | None) -> Query:
+    """By one operator; a single part by none."""
+    if len(parts) == 1:
+        return parts[0]
+    return BoolQuery(must=tuple(parts)) if operator == "+" else BoolQuery(should=tuple(parts))
 
 
 def _without(query: Query) -> Query:

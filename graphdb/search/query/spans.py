@@ -335,8 +335,10 @@ def _clauses(clause: Clause, context: QueryContext, parse: Parse, gaps: bool) ->
     bodies = given if isinstance(given, list) else [given]
     if not bodies:
         raise malformed(f"{clause.kind} must include [clauses]")
-    parts = []
-    for body in bodies:
+    parts: list[SpanQuery] = []
+    for number, body in enumerate(bodies):
+        if number & (number - 1) == 0:  # as often as their number has doubled
+            check_size(*(part.source for part in parts))
         if gaps and isinstance(body, Mapping) and list(body) == ["span_gap"]:
             parts.append(_gap(body["span_gap"]))
         else:

@@ -9,6 +9,7 @@ import orjson
 
 from graphdb.search.aggregations.aggregation import Scope, columns_of
 from graphdb.search.answer_room import take_room, take_room_of_part, whole_document
+from graphdb.search.deadline import checkpoint
 from graphdb.search.leaf_reader import Floats, Leaf, Longs
 from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
@@ -217,6 +218,7 @@ class Fetcher:
         source = orjson.loads(text)
         inner = source if nested is None else _object_at(source, nested)
         if shows_source:
+            checkpoint()
             out["_source"] = fetching.source.applied(inner)
             take_room_of_part(out["_source"], text)
         path = None if nested is None else _path(nested)

@@ -9,6 +9,7 @@ import numpy as np
 from graphdb.search.aggregations.aggregation import Rows, Scope, columns_of
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.value_sources import aggregatable
+from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Floats, Longs
@@ -127,6 +128,7 @@ class _Page:
     """The hits of some documents of these leaves that a page may have, sorted and collapsed as inner says."""
 
     def __init__(self, scope: Scope, found: Found, inner: InnerHits) -> None:
+        checkpoint()
         self._found, self._inner = found, inner
         self._sorting = Sorting(scope, found, inner.sort)
         self._scored = not inner.sort or any(isinstance(key, ByScore) for key in inner.sort)
@@ -147,6 +149,7 @@ class _Page:
         """Some of the rows as hits."""
         hits = []
         for row, hit in zip(rows.tolist(), self._sorting.hits(rows, self._scored), strict=True):
+            checkpoint()
             written = fetcher.shown(hit, self._inner.fetching)
             if below is not None and (found_below := below.of(hit.doc)):
                 written["inner_hits"] = found_below

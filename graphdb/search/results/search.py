@@ -9,6 +9,7 @@ import numpy as np
 
 from graphdb.search.aggregations import MAX_BUCKETS, Scope, run
 from graphdb.search.aggregations.aggregation import columns_of
+from graphdb.search.deadline import checkpoint
 from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer
 from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.query import Matches, QueryContext, Searcher, collect
@@ -252,6 +253,7 @@ def _page(
     for place, row, hit in zip(
         chosen.places, chosen.rows.tolist(), sorting.hits(chosen.rows, scored), strict=True
     ):
+        checkpoint()
         one = fetcher.shown(hit, request.fetching)
         inner = nested.of(hit.doc)
         if groups is not None:

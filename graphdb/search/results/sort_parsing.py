@@ -10,6 +10,7 @@ from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.columns import Values
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.value_sources import aggregatable, json_number
+from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Doubles, Floats, Longs
@@ -33,6 +34,7 @@ __all__ = ["METRES", "ByDistance", "distances", "parse_geo_distance", "parse_sor
 
 # `_geo_distance`: by how far points are from others.
 
+_DISTANCES_AT_ONCE = 250_000  # 2 MB of them
 EARTH_RADIUS_M = 6_371_008.7714
 METRES = {
     "m": 1.0, "meters": 1.0, "km": 1000.0, "kilometers": 1000.0, "cm": 0.01, "centimeters": 0.01, "mm": 0.001,
@@ -62,15 +64,19 @@ class ByDistance(SortKey):
 
     def column(self, scope: Scope, docs: Longs, scores: Floats | None) -> SortColumn:
         values = np.full(len(docs), np.inf)
-        if self.spec is not None:
-            found = scope.columns.points(self.spec, docs)
+        spec, at_once = self.spec, max(1, _DISTANCES_AT_ONCE // len(self.points))
+        for start in range(0, len(docs), at_once):
+            if spec is None:
+                break
+            checkpoint()
+            found = scope.columns.points(spec, docs[start : start + at_once])
             all_rows = np.tile(found.rows, len(self.points))
             data = np.concatenate(
                 [distances(found.latitudes, found.longitudes, *point) for point in self.points]
             )
             order = np.lexsort((data, all_rows))
             rows, metres = combined(Values(all_rows[order], data[order]), self.mode)
-            values[rows] = metres / self.unit
+            values[start + rows] = metres / self.unit
         sign = -1.0 if self.descending else 1.0
         # Documents without a point come last either way.
         place = np.where(np.isinf(values), np.inf, values * sign)

@@ -29,6 +29,7 @@ STEPS_MAX = 1_000_000  # of one run: nodes that are evaluated
 ALLOCATED_MAX = 10_000_000  # of one run: characters of strings and entries of lists and maps that are made
 STRING_MAX = 1_000_000  # characters of a string that a script makes
 EXTENT_MAX = 2_000_000  # characters and entries of a value as JSON, what stands in it twice counted twice
+_DEPTH_MAX = 200  # of such a value; JSON is written to a depth of 254
 _CHECKED_STEPS = 50_000  # between two looks at the deadline of the request
 _COMPARED_MAX = 100_000  # the same of values that are compared
 
@@ -99,23 +100,28 @@ def wrapped(number: int) -> int:
 
 
 def check_extent(value: Any, most: int = EXTENT_MAX) -> None:
-    """Raises ScriptFault for a value that is larger, as one that holds itself is."""
+    """Raises ScriptFault for a value that is larger or deeper, as one that holds itself is."""
     if not isinstance(value, (list, tuple, dict)):
         return
-    pending, count = [value], 0
-    while pending:
-        one = pending.pop()
-        if isinstance(one, str):
-            count += len(one)
-        elif isinstance(one, dict):
-            count += len(one)
-            pending += one.values()
-            count += sum(len(key) for key in one if isinstance(key, str))
-        elif isinstance(one, (list, tuple)):
-            count += len(one)
-            pending += one
-        if count > most:
-            raise ScriptFault("circuit_breaking_exception", f"a value is larger than [{most}] as JSON")
+    level, count = [value], 0
+    for _ in range(_DEPTH_MAX + 1):
+        inside: list[Any] = []
+        for one in level:
+            if isinstance(one, str):
+                count += len(one)
+            elif isinstance(one, dict):
+                count += len(one)
+                inside += one.values()
+                count += sum(len(key) for key in one if isinstance(key, str))
+            elif isinstance(one, (list, tuple)):
+                count += len(one)
+                inside += one
+            if count > most:
+                raise ScriptFault("circuit_breaking_exception", f"a value is larger than [{most}] as JSON")
+        level = inside
+        if not level:
+            return
+    raise ScriptFault("illegal_argument_exception", f"a value nests deeper than [{_DEPTH_MAX}]")
 
 
 def truth(value: Any) -> bool:

@@ -60,6 +60,7 @@ __all__ = [
 
 PATTERNS_MAX = 1_000
 DEPTH_MAX = 200
+STEPS_MAX = 1_000_000  # about a second
 # What is left of a pattern below some place: `*` stands for a name, or a part of one, `**` for any number.
 _Pattern: TypeAlias = tuple[str, ...]
 _NOTHING = object()
@@ -115,7 +116,8 @@ class PathFilter:
 
     def applied(self, value: Any) -> Any:
         """value without the excluded parts; an empty object if nothing is left."""
-        left = _filtered(value, self.includes or None, self.excludes, DEPTH_MAX)
+        includes = _Patterns(self.includes).all() if self.includes else None
+        left = _filtered(value, includes, _Patterns(self.excludes).all(), DEPTH_MAX)
         return {} if left is _NOTHING else left
 
 
@@ -134,9 +136,65 @@ def _split(pattern: str) -> _Pattern:
     return tuple(part.replace("\0", ".") for part in pattern.replace("\\.", "\0").split("."))
 
 
-def _filtered(
-    value: Any, includes: tuple[_Pattern, ...] | None, excludes: tuple[_Pattern, ...], depth: int
-) -> Any:
+class _Patterns:
+    """Patterns, and what has been found out about them for one answer: its names come again and again."""
+
+    def __init__(self, patterns: tuple[_Pattern, ...]) -> None:
+        self._patterns = patterns
+        self._known: dict[frozenset[tuple[int, int]], _Below] = {}
+        self._steps = 0
+
+    def all(self) -> "_Below":
+        return self._at(frozenset((number, 0) for number in range(len(self._patterns))))
+
+    def _at(self, places: frozenset[tuple[int, int]]) -> "_Below":
+        if places not in self._known:
+            self._known[places] = _Below(self, places)
+        return self._known[places]
+
+    def below(self, places: frozenset[tuple[int, int]], name: str) -> "_Below | None":
+        """None where a pattern ends at this name. Errors: illegal_argument_exception."""
+        left: set[tuple[int, int]] = set()
+        seen, pending = set(places), list(places)
+        while pending:
+            number, place = pending.pop()
+            self._steps += 1
+            if self._steps > STEPS_MAX:
+                raise illegal_argument("[filter_path] has too many patterns for the names of this answer")
+            parts = self._patterns[number]
+            part, following = parts[place], (number, place + 1)
+            is_any = part == "**"
+            if not is_any and not wildcard_match(part, name):
+                continue
+            if place + 1 == len(parts):
+                return None
+            left.add((number, place) if is_any else following)
+            if is_any and following not in seen:
+                seen.add(following)
+                pending.append(following)
+        return self._at(frozenset(left))
+
+
+class _Below:
+    """What is left of patterns below some place: (pattern, place in it) each."""
+
+    __slots__ = ("_known", "_of", "_places")
+
+    def __init__(self, of: _Patterns, places: frozenset[tuple[int, int]]) -> None:
+        self._of, self._places = of, places
+        self._known: dict[str, _Below | None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def below(self, name: str) -> "_Below | None":
+        """See `_Patterns.below`."""
+        if name not in self._known:
+            self._known[name] = self._of.below(self._places, name)
+        return self._known[name]
+
+
+def _filtered(value: Any, includes: _Below | None, excludes: _Below, depth: int) -> Any:
     """includes None: everything that excludes leaves."""
     if includes is None and not excludes:
         return value
@@ -152,36 +210,15 @@ def _filtered(
     return value if includes is None else _NOTHING
 
 
-def _member(
-    name: str, value: Any, includes: tuple[_Pattern, ...] | None, excludes: tuple[_Pattern, ...], depth: int
-) -> Any:
-    without, excludes = _advance(excludes, name)
-    if without:
+def _member(name: str, value: Any, includes: _Below | None, excludes: _Below, depth: int) -> Any:
+    without = excludes.below(name)
+    if without is None:
         return _NOTHING
     if includes is not None:
-        whole, includes = _advance(includes, name)
-        includes = None if whole else includes
-        if includes == ():
+        includes = includes.below(name)
+        if includes is not None and not includes:
             return _NOTHING
-    return _filtered(value, includes, excludes, depth - 1)
-
-
-def _advance(patterns: tuple[_Pattern, ...], name: str) -> tuple[bool, tuple[_Pattern, ...]]:
-    """Whether one of the patterns ends at this name, and what is left of those that go on below it."""
-    left: dict[_Pattern, None] = {}  # a set that keeps the order
-    pending = list(patterns)
-    while pending:
-        head, *rest = pending.pop()
-        if head == "**":
-            if not rest:
-                return True, ()
-            left[(head, *rest)] = None
-            pending.append(tuple(rest))
-        elif wildcard_match(head, name):
-            if not rest:
-                return True, ()
-            left[tuple(rest)] = None
-    return False, tuple(left)
+    return _filtered(value, includes, without, depth - 1)
 
 
 # `Answer`: what an operation says, as JSON or text; filtered, indented and compressed on its way.

@@ -15,13 +15,14 @@ from graphdb.search.multi.prepared import Prepared, is_short
 from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
 
-__all__ = ["AtOnce", "Known", "Limits", "RequestCache", "is_long_to_parse"]
+__all__ = ["AtOnce", "Known", "Limits", "RequestCache", "is_large", "is_long_to_parse"]
 
 # `RequestCache`: answers without hits, kept until the indexes change.
 
 _KEPT_MAX = 256
 _KEY_BYTES_MAX = 20_000
 _AGGS_BYTES_MAX = 1_000
+_VALUES_MAX = 1_000
 
 Answer = dict[str, Any]
 
@@ -137,3 +138,21 @@ def is_long_to_parse(body: Mapping[str, Any]) -> bool:
         return False
     text = orjson.dumps(body["aggs"])
     return len(text) > _AGGS_BYTES_MAX or any(name in text for name in (b'_zone"', b'clude"', b"script"))
+
+
+def is_large(body: Mapping[str, Any]) -> bool:
+    """Whether it has so many values, or texts of such lengths, that others would notice its parsing."""
+    waiting: list[Any] = [body]
+    left = _VALUES_MAX
+    while waiting:
+        one = waiting.pop()
+        left -= 1
+        if isinstance(one, str):
+            left -= len(one) >> 5
+        else:
+            left -= len(one) >> 3  # of numbers, many make a vector
+            inside = one.values() if isinstance(one, dict) else one
+            waiting += [value for value in inside if isinstance(value, (str, dict, list))]
+        if left < 0:
+            return True
+    return False

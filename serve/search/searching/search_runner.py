@@ -42,7 +42,7 @@ from serve.search.backend import HeldIndex, SearchBackend, SearchHelpers
 from serve.search.frame.answer import query_failed
 from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
 from serve.search.frame.identity import Identity
-from serve.search.searching.at_once import AtOnce, Limits, RequestCache, is_long_to_parse
+from serve.search.searching.at_once import AtOnce, Limits, RequestCache, is_large, is_long_to_parse
 from serve.search.searching.search_body import (
     NOTHING,
     enveloped,
@@ -426,7 +426,7 @@ class SearchRunner:
         return await self._within(asked, search)
 
     async def _run(self, targets: Sequence[Target], asked: Asked) -> tuple[Prepared, dict[str, Any]]:
-        if len(targets) > _FEW or asked.has_scripts or is_long_to_parse(asked.body):
+        if len(targets) > _FEW or asked.has_scripts or is_large(asked.body) or is_long_to_parse(asked.body):
             return await self._within(asked, partial(self._whole, targets, asked))
         prepared = self._prepared(asked.body, targets, asked)
         if is_short(prepared) and timeout_ms(asked.body) != 0:

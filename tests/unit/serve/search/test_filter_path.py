@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
 from serve.search.frame.answer import filter_of
+from tests.support.timing import quick_enough
 
 ANSWER = {
     "took": 3,
@@ -99,3 +100,17 @@ def test_depth_and_number_are_bounded() -> None:
         filter_of(["a"] * 1_001)
     slow = ".".join(["**"] * 20) + ".z"
     assert filtered({"a": {"a": {"a": {"a": {"a": {"b": 1}}}}}}, slow) == {}
+
+
+@pytest.mark.parametrize("pattern", ["**." * 5_000 + "x", "*.**." * 2_000 + "x", "**.a.**." * 2_000 + "x"])
+def test_patterns_that_stand_for_everything_are_no_work(pattern: str) -> None:
+    for took in quick_enough(2.0):
+        with took:
+            assert filtered({"a": {"b": [{"a": number} for number in range(100)]}}, pattern) == {}
+
+
+def test_names_times_patterns_are_bounded() -> None:
+    patterns = [f"**.{number}*x" for number in range(1_000)]
+    with pytest.raises(SearchError, match="too many patterns"):
+        filtered({f"name{number}": 1 for number in range(10_000)}, *patterns)
+    assert filtered([{"a": 1}] * 100_000, *patterns) == {}, "the same names are looked at once"
