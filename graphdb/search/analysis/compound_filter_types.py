@@ -9,6 +9,7 @@ from itertools import chain
 from graphdb.search.analysis import token_filters
 from graphdb.search.analysis.case import java_lower
 from graphdb.search.analysis.char_filters import unescaped
+from graphdb.search.analysis.min_hash import MinHash
 from graphdb.search.analysis.pairs import cjk_bigrams, common_grams
 from graphdb.search.analysis.parameters import Parameters
 from graphdb.search.analysis.synonyms import Phrase
@@ -21,6 +22,7 @@ __all__ = ["COMPOUND_FILTERS", "FilterScope"]
 
 _MULTIPLEXED_MAX = 100  # filters that one names
 _SUBWORD_MAX = 1024  # characters
+_HASHES_MAX = 100_000  # of one text
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,15 @@ def _condition(parameters: Parameters, scope: FilterScope) -> TokenFilter:
 
 def _predicate(parameters: Parameters, scope: FilterScope) -> TokenFilter:
     return StreamFilter(tokens_that(predicate_of(parameters.values.get("script"))))
+
+
+def _min_hash(parameters: Parameters, scope: FilterScope) -> TokenFilter:
+    hashes = parameters.number("hash_count", 1, 1)
+    buckets = parameters.number("bucket_count", 512, 1)
+    size = parameters.number("hash_set_size", 1, 1)
+    if hashes * buckets * size > _HASHES_MAX:
+        raise illegal_argument(f"min_hash [{parameters.name}] makes more than [{_HASHES_MAX}] tokens")
+    return StreamFilter(MinHash(hashes, buckets, size, parameters.flag("with_rotation", buckets > 1)))
 
 
 def _graph_of(steps: Iterable[TokenFilter]) -> bool | None:
@@ -163,6 +174,7 @@ COMPOUND_FILTERS: dict[str, Callable[[Parameters, FilterScope], TokenFilter]] = 
     "condition": _condition,
     "dictionary_decompounder": _dictionary_decompounder,
     "hyphenation_decompounder": _hyphenation_decompounder,
+    "min_hash": _min_hash,
     "multiplexer": _multiplexer,
     "predicate_token_filter": _predicate,
     "word_delimiter": _word_delimiter,

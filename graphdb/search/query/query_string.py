@@ -52,6 +52,7 @@ class Settings:
     phrase_slop: int = 0
     time_zone: str | None = None
     leading_wildcard: bool = True
+    quote_analyzer: str | None = None
 
 
 def _build(node: Leafs, settings: Settings) -> Query | None:
@@ -135,7 +136,8 @@ def text_query(node: Text, settings: Settings) -> Query | None:
     options, type_name, tie = settings.options, settings.type_name, settings.tie_breaker
     if node.kind == "phrase":
         slop = settings.phrase_slop if not node.suffix else int(float(node.suffix))
-        options, type_name = replace(options, slop=slop), "phrase"
+        options = replace(options, slop=slop, analyzer=settings.quote_analyzer or options.analyzer)
+        type_name = "phrase"
         tie = settings.phrase_tie_breaker
     elif node.suffix is not None:
         return _on_fields(node.field, settings, partial(_fuzzy, node, settings))
@@ -228,10 +230,11 @@ def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         clause.integer("phrase_slop", 0),
         clause.string("time_zone"),
         clause.flag("allow_leading_wildcard", True),
+        clause.string("quote_analyzer"),
     )
     clause.ignore(
         "analyze_wildcard", "enable_position_increments", "escape", "max_determinized_states",
-        "quote_analyzer", "quote_field_suffix", "rewrite", "fuzzy_rewrite",
+        "quote_field_suffix", "rewrite", "fuzzy_rewrite",
     )  # fmt: skip
     clause.done()
     try:

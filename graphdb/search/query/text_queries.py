@@ -78,7 +78,10 @@ def _places(text: str, analyzer: Analyzer) -> Places:
 
 def query_of_text(spec: FieldSpec, options: MatchOptions, context: QueryContext) -> Callable[[str], Query]:
     """What makes the query for a text on a field of text."""
-    path, analyzer = spec.path, context.analyzers.analyzer(options.analyzer or spec.search_analyzer)
+    path, own = spec.path, spec.search_analyzer
+    if options.kind in ("phrase", "phrase_prefix"):
+        own = spec.options.get("search_quote_analyzer") or own
+    analyzer = context.analyzers.analyzer(options.analyzer or own)
     whole = replace(options, kind="boolean")
     of_places = {"phrase": phrase_query, "phrase_prefix": _phrase_prefix}.get(options.kind, _words)
 

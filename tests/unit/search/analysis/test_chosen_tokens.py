@@ -1,4 +1,7 @@
-"""`condition`, `predicate_token_filter` and `dictionary_decompounder`: the examples of the documentation."""
+"""`condition`, `predicate_token_filter` and `dictionary_decompounder`: the examples of the documentation.
+
+`min_hash` beside Lucene 9.12.
+"""
 
 from typing import Any
 
@@ -120,3 +123,47 @@ def test_parts_of_compound_words() -> None:
         terms("a", {"type": "dictionary_decompounder"})
     with pytest.raises(SearchError, match=r"use \[dictionary_decompounder\]"):
         terms("a", {"type": "hyphenation_decompounder"})
+
+
+# The bytes of the first terms that Lucene's MinHashFilter made of each text.
+SKETCHES: dict[tuple[int, int, int, bool], tuple[str, int, str]] = {
+    (2, 7, 1, True): (
+        "g9 alpha4 g0 éé7 d6 f6 a9 b2 日本1 alpha2 b3",
+        14,
+        "0000e1aca2eaa4a8eea7b6e69bb8e79182e88a87 0000e484b2eba2adebab8eeb9797e3b0bce587b4 "
+        "0000e4af92eb81b4eb9987e28c98eca3a5eab5a3 0000eba1aeeeb790efbfbdeab1b0efa683ee84a6",
+    ),
+    (1, 4, 3, False): (
+        "e6 g4 a8 a9 日本8 d6 d3 日本0 éé9 e2 f5 c9 d1 f3 e9 éé4 beta1",
+        12,
+        "e182afeaa280e5a4b3ebbdb6e0b3a4e9a48fe7a8a5e79ba9 e18a8be3b6a8ef83ade7bf83ed91b8e79894e49eb8eeaabd "
+        "e1aca2eaa4a8eea7b6e69bb8e79182e88a87e0b488eeb0b6 e4978ceea18eecaa94e8b4bdecbf86e3a7a0c6afe0aebd",
+    ),
+}
+
+
+@pytest.mark.parametrize("given", SKETCHES, ids=str)
+def test_sketches_are_lucenes(given: tuple[int, int, int, bool]) -> None:
+    (hashes, buckets, size, rotation), (text, count, first) = given, SKETCHES[given]
+    sketch = {"hash_count": hashes, "bucket_count": buckets, "hash_set_size": size, "with_rotation": rotation}
+    found = terms(text, {"type": "min_hash", **sketch}, tokenizer="whitespace")
+    assert len(found) == count
+    assert {position for _, position in found} == {0}
+    assert [term.encode().hex() for term, _ in found[:4]] == first.split()
+
+
+def test_sketches_of_like_texts_are_alike() -> None:
+    text = "the quick brown fox jumps over the lazy dog and runs through the old forest to the river"
+
+    def sketch(of: str) -> list[str]:
+        return [term for term, _ in terms(of, "lowercase", "min_hash")]
+
+    assert len(sketch(text)) == 512
+    assert sketch(text) == sketch(text.upper())
+    equal = [
+        one == other for one, other in zip(sketch(text), sketch(text.replace("fox", "cat")), strict=True)
+    ]
+    assert 256 < sum(equal) < 512
+    assert sketch("") == []
+    with pytest.raises(SearchError, match="makes more than"):
+        terms("a", {"type": "min_hash", "hash_count": 1000, "bucket_count": 1000})

@@ -176,3 +176,18 @@ def test_streams_are_lucenes(name: str, text: str) -> None:
         for token in made.analyzer(name).detailed(text)
     ]
     assert found == STREAMS[name, text]
+
+
+def test_phrases_may_have_an_analyzer_of_their_own() -> None:
+    analysis = {"analyzer": {"whole": {"tokenizer": "standard", "filter": ["lowercase"]}}}
+    text = {"type": "text", "analyzer": "whole", "search_analyzer": "stop", "search_quote_analyzer": "whole"}
+    documents = [{"t": "to be or not to be", "u": "to be"}, {"t": "be not", "u": "be"}]
+    mapping = {"properties": {"t": text, "u": {"type": "text", "analyzer": "whole"}}}
+    corpus = Corpus(documents, mapping, 1, analysis=analysis)
+    assert corpus.ids({"match": {"t": "to be"}}) == []
+    assert corpus.ids({"match_phrase": {"t": "to be"}}) == ["0"]
+    assert corpus.ids({"match_phrase_prefix": {"t": "not t"}}) == ["0"]
+    assert corpus.ids({"query_string": {"query": '"to be"', "fields": ["t"]}}) == ["0"]
+    assert corpus.ids({"query_string": {"query": "to be", "fields": ["t"]}}) == []
+    quoted = {"query": '"to be"', "fields": ["t", "u"], "quote_analyzer": "stop"}
+    assert corpus.ids({"query_string": quoted}) == []
