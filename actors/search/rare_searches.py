@@ -19,6 +19,7 @@ from graphdb.search.multi import Searchers, Target, prepare
 from graphdb.search.multi.prepared import is_short
 from graphdb.search.query.dense_positions import dense_positions
 from graphdb.search.query.searcher import Searcher
+from graphdb.search.results import SearchOptions
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.search.segments.shard_view import array_segment
 from graphdb.search.segments.visible_segment import VisibleSegment
@@ -49,6 +50,7 @@ _PROPERTIES: dict[str, Any] = {
     "inner": {"type": "nested", "properties": {"text": {"type": "text"}, "number": {"type": "long"}}},
     "loose": {"type": "text", "fielddata": True},
     "own": {"type": "keyword"},
+    "many": {"type": "keyword"},
     **{name: {"type": "dense_vector", "dims": 4, "similarity": name} for name in _MEASURES},
 }
 _WORDS = [
@@ -151,6 +153,10 @@ _AGGREGATIONS: dict[str, Any] = {
     "top": {"top_hits": {"size": 1, "sort": [{"long": "desc"}]}},
 }
 _ALONE = [name for name in _AGGREGATIONS if name.startswith("steps-")] + ["days", "hours"]
+_COUNTED: tuple[dict[str, Any], ...] = (
+    *({"terms": {"field": name}} for name in ("words", "own", "many")),
+    *({"histogram": {"field": name, "interval": 2}} for name in _NUMBERS if name != "date"),
+)
 _SORTS: tuple[Any, ...] = (
     *([{name: order}] for name in (*_NUMBERS, "word", "words") for order in ("asc", "desc")),
     [{"_geo_distance": {"place": _PEAK}}],
@@ -181,6 +187,13 @@ def _search_all(targets: Sequence[Target]) -> None:
     search({"size": 0, "query": _WHOLE[0], "aggs": _AGGREGATIONS})
     for name in _ALONE:
         search({"size": 0, "query": _WHOLE[0], "aggs": {name: _AGGREGATIONS[name]}})
+    for one in _COUNTED:
+        for query in ({"match_all": {}}, *_WHOLE[:2]):
+            body = {"size": 0, "query": query, "aggs": {"one": one}}
+            for raw in (False, True):
+                counting = prepare(body, targets, Searchers(), SearchOptions(raw_source=raw))
+                is_short(counting)  # which finds the bounds of numbers
+                counting.run()
     for query in _WHOLE:
         search({"query": query, "track_total_hits": False})
     search({"query": _WHOLE[-1], "highlight": {"fields": {"text": {}}}, "explain": True})
@@ -275,6 +288,7 @@ def _document(number: int, lots: random.Random) -> dict[str, Any]:
             "longs": [few, few + 1],
             "doubles": [few / 4, few / 2],
             "words": _WORDS[few : few + 3],
+            "many": _WORDS[: few + 3],
             "places": places,
             "within": {"gte": few, "lte": few + 3},
         }

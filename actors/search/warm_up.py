@@ -24,8 +24,10 @@ from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite, 
 from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.catalog.state import Index
 from graphdb.search.document_texts import PlainDocuments
+from graphdb.search.multi import Searchers, Target, prepare
+from graphdb.search.multi.prepared import is_short
 from graphdb.search.query.dense_positions import dense_positions
-from graphdb.search.results import search
+from graphdb.search.results import SearchOptions
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.sparql.text_tables import CellFormat
 from graphdb.text import word_rows
@@ -58,6 +60,11 @@ _QUERIES: tuple[dict[str, Any], ...] = (
     ),
 )
 
+_COUNTED = (
+    ("terms", {"field": "tag.keyword"}),
+    ("histogram", {"field": "number", "interval": 2}),
+)
+
 
 def warm_up() -> None:
     """On any thread; its failure is no more than a slow first request."""
@@ -87,7 +94,8 @@ def _go_through() -> None:
                 dense_positions(leaf, "text", eager=True)  # which else only a large segment has
             for query in _QUERIES:
                 _search(index, {"query": query})
-            _search(index, {"size": 0, "aggs": {"tags": {"terms": {"field": "tag.keyword"}}}})
+            for kind, options in _COUNTED:
+                _search(index, {"size": 0, "aggs": {"one": {kind: options}}})
             _search(index, {"size": 1, "sort": [{"number": "desc"}], "query": {"match": {"text": "fox"}}})
         _join()
         PlainDocuments([_bodies(0)[0]]).read(0)
@@ -143,4 +151,9 @@ def _bodies(first: int) -> list[bytes]:
 
 
 def _search(index: Index, body: dict[str, Any]) -> None:
-    search(body, index.searcher(), index.context(0))
+    """With objects, and as the port does, which finds out whether it is short and sends JSON on."""
+    for raw in (False, True):
+        options = SearchOptions(raw_source=raw)
+        prepared = prepare(body, [Target(index.searcher(), index.context(0))], Searchers(), options)
+        is_short(prepared)
+        prepared.run()

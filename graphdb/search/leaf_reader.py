@@ -74,6 +74,9 @@ class TextIndex(Protocol):
     def postings(self, number: int) -> tuple[Ints, Ints]:
         """Documents, ascending, and how often the term is in each."""
 
+    def docs_of(self, number: int) -> Ints:
+        """The documents alone, which takes less."""
+
     def posting_ranges(self, numbers: Longs) -> tuple[Ints, NDArray[np.uint8], Longs, Longs, Longs]:
         """(docs, freqs, high, starts, stops): the postings of term numbers[i] are docs[starts[i]:stops[i]];
         of freqs and high see `TextArrays`.

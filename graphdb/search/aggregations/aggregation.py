@@ -12,6 +12,7 @@ from graphdb.search.abstract import Abstract
 from graphdb.search.aggregations.columns import Columns
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.rounding import Spans
+from graphdb.search.aggregations.tallies import Tally
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.leaf_reader import Bools, Doubles, Floats, Longs
@@ -372,6 +373,12 @@ class Aggregation(Abstract):
     @abstractmethod
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         """One answer for each of rows.count buckets."""
+
+    def tally(self, scope: Scope) -> Tally | None:
+        """What counts its documents and writes its buckets at the top level of a search; None: `answers` has
+        to.
+        """
+        return None
 
     def steps(self, scope: Scope, documents: int) -> float | None:
         """How much is walked at the top level for so many documents, in steps of some 10 ns; None: who knows,

@@ -1,10 +1,10 @@
 """Columns of values over all segments, and the ordinals that their terms share."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from graphdb.search.leaf_reader import (
 )
 from graphdb.search.query import Searcher
 
-__all__ = ["Columns", "GlobalTerms", "ListedTerms", "Numbers", "Points", "Values", "spread"]
+__all__ = ["COUNTS_OF_ALL", "Columns", "GlobalTerms", "ListedTerms", "Numbers", "Points", "Values", "spread"]
 
 # One order for the terms of a field over all segments, as Elasticsearch's global ordinals.
 
@@ -100,6 +100,7 @@ class GlobalTerms:
 
 # The values of fields over all the segments of a searcher, for documents by their number in the whole.
 
+Value = TypeVar("Value")
 Numbers = NDArray[Any]  # int64, uint64 or float64, and float32 for scores
 
 
@@ -147,10 +148,12 @@ class Columns:
         self._bases = np.array(self._base_list, dtype=np.int64)
         self._terms: dict[str, GlobalTerms] = {}
         self._doc_counts: Longs | None = None
+        self._has_doc_counts: bool | None = None  # None: nobody has asked
         self._bounds: dict[str, tuple[float, float]] = {}
         self._parents: Longs | None = None
         self._roots: Longs | None = None
         self._shown: Longs | None = None
+        self._kept: dict[Hashable, Any] = {}
 
     def parts(self, docs: Longs) -> Iterator[tuple[Segment, int, slice]]:
         """(segment, number in the list of leaves, which of the documents are in it)."""
@@ -162,6 +165,13 @@ class Columns:
         for number, leaf in enumerate(self.leaves):
             if bounds[number] < bounds[number + 1]:
                 yield leaf.segment, number, slice(int(bounds[number]), int(bounds[number + 1]))
+
+    def keep(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """make()'s result, made at the first call with this key; there are to be few."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        value: Value = self._kept[key]
+        return value
 
     def locate(self, doc: int) -> tuple[Leaf, int]:
         """The leaf of a document and its number there."""
@@ -189,6 +199,14 @@ class Columns:
         kind = spec.type
         return self._numbers(spec, lambda segment, path: exact_numbers(segment, path, kind), np.int64, docs)
 
+    def column_in(self, spec: FieldSpec, number: int) -> NumberColumn | None:
+        """What `numbers` reads of a leaf, None where it has no such values. Not of an unsigned_long."""
+        path = self.path_in(spec, number)
+        if path is None:
+            return None
+        segment = self.leaves[number].segment
+        return segment.ints(path) if spec.storage is Storage.INTS else _doubles(segment, path)
+
     def _numbers(
         self,
         spec: FieldSpec,
@@ -198,7 +216,7 @@ class Columns:
     ) -> Values:
         rows, data = [np.empty(0, np.int64)], [np.empty(0, kind)]
         for segment, number, part in self.parts(docs):
-            path = self._path(spec, number)
+            path = self.path_in(spec, number)
             column = None if path is None else column_of(segment, path)
             if column is not None:
                 own_rows, own_data = _gather(column, docs[part] - self.leaves[number].base)
@@ -212,7 +230,7 @@ class Columns:
         """
         found = []
         for number, leaf in enumerate(self.leaves):
-            path, segment = self._path(spec, number), leaf.segment
+            path, segment = self.path_in(spec, number), leaf.segment
             if path is None:
                 return None
             column = segment.ints(path) if spec.storage is Storage.INTS else segment.floats(path)
@@ -226,11 +244,11 @@ class Columns:
         dictionary = self.dictionary(spec)
         rows, data = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for segment, number, part in self.parts(docs):
-            if self._constant(spec, number) is not None:
+            if self.constant_in(spec, number) is not None:
                 rows.append(np.arange(part.start, part.stop))
                 data.append(dictionary.of_leaf(number, np.zeros(part.stop - part.start, np.int32)))
                 continue
-            path = self._path(spec, number)
+            path = self.path_in(spec, number)
             index = None if path is None else _term_index(segment, path, spec)
             if index is not None:
                 starts = index.ordinals.starts
@@ -249,10 +267,10 @@ class Columns:
         dictionary, of_all = self.dictionary(spec), docs is self._shown
         counts = np.zeros(len(dictionary), np.int64)
         for segment, number, part in self.parts(docs):
-            if self._constant(spec, number) is not None:
+            if self.constant_in(spec, number) is not None:
                 counts[dictionary.of_leaf(number, np.zeros(1, np.int32))] += part.stop - part.start
                 continue
-            path = self._path(spec, number)
+            path = self.path_in(spec, number)
             index = None if path is None else segment.terms(path)
             if index is None:
                 continue
@@ -266,10 +284,10 @@ class Columns:
     def knows_term_counts(self, spec: FieldSpec) -> bool:
         """Whether `term_counts` of all documents are kept already."""
         for number, leaf in enumerate(self.leaves):
-            path = self._path(spec, number)
-            if path is None or self._constant(spec, number) is not None:
+            path = self.path_in(spec, number)
+            if path is None or self.constant_in(spec, number) is not None:
                 continue
-            if leaf.segment.terms(path) is not None and (_COUNTS, path) not in leaf.segment.derived:
+            if leaf.segment.terms(path) is not None and (COUNTS_OF_ALL, path) not in leaf.segment.derived:
                 return False
         return True
 
@@ -277,7 +295,7 @@ class Columns:
         """The values of a field of POINTS."""
         rows, latitudes, longitudes = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
         for segment, number, part in self.parts(docs):
-            path = self._path(spec, number)
+            path = self.path_in(spec, number)
             column = None if path is None else segment.points(path)
             if column is not None:
                 own_rows, positions = spread(column.starts, docs[part] - self.leaves[number].base)
@@ -294,14 +312,18 @@ class Columns:
 
     def _dictionaries(self, spec: FieldSpec) -> Iterator[TermDictionary | None]:
         for number, leaf in enumerate(self.leaves):
-            if (constant := self._constant(spec, number)) is not None:
+            if (constant := self.constant_in(spec, number)) is not None:
                 yield ListedTerms((constant,))
                 continue
-            path = self._path(spec, number)
+            path = self.path_in(spec, number)
             index = None if path is None else _term_index(leaf.segment, path, spec)
             yield None if index is None else index.dictionary
 
-    def _constant(self, spec: FieldSpec, number: int) -> str | None:
+    def has_constants(self, spec: FieldSpec) -> bool:
+        """Whether `constant_in` has one for any leaf."""
+        return any(self.constant_in(spec, number) is not None for number in range(len(self.leaves)))
+
+    def constant_in(self, spec: FieldSpec, number: int) -> str | None:
         """The one value that all documents of a leaf have in a field, though no segment holds it."""
         if spec.type == "_index":
             return self._indexes[number].index_name
@@ -311,7 +333,7 @@ class Columns:
         value: str | None = own.options["value"]
         return value
 
-    def _path(self, spec: FieldSpec, number: int) -> str | None:
+    def path_in(self, spec: FieldSpec, number: int) -> str | None:
         """The path of a field in a leaf: in its index the name may be an alias of another field."""
         if not self._indexes:
             return spec.path
@@ -343,8 +365,9 @@ class Columns:
     @property
     def doc_counts(self) -> Longs | None:
         """For how many documents each of all stands, by its `_doc_count`; None where each is for one."""
-        there = self._doc_counts is not None
-        if not there and any(leaf.segment.ints(DOC_COUNT) is not None for leaf in self.leaves):
+        if self._has_doc_counts is None:
+            self._has_doc_counts = any(leaf.segment.ints(DOC_COUNT) is not None for leaf in self.leaves)
+        if self._has_doc_counts and self._doc_counts is None:
             counts = np.ones(self.size, np.int64)
             for leaf in self.leaves:
                 column = leaf.segment.ints(DOC_COUNT)
@@ -420,19 +443,20 @@ def _count_terms(starts: NDArray[Any], terms: NDArray[Any], docs: Longs, counts:
             counts[terms[position]] += 1
 
 
-_COUNTS = "term counts"
+COUNTS_OF_ALL = "term counts"
+"""Where `term_counts` of all documents of a segment are kept."""
 
 
 def _term_counts(segment: Segment, path: str, index: TermIndex, docs: Longs, *, is_all: bool) -> Longs:
     """How many of some documents have each term; those of all documents are kept with the segment."""
     is_all = is_all and not segment.live_only
-    known: Longs | None = segment.derived.get((_COUNTS, path)) if is_all else None
+    known: Longs | None = segment.derived.get((COUNTS_OF_ALL, path)) if is_all else None
     if known is not None:
         return known
     counts = np.zeros(len(index.dictionary), np.int64)
     _count_terms(index.ordinals.starts, index.ordinals.terms, docs, counts)
     if is_all:
-        segment.derived[_COUNTS, path] = counts
+        segment.derived[COUNTS_OF_ALL, path] = counts
     return counts
 
 

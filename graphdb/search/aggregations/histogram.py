@@ -30,6 +30,7 @@ from graphdb.search.aggregations.rounding import (
     ZoneTable,
     time_slots,
 )
+from graphdb.search.aggregations.tallies import StepTally, Tally
 from graphdb.search.aggregations.terms_aggregation import ByKey, Order, parse_order, sorted_cells
 from graphdb.search.aggregations.value_sources import DATE_TYPES, NUMERIC, Display, Source
 from graphdb.search.compiled import compiled
@@ -56,6 +57,7 @@ __all__ = [
 
 # `histogram` and `date_histogram`: a bucket for each interval between the least and the greatest value.
 
+_BY_KEY, _NO_BOUNDS = (ByKey(False),), (None, None)
 _NUMBER_MAX = 2.0**53  # so that each interval has a number of its own
 _QUICK_MAX = 1_000  # intervals that are shown where others wait
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -128,6 +130,12 @@ class Histogram(Aggregation):
     hard: tuple[int | None, int | None] = (None, None)
     is_span: bool = True
 
+    def with_steps(self, steps: Steps) -> "Histogram":
+        """The same of other intervals; sooner than `replace`."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self), intervals=steps)
+        return made
+
     @property
     def typed(self) -> str:
         return "date_histogram" if self.dates else "histogram"
@@ -172,7 +180,7 @@ class Histogram(Aggregation):
         else:
             cells = cells.picked(np.flatnonzero(cells.counts >= self.min_doc_count))
             scope.count_buckets(len(cells))
-        if self.order != (ByKey(False),):
+        if self.order != _BY_KEY:
             spans = self._spans(cells, base)
             in_order = sorted_cells(scope, self.common, cells, self.order, lambda keys: keys * 1.0, spans)
             cells = cells.picked(in_order)
@@ -217,7 +225,7 @@ class Histogram(Aggregation):
         spec, steps = self.source.spec, self.intervals
         if spec is None or self.source.missing is not None:
             return None
-        if type(self) is not Histogram or self.hard != (None, None):
+        if type(self) is not Histogram or self.hard != _NO_BOUNDS:
             return None
         bounds = scope.columns.known_bounds(spec)
         if bounds is None:
@@ -253,6 +261,32 @@ class Histogram(Aggregation):
             base = scope.columns.leaves[number].base
             _count_times(single[number], docs[part], base, slots.begin, slots.length, slots.intervals, counts)
         return _held(counts, slots.first)
+
+    def tally(self, scope: Scope) -> Tally | None:
+        if self.keyed or self.order != _BY_KEY or self.extended != _NO_BOUNDS:
+            return None
+        return self._step_tally(scope) if self.source.display.shows_no_text else None
+
+    def _step_tally(self, scope: Scope) -> StepTally | None:
+        """Where documents alone are counted, in few intervals of equal length that are known beforehand."""
+        spec, steps, columns = self.source.spec, self.intervals, scope.columns
+        if type(self) is not Histogram or not isinstance(steps, Steps) or spec is None:
+            return None
+        if self.source.missing is not None or self.hard != _NO_BOUNDS or spec.type == "unsigned_long":
+            return None
+        if self.common.children or self.common.pipelines:
+            return None
+        if scope.searcher.peers is not None or columns.doc_counts is not None:
+            return None
+        bounds = columns.known_bounds(spec)
+        ends = None if bounds is None else steps.ends(*bounds)
+        if ends is None or ends[1] - ends[0] > _QUICK_MAX:
+            return None
+        held = columns.keep(
+            ("columns of numbers", spec.path, spec.storage),
+            lambda: [columns.column_in(spec, number) for number in range(len(columns.leaves))],
+        )
+        return StepTally(held, steps.interval, steps.offset, ends, self.min_doc_count)
 
     def _numbered(self, scope: Scope, rows: Rows) -> tuple[Longs, Longs]:
         """(rows, numbers): the intervals that the documents are in."""
@@ -390,6 +424,7 @@ def _interval(options: Options, name: str) -> float:
 
 
 # With bounds, or a value for documents without one, more depends on the interval, or on texts.
+_INTERVAL_MAX = 1e300  # of those that are read here
 _FORM_OPTIONS = frozenset({"field", "interval", "offset", "min_doc_count", "keyed"})
 
 
@@ -404,8 +439,10 @@ def histogram_form(definition: Definition, form: Form) -> Callable[[Values], Agg
     offset = made.intervals.offset
 
     def make(values: Values) -> Aggregation:
-        interval = _interval(Options("histogram", {"interval": values[place]}), definition.name)
-        return replace(made, intervals=Steps(interval, offset))
+        interval = values[place]
+        if type(interval) not in (int, float) or not 0 < interval < _INTERVAL_MAX:
+            interval = _interval(Options("histogram", {"interval": interval}), definition.name)
+        return made.with_steps(Steps(float(interval), offset))
 
     return make
 
@@ -505,7 +542,7 @@ def _finished(
     options = definition.options
     extended = _bounds(options, "extended_bounds", steps, read)
     hard = _bounds(options, "hard_bounds", steps, read)
-    order = parse_order(options.take("order"), (ByKey(False),))
+    order = parse_order(options.take("order"), _BY_KEY)
     keyed, least = options.flag("keyed"), options.integer("min_doc_count", 0, 0)
     options.done()
     is_of_ranges = source.spec is not None and source.spec.storage is Storage.CODES
@@ -585,9 +622,7 @@ class AutoDateHistogram(Aggregation):
         every = [np.concatenate(own) for own in zip(*scope.gathered("ends", ends), strict=True)]
         for owner in range(rows.count):
             name, steps = self._chosen(every[owner])
-            histogram = Histogram(
-                self.common, self.source, True, steps, 0, (ByKey(False),), False, is_span=False
-            )
+            histogram = Histogram(self.common, self.source, True, steps, 0, _BY_KEY, False, is_span=False)
             own = rows.owners == owner
             alone = Rows(rows.docs[own], np.zeros(int(own.sum()), np.int64), 1)
             with scope.below(np.array([owner])):

@@ -23,6 +23,7 @@ from graphdb.search.aggregations.aggregation import (
 )
 from graphdb.search.aggregations.columns import Numbers
 from graphdb.search.aggregations.rounding import Spans
+from graphdb.search.aggregations.tallies import FIRST_MAX, Tally, TermTally
 from graphdb.search.aggregations.value_sources import COMPARABLE, Source, TermVocabulary, Vocabulary
 from graphdb.search.errors import illegal_argument, illegal_request, parsing
 from graphdb.search.fields import Storage
@@ -327,6 +328,17 @@ class Terms(Aggregation):
             return own
         below = self.steps_below(scope, self.source.values_among(scope, documents), terms)
         return None if self.choice.tests or self.common.pipelines or below is None else own + below
+
+    def tally(self, scope: Scope) -> Tally | None:
+        spec = self.source.spec
+        if spec is None or not self._are_plain or not self._is_counted_alone(scope):
+            return None
+        if self.order != _MOST_FREQUENT or self.size > FIRST_MAX or self.min_doc_count < 1:
+            return None
+        columns = scope.columns
+        if columns.keep(("constants", spec.path), lambda: columns.has_constants(spec)):
+            return None
+        return TermTally(columns, spec, self.size, self.min_doc_count)
 
     def _is_counted_alone(self, scope: Scope) -> bool:
         """Whether no one asks which documents are in a bucket, or for other terms than those of the field."""

@@ -207,13 +207,18 @@ class Display:
         """`key_as_string`, None where it would only repeat the key."""
         return None if isinstance(value, str) else self.text(value)
 
+    @property
+    def shows_no_text(self) -> bool:
+        """Whether keys are numbers that stand without a text."""
+        return self.pattern is None and (self.spec is None or self.spec.type in _AS_THEY_ARE)
+
     def key_texts(self, values: list[Any]) -> list[str | None]:
         """`key_text` of each."""
         if isinstance(self.pattern, DateFormat):
             known = _known_texts(self.pattern, self.zone)
             texts = list(map(known.get, values))
             return self._written(values, known) if None in texts else texts
-        if self.pattern is None and (self.spec is None or self.spec.type in _AS_THEY_ARE):
+        if self.shows_no_text:
             return [None] * len(values)
         return [self.key_text(value) for value in values]
 

@@ -46,6 +46,8 @@ __all__ = [
 
 NO_NORMS = 1  # the norm byte that Lucene takes where a field has none
 FREQUENCY = "freq, occurrences of term within document"
+_NO_DOCS = np.zeros(0, np.int32)
+_NO_DOCS.setflags(write=False)  # as the postings: loops are compiled for one kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +87,7 @@ class TermQuery(Query):
 
     def mask(self, leaf: Leaf, searcher: Searcher) -> Bools:
         mask = np.zeros(leaf.segment.size, dtype=np.bool_)
-        postings = self.postings(leaf)
-        if postings is not None:
-            kernels.mark(mask, postings[0])
+        kernels.mark(mask, self.docs_in(leaf, searcher))
         return mask
 
     def _otherwise(self, leaf: Leaf, searcher: Searcher, boost: float) -> tuple[Ints, Floats] | None:
@@ -112,8 +112,9 @@ class TermQuery(Query):
         return postings[0], kernels.term_scores(*postings, index.norms, inverse, weight)
 
     def docs_in(self, leaf: Leaf, searcher: Searcher) -> Ints:
-        postings = self.postings(leaf)
-        return np.zeros(0, np.int32) if postings is None else postings[0]
+        index = leaf.segment.text(self.path)
+        number = -1 if index is None else index.dictionary.find(self.term)
+        return _NO_DOCS if index is None or number < 0 else index.docs_of(number)
 
     def accumulate(self, leaf: Leaf, searcher: Searcher, boost: float, scores: Doubles, counts: Ints) -> None:
         if (other := self._otherwise(leaf, searcher, boost)) is not None:
@@ -196,7 +197,7 @@ class KeywordQuery(Query):
     def docs_in(self, leaf: Leaf, searcher: Searcher) -> Ints:
         index = leaf.segment.terms(self.path)
         number = -1 if index is None else index.dictionary.find(self.term)
-        return np.zeros(0, np.int32) if index is None or number < 0 else index.postings(number)
+        return _NO_DOCS if index is None or number < 0 else index.postings(number)
 
     def explain(self, leaf: Leaf, doc: int, searcher: Searcher, boost: float = 1.0) -> Explanation:
         if not self.mask(leaf, searcher)[doc]:

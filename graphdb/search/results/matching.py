@@ -29,6 +29,7 @@ __all__ = [
     "collected",
     "first_of",
     "joined",
+    "listed_in",
     "matched",
     "matched_in",
     "matches_of",
@@ -249,12 +250,17 @@ def matched(scope: Scope, query: Query) -> Found:
 
 def matched_in(scope: Scope, query: Query, leaf: Leaf) -> Longs:
     """Those of one leaf, by their numbers among all documents."""
+    return np.asarray(np.add(listed_in(scope, query, leaf), leaf.base, dtype=np.int64))
+
+
+def listed_in(scope: Scope, query: Query, leaf: Leaf) -> NDArray[np.signedinteger]:
+    """The same by their numbers in the leaf."""
     local: NDArray[np.signedinteger] | None = query.docs_in(leaf, scope.searcher)
     if local is None:
-        local = np.flatnonzero(query.mask(leaf, scope.searcher) & leaf.roots)
-    elif not scope.searcher.keep_of(leaf, "all are shown", leaf.roots.all):
-        local = local[leaf.roots[local]]
-    return np.add(local, leaf.base, dtype=np.int64)
+        return np.flatnonzero(query.mask(leaf, scope.searcher) & leaf.roots)
+    if not scope.searcher.keep_of(leaf, "all are shown", leaf.roots.all):
+        return np.asarray(local[leaf.roots[local]])
+    return local
 
 
 def collected(

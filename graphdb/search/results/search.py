@@ -14,6 +14,7 @@ from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer
 from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.query import Matches, QueryContext, Searcher, collect
 from graphdb.search.query.peers import Peers
+from graphdb.search.results.counting import counted
 from graphdb.search.results.early_end import first_matched, may_end_early
 from graphdb.search.results.hits import Fetcher
 from graphdb.search.results.inner_hits import Groups, NestedHits, chosen_of, offer_of, pages, top_hits
@@ -50,7 +51,8 @@ __all__ = [
 class SearchOptions:
     """The parameters of a search beside its body. window: how far from and size may reach together.
 
-    raw_source: whole sources are orjson.Fragments of what is stored. hybrid: see `parse_request`.
+    raw_source: whole sources are orjson.Fragments of what is stored; aggregations may be Fragments, too.
+    hybrid: see `parse_request`.
     """
 
     window: int = RESULT_WINDOW
@@ -97,6 +99,9 @@ def whole_answer(request: SearchRequest, scope: Scope, options: SearchOptions) -
     """Where nobody narrows or scores the candidates in between: the short way where it may be taken."""
     if request.is_plain:
         return plain_answer(request, scope, options)
+    if options.raw_source and (found := counted(request, scope)) is not None:
+        hits = {**_total(found[0], request.track_total), "max_score": None, "hits": []}
+        return {"timed_out": False, "hits": hits, "aggregations": found[1]}
     early = may_end_early(request, scope)
     return answered(request, scope, first_matched(request, scope) if early else find(request, scope), options)
 

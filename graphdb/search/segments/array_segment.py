@@ -63,6 +63,10 @@ class ArrayText:
         start, stop = self._starts[number : number + 2].tolist()
         return self._docs[start:stop], whole_freqs(self._freqs, self._high, start, stop)
 
+    def docs_of(self, number: int) -> Ints:
+        start, stop = self._starts[number : number + 2].tolist()
+        return self._docs[start:stop]
+
     @cached_property
     def ordinals(self) -> Ordinals:
         return Ordinals(*transpose(self._starts, self._docs, len(self.norms)))

@@ -64,6 +64,10 @@ class _VisibleText:
         live = self._live[docs]
         return docs[live], freqs[live]
 
+    def docs_of(self, number: int) -> Ints:
+        docs = self._whole.docs_of(int(self._numbers[number]))
+        return docs[self._live[docs]]
+
     def posting_ranges(self, numbers: Longs) -> tuple[Ints, Bytes, Longs, Longs, Longs]:
         return self._whole.posting_ranges(self._numbers[numbers])
 

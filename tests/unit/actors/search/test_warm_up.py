@@ -19,8 +19,11 @@ from graphdb.search.catalog.catalog_commands import CreateIndex, DocumentWrite, 
 from graphdb.search.catalog.files import CatalogFiles
 from graphdb.search.multi import Searchers, Target, prepare
 from graphdb.search.multi.prepared import is_short
+from graphdb.search.results import SearchOptions
 from graphdb.search.segments.operations import Action, Operation
 from graphdb.search.vectors import GraphFiles, keep_graphs
+
+RAW = SearchOptions(raw_source=True)
 
 def signatures():
     kernels = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
@@ -80,6 +83,8 @@ AGGREGATIONS = {
     "where": {"geo_bounds": {"field": "spot"}},
 }
 
+COUNTED = {"tags": {"terms": {"field": "tags"}}, "prices": {"histogram": {"field": "price", "interval": 1}}}
+
 def ask(directory):
     indexes = [catalog.find(name) for name in ("one", "two")]
     for index in indexes:
@@ -95,6 +100,9 @@ def ask(directory):
                 prepared = prepare(body, targets, Searchers())
                 is_short(prepared)
                 prepared.run()
+            counting = prepare({"query": query, "size": 0, "aggs": COUNTED}, targets, Searchers(), RAW)
+            is_short(counting)
+            counting.run()
             for sort in ({"price": "desc"}, {"stock": "asc"}, {"tags": "asc"}, "_doc"):
                 prepare({"query": query, "sort": [sort], "size": 3}, targets, Searchers()).run()
 
