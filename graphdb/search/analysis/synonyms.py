@@ -140,9 +140,9 @@ def flat_synonyms(synonyms: SynonymMap) -> Stream:
             elif beside:
                 position += 1
             result += (_beside(word, token, position) for word in beside)
-        for words in waiting.values():
+        for number in sorted(waiting):
             position += 1
-            result += (_beside(word, tokens[-1], position) for word in words)
+            result += (_beside(word, tokens[-1], position) for word in waiting[number])
         return result
 
     return lay

@@ -7,6 +7,7 @@ from one node to a later one, and each way from the first node to the last is on
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
 from graphdb.search.analysis.token import Token
 
@@ -37,16 +38,17 @@ class TokenGraph:
     def __init__(self, tokens: Sequence[Token]) -> None:
         """tokens by position, as an analyzer gives them."""
         edges = []
-        reached, starts, before = {0}, [0], -1
+        open_ends, starts, before = [0], [0], -1  # ends that no token has gone on from, a heap
         for token in tokens:
             if token.position > before:
-                open_ends = [node for node in reached if before < node <= token.position]
-                starts = open_ends or [max(node for node in reached if node <= token.position)]
-                before = token.position
+                free = set()
+                while open_ends and open_ends[0] <= token.position:
+                    free.add(heappop(open_ends))
+                starts, before = sorted(free) or [max(starts)], token.position
             end = token.position + token.position_length
             edges += [_Edge(PathStep(token.term, token.position - start), start, end) for start in starts]
-            reached.add(end)
-        self._end = max(reached)
+            heappush(open_ends, end)
+        self._end = max(open_ends)
         self._edges = _connected(sorted(edges, key=lambda edge: edge.start), self._end)
 
     def sections(self) -> "list[Section]":
@@ -95,13 +97,20 @@ class Section:
         following: dict[int, list[_Edge]] = {}
         for edge in self.edges:
             following.setdefault(edge.start, []).append(edge)
-        waiting: list[tuple[int, tuple[PathStep, ...]]] = [(self.start, ())]
+        steps: list[PathStep] = []
+        waiting = [iter(following.get(self.start, ()))]  # what is left to try behind each step
         while waiting:
-            node, steps = waiting.pop()
-            if node == self.end:
-                yield steps
+            taken = next(waiting[-1], None)
+            if taken is None:
+                waiting.pop()
+                del steps[-1:]
                 continue
-            waiting += [(edge.end, (*steps, edge.step)) for edge in reversed(following.get(node, ()))]
+            steps.append(taken.step)
+            if taken.end == self.end:
+                yield tuple(steps)
+                steps.pop()
+            else:
+                waiting.append(iter(following[taken.end]))
 
 
 def _connected(edges: Sequence[_Edge], end: int) -> list[_Edge]:
@@ -120,14 +129,18 @@ def flattened(tokens: Sequence[Token]) -> list[Token]:
     nodes: the last start of what begins there, the first end of what ends there. Of positions side by side
     whose tokens were dropped one is left. Source: what Lucene's FlattenGraphFilter makes of texts.
     """
-    places: dict[int, int] = {}
+    places = {0: 0}
+    open_ends, known = list[int](), 0  # a heap; the last node before the next token's
     for token in tokens:
         node = token.position
+        while open_ends and open_ends[0] < node:
+            known = max(known, heappop(open_ends))
         if node not in places:  # what led to it was dropped
-            known = max((other for other in places if other < node), default=0)
-            places[node] = places.get(known, 0) + min(node - known, 1)
+            places[node] = places[known] + 1
+        known = max(known, node)
         end = node + token.position_length
         places[end] = max(places.get(end, 0), places[node] + 1)
+        heappush(open_ends, end)
     moved, starts, ends = [], dict[int, int](), dict[int, int]()
     for token in tokens:
         start, end = places[token.position], places[token.position + token.position_length]

@@ -185,6 +185,8 @@ def _phrase_prefix(path: str, places: Places, options: MatchOptions) -> Query:
     )
 
 
+_STEPS_MAX = 100_000  # words of all paths of a section
+
 # Token graphs: between two nodes that all paths lead through there is either one place, or several paths.
 
 
@@ -237,8 +239,10 @@ def _side_paths(section: Section, options: MatchOptions, paths_max: int, leaves:
 
 def paths_of(section: Section, paths_max: int) -> Iterator[tuple[PathStep, ...]]:
     """Errors: too_many_nested_clauses, where there are more."""
+    steps = 0
     for number, path in enumerate(section.paths()):
-        if number >= paths_max:
+        steps += len(path)
+        if number >= paths_max or steps > _STEPS_MAX:
             raise SearchError("too_many_nested_clauses", f"maxClauseCount is set to {paths_max}")
         yield path
 

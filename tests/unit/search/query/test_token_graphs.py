@@ -5,6 +5,7 @@ with Lucene's SynonymGraphFilter and SynonymFilter.
 """
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from graphdb.search.analysis import Analyzers
 from graphdb.search.analysis.token import Token
-from graphdb.search.analysis.token_graph import TokenGraph
+from graphdb.search.analysis.token_graph import TokenGraph, flattened
 from graphdb.search.errors import SearchError
 from graphdb.search.query import parse_query
 from tests.unit.search.query.corpus import Corpus
@@ -100,6 +101,27 @@ def test_a_graph_of_too_many_paths_is_refused(corpus: Corpus) -> None:
     with pytest.raises(SearchError, match="maxClauseCount is set to 4096"):
         parse_query({"match_phrase": {"g": {"query": text, "slop": 1}}}, corpus.context)
     assert corpus.hits({"match_phrase": {"g": text}}) == []
+
+
+def test_what_a_long_text_costs(corpus: Corpus) -> None:
+    """About as much for each word, however long the text is."""
+
+    def seconds(words: int) -> float:
+        tokens = [Token("a", 0, 1, "word", 2 * place, 1 + place % 3) for place in range(words)]  # with holes
+        begun = time.thread_time()
+        TokenGraph(tokens).sections()
+        flattened(tokens)
+        line = [Token("a", 0, 1, "word", place) for place in range(words)]
+        assert (
+            len(next(iter(TokenGraph([*line, Token("b", 0, 1, "word", words, 2)]).whole().paths())))
+            == words + 1
+        )
+        return time.thread_time() - begun
+
+    few = min(seconds(4_000) for _ in range(3))
+    assert min(seconds(40_000) for _ in range(3)) < 40 * few
+    with pytest.raises(SearchError, match="maxClauseCount"):
+        parse_query({"match_phrase": {"g": {"query": "ny " + "cat " * 60_000, "slop": 1}}}, corpus.context)
 
 
 def test_shingles_are_no_graph() -> None:
