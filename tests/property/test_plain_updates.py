@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Quad
 
@@ -169,6 +169,8 @@ def test_the_usual_updates_are_plain(text: str) -> None:
     assert parts(plain) == parts(parse_update(text, "http://base/"))
 
 
+# Making the texts takes most of the time: on a busy machine more than Hypothesis allows.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts(), st.sampled_from([None, "http://base/x", "no base"]))
 @example('INSERT DATA { <http://e/s> <http://e/p> "x"@en--ltr }', None)
 @example("DELETE DATA { _:a <http://e/p> 1 }", None)

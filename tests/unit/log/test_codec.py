@@ -3,7 +3,7 @@
 from typing import cast
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BaseDirection, BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
@@ -68,11 +68,17 @@ log_entries = st.builds(
 )
 
 
+# Making examples takes nearly all of the time: on a busy machine more than Hypothesis allows.
+of_many_parts = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@of_many_parts
 @given(change_sets)
 def test_a_change_set_survives(changes: ChangeSet) -> None:
     assert decode_changes(encode_changes(changes)) == changes
 
 
+@of_many_parts
 @given(change_sets, st.integers(1, 400))
 def test_parts_put_together_are_the_change_set(changes: ChangeSet, part_bytes: int) -> None:
     parts = [decode_changes(payload) for payload in encode_change_parts(changes, part_bytes)]
