@@ -24,6 +24,7 @@ from serve.search.administration import (
     lifecycles,
     nodes,
     not_offered,
+    offered,
     pipelines,
     recovery,
     repositories,
@@ -67,6 +68,7 @@ MODULES = (
     lifecycles,
     nodes,
     not_offered,
+    offered,
     pipelines,
     reading,
     recovery,
@@ -101,7 +103,8 @@ def build_search_app(
     work = SearchWork(server.query_timeout_seconds)
     endpoints = [endpoint for module in MODULES for endpoint in module.routes(node, settings)]
     runner = searching.runner_of(node, settings, work)
-    router = SearchRouter(node, settings, work, [*endpoints, *searching.routes(runner)])
+    endpoints += searching.routes(runner)
+    router = SearchRouter(node, settings, work, [*endpoints, *offered.capability_routes(endpoints)])
     has_audit = access is not None and access.audit is not None
     # Nothing has to see each request, and nothing is added to each answer.
     is_plain = not (settings.authentication.enabled or has_audit or server.cors)

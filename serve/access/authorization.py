@@ -140,6 +140,8 @@ GRAPH_PERMISSIONS = _table(
 )
 
 SEARCH_PERMISSIONS = _table(
+    (READ, "GET", "/_capabilities /_info/{target} /_features /_dangling"),
+    (READ, "GET", "/_nodes/hot_threads /_nodes/{node_id}/hot_threads"),
     (READ, "GET", "/ /_license /_xpack /_remote/info /_tasks /_resolve/index/{name}"),
     (READ, "GET", "/_resolve/cluster /_resolve/cluster/{name} /_health_report /_health_report/{feature}"),
     (READ, "GET", "/_ingest/pipeline /_ingest/pipeline/{id} /_data_stream /_data_stream/{name}"),

@@ -1,8 +1,9 @@
 """Settings of the whole cluster, as `PUT /_cluster/settings` takes them, and what they mean.
 
 They are those of `DEFAULTS`; of these `cluster.routing.allocation.enable` is kept without an effect, because
-tools for restarts set it. A transient setting wins over a persistent one. Both are kept with the templates,
-so that every node that applies the same log decides the same.
+tools for restarts set it, and so are those of `_WITHOUT_EFFECT`, which tune what is not there. A transient
+setting wins over a persistent one. Both are kept with the templates, so that every node that applies the same
+log decides the same.
 """
 
 import re
@@ -50,8 +51,18 @@ DEFAULTS = {
     REBALANCE: "all",
     BALANCE_THRESHOLD: "1.0",
 }
+_WITHOUT_EFFECT = (
+    "cluster.max_shards_per_node",
+    "cluster.routing.allocation.cluster_concurrent_rebalance",
+    "cluster.routing.allocation.disk.",
+    "cluster.routing.allocation.node_concurrent_",
+    "cluster.routing.allocation.node_initial_primaries_recoveries",
+    "indices.recovery.",
+)
+"""Beginnings of names."""
 _KINDS = ("transient", "persistent")
 _LENGTH_MAX = 10_000  # characters of the list of patterns
+_VALUE_MAX = 200
 
 
 def with_cluster_settings(state: CatalogState, command: PutClusterSettings) -> CatalogState:
@@ -66,6 +77,8 @@ def with_cluster_settings(state: CatalogState, command: PutClusterSettings) -> C
             if value is None:
                 for known in [known for known in after[kind] if wildcard_match(name, known)]:
                     del after[kind][known]
+            elif name.startswith(_WITHOUT_EFFECT) and not isinstance(value, list):
+                after[kind][name] = str(value).lower() if isinstance(value, bool) else str(value)[:_VALUE_MAX]
             elif name not in _CHECKS:
                 raise illegal_argument(f"{kind} setting [{name[:200]}], not recognized")
             else:

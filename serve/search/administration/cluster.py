@@ -261,7 +261,9 @@ class _Cluster:
 
     async def put_settings(self, exchange: Exchange) -> dict[str, Any]:
         """Change settings. The answer has those that were set, not those that were reset."""
-        body = await exchange.json() or {}
+        body = await exchange.json()
+        if body is None:
+            raise SearchError("parse_exception", "request body is required")
         unknown = sorted(body.keys() - {"persistent", "transient"})
         if unknown:
             raise illegal_argument(f"[cluster_update_settings_request] unknown field [{unknown[0]}]")
@@ -271,6 +273,9 @@ class _Cluster:
             if not isinstance(values, dict):
                 raise parsing(f"[{kind}] must be an object")
             given[kind] = _flat(values)
+        if not any(given.values()):
+            reason = "Validation Failed: 1: no settings to update;"
+            raise SearchError("action_request_validation_exception", reason)
         await exchange.node.perform(PutClusterSettings(given["persistent"], given["transient"]))
         after = exchange.node.catalog.cluster_settings
         made = {

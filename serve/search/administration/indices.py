@@ -6,7 +6,14 @@ from secrets import token_bytes
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices, PutMapping, PutSettings
+from graphdb.search.catalog.catalog_commands import (
+    CloseIndices,
+    CreateIndex,
+    DeleteIndices,
+    OpenIndices,
+    PutMapping,
+    PutSettings,
+)
 from graphdb.search.catalog.cluster_settings import requires_names
 from graphdb.search.catalog.data_streams import TIMESTAMP, backing_indexes
 from graphdb.search.catalog.index_names import ResolveOptions, with_dates
@@ -102,9 +109,18 @@ async def _put_settings(exchange: Exchange) -> dict[str, Any]:
         raise SearchError(
             "action_request_validation_exception", "Validation Failed: 1: no settings to update;"
         )
-    uuids = tuple(index.uuid for index in chosen_indexes(exchange, may_be_none=False))
+    indexes = chosen_indexes(exchange, may_be_none=False)
     preserve = exchange.parameters.boolean("preserve_existing", False)
-    await exchange.node.perform(PutSettings(uuids, settings, preserve))
+    command = PutSettings(tuple(index.uuid for index in indexes), settings, preserve)
+    opened = tuple(index.uuid for index in indexes if not index.is_closed)
+    if not opened or not exchange.parameters.boolean("reopen", False):
+        await exchange.node.perform(command)
+        return {"acknowledged": True}
+    await exchange.node.perform(CloseIndices(opened))
+    try:
+        await exchange.node.perform(command)
+    finally:
+        await exchange.node.perform(OpenIndices(opened))
     return {"acknowledged": True}
 
 

@@ -44,7 +44,7 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
 
 
 async def _get(exchange: Exchange) -> Answer:
-    """By ids and patterns between commas; 404 where nothing fits. `summary`: only that they are there."""
+    """By ids and patterns between commas; 404 where none fits. `summary`: only that they are there."""
     named, shown = exchange.get("id"), {}
     for pattern in (named or "*").split(","):
         for name, body in sorted(exchange.node.catalog.pipelines.items()):
@@ -52,7 +52,7 @@ async def _get(exchange: Exchange) -> Answer:
                 shown[name] = body
     if exchange.parameters.boolean("summary", False):
         shown = {name: {} for name in shown}
-    return Answer(shown, 200 if shown else 404)
+    return Answer(shown, 200 if shown or named is None else 404)
 
 
 async def _put(exchange: Exchange) -> dict[str, Any]:

@@ -48,6 +48,7 @@ D = TypeVar("D", int, None)
 COMMON = frozenset(
     {"pretty", "human", "error_trace", "filter_path", "format", "source", "source_content_type"}
 )
+_TIMES = ("timeout", "master_timeout")  # whichever operation they are of, they have to be times
 FIELDS_MAX = 1_000
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
@@ -117,6 +118,8 @@ class Parameters:
             hints = ((name, did_you_mean(name, allowed)) for name in unknown)
             listed = ", ".join(f"[{name}]{' ->' if hint else ''}{hint}" for name, hint in hints)
             raise illegal_argument(f"request [{path}] contains unrecognized parameter{plural}: {listed}")
+        for name in _TIMES:
+            self.time_ms(name, None)
 
     def _number(self, name: str, default: D, kind: str, least: int, most: int) -> int | D:
         value = self._values.get(name)

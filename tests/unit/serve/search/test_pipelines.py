@@ -21,6 +21,7 @@ def source(http: httpx.Client, path: str) -> Any:
 
 
 def test_pipelines_are_kept_and_deleted(http: httpx.Client) -> None:
+    assert http.get("/_ingest/pipeline").raise_for_status().json() == {}
     put(http, "one", {"set": {"field": "a", "value": 1}}, description="d")
     put(http, "two")
     one = {"description": "d", "processors": [{"set": {"field": "a", "value": 1}}]}
