@@ -11,8 +11,13 @@ from graphdb.search.errors import parsing
 
 __all__ = ["Predicate", "conditional", "predicate_of", "tokens_that"]
 
-Predicate = Callable[[Token, int], bool]
-"""Of a token, and how far its position is from that of the token before."""
+Predicate = Callable[[], Callable[[Token, int], bool]]
+"""Begins a text; what is asked of each of its tokens, and of how far its position is from the one before."""
+
+_STEPS_MAX = 20_000_000
+"""Nodes that the script of a filter may evaluate for one text: some ten seconds. All nodes analyze the texts
+that they apply, so the same ones have to fail everywhere.
+"""
 
 _MEMBERS: dict[str, Callable[[Token], Any]] = {
     "term": lambda token: token.term,
@@ -45,31 +50,43 @@ class _ScriptToken:
 def predicate_of(body: Any) -> Predicate:
     """What a script says of tokens, which it calls `token`.
 
-    Raises SearchError: at once where it does not compile, later where it fails or returns no boolean.
+    Raises SearchError: at once where it does not compile, later where it fails, returns no boolean or does
+    too much for one text.
     """
     # Scripts read mappings, which are above this package; few analyzers have any.
     from graphdb.search.scripts.faults import class_cast
     from graphdb.search.scripts.script import Purpose, parse_script
+    from graphdb.search.scripts.values import Budget
 
     if body is None:
         raise parsing("[script] is missing")
     script = parse_script(body, Purpose("analysis", frozenset({"token", "params"})))
 
-    def holds(token: Token, increment: int) -> bool:
-        found = script.run({"token": _ScriptToken(token, increment)})
-        if not isinstance(found, bool):
-            raise script.error(class_cast("Cannot cast from [def] to [boolean]."))
-        return found
+    def begin() -> Callable[[Token, int], bool]:
+        budget = Budget(_STEPS_MAX)
 
-    return holds
+        def holds(token: Token, increment: int) -> bool:
+            found = script.run({"token": _ScriptToken(token, increment)}, budget)
+            if not isinstance(found, bool):
+                raise script.error(class_cast("Cannot cast from [def] to [boolean]."))
+            return found
+
+        return holds
+
+    return begin
 
 
-def tokens_that(holds: Predicate) -> Stream:
+def tokens_that(begin: Predicate) -> Stream:
     """Without the other tokens, which leave holes in the positions."""
-    return lambda tokens: [token for token, increment in _stepped(tokens) if holds(token, increment)]
+
+    def change(tokens: list[Token]) -> list[Token]:
+        holds = begin()
+        return [token for token, increment in _stepped(tokens) if holds(token, increment)]
+
+    return change
 
 
-def conditional(chain: Sequence[TokenFilter], holds: Predicate) -> Stream:
+def conditional(chain: Sequence[TokenFilter], begin: Predicate) -> Stream:
     """A token that the script chooses becomes what the chain makes of it alone.
 
     Illegal argument where the chain makes too many tokens.
@@ -77,6 +94,7 @@ def conditional(chain: Sequence[TokenFilter], holds: Predicate) -> Stream:
 
     def change(tokens: list[Token]) -> list[Token]:
         result: list[Token] = []
+        holds = begin()
         for token, increment in _stepped(tokens):
             if not holds(token, increment):
                 result.append(token)

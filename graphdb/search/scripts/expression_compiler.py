@@ -18,10 +18,10 @@ class Frame:
 
     __slots__ = ("budget", "names", "result", "slots")
 
-    def __init__(self, names: Mapping[str, Any], slots: int) -> None:
+    def __init__(self, names: Mapping[str, Any], slots: int, budget: Budget | None = None) -> None:
         self.names = names
         self.slots: list[Any] = [None] * slots
-        self.budget = Budget()
+        self.budget = Budget() if budget is None else budget
         self.result: Any = None
 
 

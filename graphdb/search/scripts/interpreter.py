@@ -11,7 +11,7 @@ from graphdb.search.scripts.conversions import DEFAULTS, converted, iterated
 from graphdb.search.scripts.expression_compiler import Expression, ExpressionCompiler, Frame, Statement
 from graphdb.search.scripts.faults import ScriptFault, unsupported
 from graphdb.search.scripts.parser import Node
-from graphdb.search.scripts.values import check_extent
+from graphdb.search.scripts.values import Budget, check_extent
 
 __all__ = ["Program", "compiled"]
 
@@ -24,9 +24,12 @@ class Program:
     def __init__(self, body: Statement, slots: int, names: frozenset[str]) -> None:
         self._body, self._slots, self.names = body, slots, names
 
-    def run(self, names: Mapping[str, Any]) -> Any:
-        """What it returns; None where it returns nothing. Raises ScriptFault."""
-        frame = Frame(names, self._slots)
+    def run(self, names: Mapping[str, Any], budget: Budget | None = None) -> Any:
+        """What it returns; None where it returns nothing. budget: of this run and others.
+
+        Raises ScriptFault.
+        """
+        frame = Frame(names, self._slots, budget)
         try:
             self._body(frame)
             check_extent(frame.result)

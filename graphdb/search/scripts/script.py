@@ -175,11 +175,14 @@ class Script:
         """What the client gets of a fault while it runs."""
         return script_error(self.source, self.lang, fault, is_compiling=False)
 
-    def run(self, names: Mapping[str, Any]) -> Any:
-        """Once, with these values by name. Its params are a copy. Raises SearchError."""
+    def run(self, names: Mapping[str, Any], budget: Budget | None = None) -> Any:
+        """Once, with these values by name. Its params are a copy. budget: of this run and others.
+
+        Raises SearchError.
+        """
         try:
             program = _compiled(self.source, self.lang, self.purpose).program
-            return program.run({"params": deepcopy(dict(self.params)), **names})
+            return program.run({"params": deepcopy(dict(self.params)), **names}, budget)
         except ScriptFault as fault:
             raise self.error(fault) from None
 

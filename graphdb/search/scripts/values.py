@@ -35,13 +35,13 @@ _COMPARED_MAX = 100_000  # the same of values that are compared
 
 
 class Budget:
-    """What one run of a script may still do."""
+    """What one run of a script may still do, or several runs together: steps_max is how many nodes."""
 
-    __slots__ = ("_allocated", "_next_check", "_steps")
+    __slots__ = ("_allocated", "_next_check", "_steps", "_steps_max")
 
-    def __init__(self) -> None:
+    def __init__(self, steps_max: int = STEPS_MAX) -> None:
         self._steps = self._allocated = 0
-        self._next_check = _CHECKED_STEPS
+        self._next_check, self._steps_max = _CHECKED_STEPS, steps_max
 
     def spend(self, steps: int) -> None:
         """Raises ScriptFault where too many have been; what the deadline raises."""
@@ -49,7 +49,7 @@ class Budget:
         if self._steps > self._next_check:
             self._next_check = self._steps + _CHECKED_STEPS
             checkpoint()
-            if self._steps > STEPS_MAX:
+            if self._steps > self._steps_max:
                 raise ScriptFault(
                     "painless_error",
                     "The maximum number of statements that can be executed in a loop has been reached.",

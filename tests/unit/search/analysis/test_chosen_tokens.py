@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphdb.search.analysis import Analyzers
+from graphdb.search.analysis import Analyzers, token_scripts
 from graphdb.search.errors import SearchError
 
 Definition = dict[str, Any]
@@ -92,6 +92,15 @@ def test_a_script_that_fails() -> None:
     for source in ("1", "token.nothing == 1", "token.term.substring(9) == ''"):
         with pytest.raises(SearchError, match="runtime error"):
             terms("a", predicate(source))
+
+
+def test_what_a_script_does_for_one_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_scripts, "_STEPS_MAX", 200_000)
+    loop = predicate("int n = 0; for (int i = 0; i < 1000; i++) { n += i } return n > 0")
+    assert len(terms("a b c", loop)) == 3
+    with pytest.raises(SearchError, match="runtime error"):
+        terms("a " * 500, loop)
+    assert len(terms("a b c", loop)) == 3
 
 
 def test_a_condition_names_no_condition() -> None:
