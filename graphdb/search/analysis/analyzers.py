@@ -153,7 +153,7 @@ class Components:
             values: Any = item
         else:
             name = str(item)
-            values = (self._settings.get(kind) or {}).get(name)
+            values = _definitions(self._settings, kind).get(name)
             if values is None and name in predefined:
                 return name, Parameters(name, {})
             if values is None:
@@ -342,12 +342,19 @@ class Analyzers:
         return found
 
 
+def _definitions(settings: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """By name. Errors: illegal_argument_exception."""
+    found = settings.get(kind) or {}
+    if not isinstance(found, Mapping):
+        raise illegal_argument(f"[index.analysis.{kind}] must be an object: a definition for each name")
+    return found
+
+
 def _built(
     settings: Mapping[str, Any], kind: str, build: Callable[[str, Mapping[str, Any]], Analyzer]
 ) -> dict[str, Analyzer]:
-    definitions = settings.get(kind) or {}
     result = {}
-    for name, value in definitions.items():
+    for name, value in _definitions(settings, kind).items():
         if not isinstance(value, Mapping):
             raise illegal_argument(f"{kind} [{name}] must specify either an analyzer type, or a tokenizer")
         if name.startswith("_") or "\x1f" in name:

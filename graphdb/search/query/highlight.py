@@ -72,7 +72,11 @@ class Highlighter:
             raise malformed("[highlight] must be an object")
         given = body.get("fields", {})
         whole = {key: value for key, value in body.items() if key != "fields"}
-        listed = given if isinstance(given, list) else [{name: value} for name, value in given.items()]
+        listed = given
+        if isinstance(given, Mapping):
+            listed = [{name: value} for name, value in given.items()]
+        elif not isinstance(given, list):
+            raise malformed("[highlight] [fields] must be an object of objects, or an array of them")
         fields = []
         for one in listed:
             if not isinstance(one, Mapping) or not all(isinstance(own, Mapping) for own in one.values()):

@@ -11,6 +11,7 @@ from graphdb.access.principal import Principal
 from graphdb.search.answer_room import one_answer
 from graphdb.search.catalog.index_names import Resolved
 from graphdb.search.errors import SearchError, illegal_argument, parsing
+from serve.answers import unless_gone
 from serve.search.administration.allocation import copies_of, node_json
 from serve.search.frame.answer import envelope, search_error
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint, parse_json
@@ -56,7 +57,7 @@ def _search_endpoints(shared: SearchRunner) -> list[Endpoint]:
         parameters = exchange.parameters
         asked = asked_of(parameters, body_with(parameters, await exchange.json()), exchange.principal)
         names = exchange.get("index") or parameters.text("index")
-        return await searched(runner, asked, names, parameters)
+        return await unless_gone(exchange.request, searched(runner, asked, names, parameters))
 
     return endpoint("GET POST", ["/_search", "/{index}/_search"], search, SEARCH_PARAMETERS, Body.JSON)
 
@@ -256,7 +257,8 @@ async def multi_answers(
             return await _item(runner, exchange, header, whole)
 
     with one_answer():
-        items = await asyncio.gather(*(one(header, body) for header, body in searches))
+        answering = asyncio.gather(*(one(header, body) for header, body in searches))
+        items = await unless_gone(exchange.request, answering)
     return {"took": int((time.perf_counter() - start) * 1000), "responses": items}
 
 

@@ -189,3 +189,13 @@ def test_a_pattern_bomb_is_stopped() -> None:
     analyzers = Analyzers.of({"analyzer": {"x": {"type": "pattern", "pattern": "(a|aa|b?a)+$"}}})
     with pytest.raises(SearchError, match="takes too long"):
         analyzers.analyzer("x").tokens("a" * 5000 + "b")
+
+
+@pytest.mark.parametrize("kind", ["analyzer", "normalizer", "tokenizer", "filter", "char_filter"])
+@pytest.mark.parametrize("given", [1, "x", [{"a": 1}], True])
+def test_definitions_are_objects(kind: str, given: object) -> None:
+    used = {"tokenizer": "keyword", kind: "x" if kind == "tokenizer" else ["x"]}
+    settings = {"analyzer": {"a": used}, kind: given}
+    with pytest.raises(SearchError, match="must be an object: a definition for each name") as caught:
+        Analyzers.of(settings)
+    assert caught.value.status == 400

@@ -305,6 +305,13 @@ def test_typed_keys(index: Index) -> None:
     assert answer["sterms#a"]["buckets"][0]["max#m"] == {"value": 2005.0}
 
 
+@pytest.mark.parametrize("fields", ["*", 1, True, ["title"], {"title": 1}])
+def test_fields_to_highlight_are_objects(index: Index, fields: Any) -> None:
+    with pytest.raises(SearchError, match="must be an object of objects") as caught:
+        index.hits(query={"match": {"title": "quick"}}, highlight={"fields": fields})
+    assert caught.value.status == 400
+
+
 def test_highlight(index: Index) -> None:
     (hit,) = index.hits(query={"match": {"title": "quick"}}, highlight={"fields": {"title": {}}})
     assert hit["highlight"] == {"title": ["<em>quick</em> fox"]}
