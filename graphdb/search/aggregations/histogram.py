@@ -36,7 +36,7 @@ from graphdb.search.aggregations.value_sources import DATE_TYPES, NUMERIC, Displ
 from graphdb.search.compiled import compiled
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.leaf_reader import Doubles, Ints, Longs
+from graphdb.search.leaf_reader import Ints, Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
 from graphdb.search.mapping.range_fields import RANGE_TYPES, RangeType
 from graphdb.search.number_text import number_text
@@ -88,28 +88,14 @@ class Steps:
         return math.floor(first), math.floor(last)
 
 
-# All three keep the interpreter's lock: they would wait for it again longer than they run.
-@compiled()
-def _count_steps(values: Doubles, interval: float, offset: float, first: int, counts: Longs) -> None:
-    """Add up how many values are in each interval; that with the number `first` is the first of counts."""
-    for value in values:
-        counts[int(np.floor((value - offset) / interval)) - first] += 1
-
-
-@compiled()
-def _count_steps_of(
-    values: Numbers, docs: Longs, base: int, interval: float, offset: float, first: int, counts: Longs
-) -> None:
-    """The same of some documents, of which each has one value; values are of the documents from base on."""
-    for doc in docs:
-        counts[int(np.floor((values[doc - base] - offset) / interval)) - first] += 1
-
-
+# Keeps the interpreter's lock: it would wait for it again longer than it runs.
 @compiled()
 def _count_times(
     values: Longs, docs: Longs, base: int, begin: int, length: float, intervals: Ints, counts: Longs
 ) -> None:
-    """The same for intervals of time: see `TimeSlots`. No interval is so long that a double is too coarse."""
+    """Add up how many documents are in each interval of time: see `TimeSlots`. values: of the documents from
+    base on, one of each. No interval is so long that a double is too coarse.
+    """
     for doc in docs:
         counts[intervals[int((values[doc - base] - begin) / length)]] += 1
 
@@ -163,11 +149,11 @@ class Histogram(Aggregation):
             first, last = self.intervals.number(np.array([least, greatest]).astype(np.int64)).tolist()
         buckets = last - first + 1
         below = self.steps_below(scope, documents, buckets)
-        if self._may_be_stepped(spec) and scope.columns.single_values(spec) is not None:
+        if self._may_be_counted(spec) and scope.columns.single_values(spec) is not None:
             documents //= 4
         return None if below is None else documents + BUCKET_STEPS * buckets + below
 
-    def _may_be_stepped(self, spec: FieldSpec) -> bool:
+    def _may_be_counted(self, spec: FieldSpec) -> bool:
         """Whether documents alone are counted, and those with one value each without a copy of these."""
         is_plain = spec.storage is Storage.INTS if self.dates else spec.type != "unsigned_long"
         return is_plain and not self.common.children and not self.common.pipelines
@@ -203,7 +189,7 @@ class Histogram(Aggregation):
         Where documents alone are counted, intervals between them that have none may be among the cells.
         """
         simple = rows.count == 1 and scope.searcher.peers is None and scope.columns.doc_counts is None
-        if simple and (found := self._stepped(scope, rows.docs)) is not None:
+        if simple and (found := self._timed(scope, rows.docs)) is not None:
             return found
         members, numbers = self._numbered(scope, rows)
         low, high = self.hard
@@ -220,39 +206,17 @@ class Histogram(Aggregation):
                 return _counted(np.bincount(numbers - base)), base
         return cells_of(scope, rows, members, numbers - base), base
 
-    def _stepped(self, scope: Scope, docs: Longs) -> tuple[Cells, int] | None:
-        """The same in one pass, where documents alone are counted, in few intervals; else None."""
-        spec, steps = self.source.spec, self.intervals
-        if spec is None or self.source.missing is not None:
-            return None
-        if type(self) is not Histogram or self.hard != _NO_BOUNDS:
+    def _timed(self, scope: Scope, docs: Longs) -> tuple[Cells, int] | None:
+        """The same in one pass, where documents with one time each are counted alone, in few intervals; else
+        None.
+        """
+        spec = self.source.spec
+        if type(self) is not Histogram or not self.dates or spec is None or self.source.missing is not None:
             return None
         bounds = scope.columns.known_bounds(spec)
-        if bounds is None:
+        if bounds is None or self.hard != _NO_BOUNDS or isinstance(self.intervals, Steps):
             return None
-        if not isinstance(steps, Steps):
-            return self._dated(scope, spec, docs, bounds)
-        ends = steps.ends(*bounds)
-        if ends is None or ends[1] - ends[0] > _QUICK_MAX:
-            return None
-        counts = np.zeros(ends[1] - ends[0] + 1, np.int64)
-        how = (float(steps.interval), float(steps.offset), ends[0], counts)
-        single = scope.columns.single_values(spec) if self._may_be_stepped(spec) else None
-        if single is not None:
-            for _, number, part in scope.columns.parts(docs):
-                _count_steps_of(single[number], docs[part], scope.columns.leaves[number].base, *how)
-        else:
-            members, values = self.source.numbers(scope, docs)
-            if not self._is_counted_alone(members):
-                return None
-            _count_steps(values.astype(np.float64, copy=False), *how)
-        return _held(counts, ends[0])
-
-    def _dated(
-        self, scope: Scope, spec: FieldSpec, docs: Longs, bounds: tuple[float, float]
-    ) -> tuple[Cells, int] | None:
-        """The same for intervals of time."""
-        single = scope.columns.single_values(spec) if self._may_be_stepped(spec) else None
+        single = scope.columns.single_values(spec) if self._may_be_counted(spec) else None
         slots = None if single is None else time_slots(self.intervals, *map(int, bounds))
         if single is None or slots is None:
             return None
