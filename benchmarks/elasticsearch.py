@@ -39,7 +39,8 @@ SECONDS = 0.8
 WARMING_S, WARMING_JAVA_S = 0.5, 4.0  # of each search: Java compiles what it has run often
 TIMEOUT_S = 600
 DELETED_S = 15.0  # without a smaller size, until it is taken that no old files are left
-A_SECOND = 5_000  # more requests than either answers
+A_SECOND = 25_000  # more requests than either answers
+WARMING_MAX = 20_000  # requests of a warming, which may come again
 COMPARED, RECALLED = 3, 100  # searches whose totals, and whose hits by vector, are looked at
 ASKED, ASKED_BULK = 1.5, 3.0  # times Elasticsearch
 INDEX, PUTS, PUT = "packages", "puts", "put of one document"
@@ -306,8 +307,8 @@ def _measured(
         _create(server, PUTS)
         for name in names:
             seconds = max(0.2, server.warming_s * scale)
-            requests = _requests(packages, name, next(numbers), int(A_SECOND * seconds))
-            _sample(server, requests, CONNECTIONS[-1], seconds)
+            many = min(int(A_SECOND * seconds), WARMING_MAX)
+            _sample(server, _requests(packages, name, next(numbers), many), CONNECTIONS[-1], seconds)
     taken: dict[tuple[str, int], list[list[Sample]]] = {}
     seconds = max(0.2, SECONDS * scale)
     for _ in range(rounds):
