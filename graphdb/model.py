@@ -14,6 +14,7 @@ __all__ = [
     "ChangeSet",
     "Confirmation",
     "EntryKind",
+    "ForeseeingOutcome",
     "GraphName",
     "Interface",
     "LogEntry",
@@ -210,3 +211,16 @@ class Outcome(Protocol):
 
     def set_exception(self, exception: Exception, /) -> None:
         """Why it failed, or why it is unknown how it ended."""
+
+
+class ForeseeingOutcome:
+    """Base of an `Outcome` that can prepare for its result while the write is on its way to the disk."""
+
+    __slots__ = ()
+
+    def foresee(self, result: Confirmation, /) -> None:
+        """What `set_result` will probably be called with: then with this very object.
+
+        Nothing is stored yet, so nobody may be told. The write may still fail or get another index.
+        """
+        raise NotImplementedError

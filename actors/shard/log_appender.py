@@ -1,5 +1,6 @@
 """`LogAppender`: takes planned writes into the log, and finds out what has become of them."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -57,20 +58,30 @@ class LogAppender:
         self._commit = GroupCommit[WriteJob](self, wait_s)
 
     async def append(
-        self, entries: list[LogEntry], jobs: Sequence[WriteJob], decided: Sequence[WriteJob]
+        self,
+        entries: list[LogEntry],
+        jobs: Sequence[WriteJob],
+        decided: Sequence[WriteJob],
+        meanwhile: Callable[[], None] | None = None,
     ) -> int:
         """Log entries behind applied_index, and nothing that concerns quads between; the index of the first.
 
         0: the jobs are answered, or wait anew.
-        decided are the jobs that the entries store, one each.
+        decided are the jobs that the entries store, one each. meanwhile is called in the next turn of the
+        loop, when the entries are on their way, unless the log has answered by then.
         """
         before, quad_entries = self._replayer.applied_index, self._replayer.quad_entries
         for job in decided:
             job.note_sent(before)
         settle = partial(self._settle, decided, before, quad_entries)
-        appended = await self._commit.append(
-            lambda: self._log.append(entries, before + 1), jobs, decided, settle
-        )
+        soon = None if meanwhile is None else asyncio.get_running_loop().call_soon(meanwhile)
+        try:
+            appended = await self._commit.append(
+                lambda: self._log.append(entries, before + 1), jobs, decided, settle
+            )
+        finally:
+            if soon is not None:
+                soon.cancel()
         self._queue.put_back(appended.again)
         if appended.first_index:
             self._on_logged(entries)

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from actors.gathering import Gathering
@@ -76,6 +77,7 @@ class WriterConfig:
     # and the loop its time all the same, for it holds the interpreter
     inline_requests_max: int = 64
     inline_quads_max: int = 64  # so few are applied there too
+    foreseen_requests_min: int = 8  # fewer answers are not prepared while the log syncs: see `Batch.foresee`
 
 
 class _QuadsView:
@@ -447,8 +449,11 @@ class ShardWriter:
         if not await self._is_admitted(batch, entries):
             return False
         decided = [attempt.job for attempt in batch.logged]
+        meanwhile = None
+        if len(batch.attempts) >= self._config.foreseen_requests_min:
+            meanwhile = partial(batch.foresee, before)
         began = asyncio.get_running_loop().time()
-        first_index = await self._appender.append(entries, batch.jobs, decided)
+        first_index = await self._appender.append(entries, batch.jobs, decided, meanwhile)
         took_s = asyncio.get_running_loop().time() - began
         self._gathering.note(took_s, len(batch.attempts), len(self._queue))
         if not first_index:

@@ -19,6 +19,7 @@ from graphdb.model import (
     ChangeSet,
     Confirmation,
     EntryKind,
+    ForeseeingOutcome,
     GraphName,
     LogEntry,
     Outcome,
@@ -100,6 +101,11 @@ class WriteJob:
         if self.since is None:
             self.since = last_index
 
+    def foresee(self, confirmation: Confirmation) -> None:
+        """It will probably be answered so."""
+        if isinstance(self.answer, ForeseeingOutcome) and not self.answer.done():
+            self.answer.foresee(confirmation)
+
     def succeed(self, confirmation: Confirmation) -> None:
         """Answer it so, unless nobody waits any more."""
         if not self.answer.done():
@@ -120,6 +126,7 @@ class Attempt:
     payload: bytes = b""  # empty: nothing to log
     change: ChangeSet = _NO_CHANGE  # that the payload encodes
     error: Exception | None = None  # what planning ended in
+    foreseen: Confirmation | None = None  # what its job was told that it will probably be answered
 
 
 class LargeWrite:
@@ -217,13 +224,29 @@ class Batch:
             for attempt in self.logged
         ]
 
+    def foresee(self, index: int) -> None:
+        """Have answers prepared: the entries are on their way to the log, probably right behind index.
+
+        The writer has nothing else to do while the log syncs. A few answers are not worth a turn of the event
+        loop, for which the log may wait where processors are busy.
+        """
+        for attempt in self.attempts:
+            if attempt.payload:
+                index += 1
+            if attempt.error is None:
+                attempt.foreseen = Confirmation(index, attempt.affected_triples)
+                attempt.job.foresee(attempt.foreseen)
+
     def succeed(self, index: int) -> None:
         """Answer all: their entries stand right behind index, and are applied."""
         for attempt in self.attempts:
             if attempt.payload:
                 index += 1
+            foreseen = attempt.foreseen
             if attempt.error is not None:
                 attempt.job.fail(attempt.error)
+            elif foreseen is not None and foreseen.snapshot_index == index:
+                attempt.job.succeed(foreseen)
             else:
                 attempt.job.succeed(Confirmation(index, attempt.affected_triples))
 

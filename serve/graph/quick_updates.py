@@ -11,7 +11,7 @@ from time import perf_counter
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import GraphDBError
-from graphdb.model import Author, Confirmation, Interface
+from graphdb.model import Author, Confirmation, ForeseeingOutcome, Interface
 from graphdb.planning.gate import SHORT_TEXT_CHARACTERS, read_plain_update
 from serve.backend import Writing
 from serve.errors import error_response, failure_response
@@ -93,21 +93,30 @@ class QuickUpdates:
         return self._failure_headers()
 
 
-class _UpdateAnswer(LaterAnswer):
+class _UpdateAnswer(LaterAnswer, ForeseeingOutcome):
     """The `graphdb.model.Outcome` of one update."""
 
-    __slots__ = ("_began", "_text", "_updates")
+    __slots__ = ("_began", "_foreseen", "_text", "_updates")
 
     def __init__(self, updates: QuickUpdates, text: str, began: float) -> None:
         super().__init__()
         self._updates, self._text, self._began = updates, text, began
+        self._foreseen: Confirmation | None = None
 
     def done(self) -> bool:
         return self.response_complete
 
+    def foresee(self, result: Confirmation, /) -> None:
+        """See `ForeseeingOutcome.foresee`."""
+        self._foreseen = result
+        self.prepare(confirm(result))
+
     def set_result(self, result: Confirmation, /) -> None:
         self._updates.close(self._text, self._began, "ok", result.snapshot_index)
-        self.reply(confirm(result))
+        if result is self._foreseen and self.prepared is not None:
+            self.reply(self.prepared[0])
+        else:
+            self.reply(confirm(result))
 
     def set_exception(self, exception: Exception, /) -> None:
         """The same answers as `serve.routing` gives."""

@@ -193,14 +193,22 @@ class PortProtocol(BoundedProtocol):
             self._is_shut = True
             self._lender.recall(self)
 
+    def bytes_of(self, answer: Response) -> bytes:
+        """What is sent for an answer whose body is complete, on a connection that is kept."""
+        return self._head_of(answer) + bytes(answer.body)
+
     def write_later(self, request: LaterAnswer, answer: Response) -> None:
         """See `LaterAnswer.reply`."""
         request.response_started = request.response_complete = True
         if request.disconnected or self._raw.is_closing():
             return
+        prepared = request.prepared
         if not request.keep_alive:
             answer.headers["Connection"] = "close"
-        self._raw.write(self._head_of(answer) + answer.body)
+            prepared = None
+        self._raw.write(
+            prepared[1] if prepared is not None and prepared[0] is answer else self.bytes_of(answer)
+        )
         if not request.keep_alive:
             self.end()
         self.on_response_complete()

@@ -28,7 +28,7 @@ from graphdb.log.file_log import FileLog, FileLogConfig
 from graphdb.log.log_end import LogEnd
 from graphdb.log.replay import Replayer
 from graphdb.log.views import ViewStatus
-from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.model import ChangeSet, Confirmation, EntryKind, ForeseeingOutcome, LogEntry
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.sparql.dataset import Dataset
 from graphdb.store.clearing import Emptied, clear_lines
@@ -146,6 +146,29 @@ class FillingStore(QuadStore):
             raise StorageFull("full")
 
 
+class ForeseenOutcome(ForeseeingOutcome):
+    """Answers as a port does: with what was made of a result that was foreseen, where it was right."""
+
+    def __init__(self) -> None:
+        self.told: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
+        self._foreseen: tuple[Confirmation, Confirmation] | None = None
+
+    def done(self) -> bool:
+        return self.told.done()
+
+    def foresee(self, result: Confirmation, /) -> None:
+        assert not self.done()
+        self._foreseen = result, replace(result)
+
+    def set_result(self, result: Confirmation, /) -> None:
+        if self._foreseen is not None and result is self._foreseen[0]:
+            assert result == self._foreseen[1]
+        self.told.set_result(result)
+
+    def set_exception(self, exception: Exception, /) -> None:
+        self.told.set_exception(exception)
+
+
 class Requests:
     """Requests for one run; each leaves a mark of its own in the store, but for those that clear a graph."""
 
@@ -195,10 +218,10 @@ class Requests:
         seed = self.random.randrange(1 << 30)
         await asyncio.sleep(0.0005 * self.random.randrange(4))
         plan = self.clear if self.random.randrange(8) == 0 else self.plan
+        outcome = ForeseenOutcome()
         try:
-            confirmation = await writer.write(
-                lambda state: plan(number, seed, state), quick=self.random.random() < 0.5
-            )
+            writer.begin(lambda state: plan(number, seed, state), outcome, quick=self.random.random() < 0.5)
+            confirmation = await outcome.told
         except GraphDBError as error:
             if plan == self.plan:
                 self.answers[number] = error
@@ -245,6 +268,8 @@ def check(
         if isinstance(answer, Confirmation):
             assert there, f"{number} was acknowledged and is lost"
             assert answer.affected_triples > 0
+            told = entries[answer.snapshot_index - 1]
+            assert told.kind is EntryKind.CLOSE or b"mark%d" % number in told.payload, "another's index"
         elif not isinstance(answer, OutcomeUnknown):
             assert not there, f"{number} was refused and is there: {answer!r}"
     for prefix in (len(entries) // 2, len(entries)):

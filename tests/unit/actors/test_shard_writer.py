@@ -26,7 +26,7 @@ from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.request_ids import keyed
 from graphdb.log.views import ViewStatus
-from graphdb.model import ChangeSet, Confirmation, EntryKind, LogEntry
+from graphdb.model import ChangeSet, Confirmation, EntryKind, ForeseeingOutcome, LogEntry
 from graphdb.store import apply, hidden_graphs
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
@@ -511,5 +511,134 @@ def test_a_follower_hides_what_another_node_empties(monkeypatch: pytest.MonkeyPa
             await writer.applied.wait_for(5)
             assert {*writer._quads.dataset_quads()} == {beside, new}
             assert replayer.resume_index == 5
+
+    asyncio.run(go())
+
+
+class Foreseeing(ForeseeingOutcome):
+    """Keeps what it is told, and what the log held when it was told."""
+
+    def __init__(self, log: ToldLog) -> None:
+        self.log = log
+        self.foreseen: list[tuple[Confirmation, int]] = []
+        self.told: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
+
+    def done(self) -> bool:
+        return self.told.done()
+
+    def foresee(self, result: Confirmation, /) -> None:
+        assert not self.done()
+        self.foreseen.append((result, len(self.log.entries)))
+
+    def set_result(self, result: Confirmation, /) -> None:
+        self.told.set_result(result)
+
+    def set_exception(self, exception: Exception, /) -> None:
+        self.told.set_exception(exception)
+
+
+class SyncingLog(ToldLog):
+    """Takes entries a few turns of the event loop after they were sent."""
+
+    async def append(self, entries: list[LogEntry], expected_index: int = 0) -> int:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return await super().append(entries, expected_index)
+
+
+def begun(log: ToldLog, writer: ShardWriter, *names: str) -> list[Foreseeing]:
+    outcomes = [Foreseeing(log) for _ in names]
+    for name, outcome in zip(names, outcomes, strict=True):
+        writer.begin(adding(name), outcome, quick=True)
+    return outcomes
+
+
+FORESEEING = replace(CONFIG, foreseen_requests_min=2)
+
+
+def test_results_are_foreseen_while_the_log_syncs() -> None:
+    async def go() -> None:
+        log = SyncingLog()
+        async with writing(log, config=FORESEEING) as (writer, _):
+            outcomes = begun(log, writer, "a", "b", "a", "c")
+            results = [await outcome.told for outcome in outcomes]
+            assert [(each.snapshot_index, each.affected_triples) for each in results] == [
+                (1, 1),
+                (2, 1),
+                (2, 0),
+                (3, 1),
+            ]
+            for outcome, result in zip(outcomes, results, strict=True):
+                [(foreseen, held)] = outcome.foreseen
+                assert foreseen is result
+                assert held == 0, "it was told when the log had the entry"
+
+    asyncio.run(go())
+
+
+def test_results_of_few_are_not_foreseen() -> None:
+    async def go() -> None:
+        log = SyncingLog()
+        async with writing(log, config=FORESEEING) as (writer, _):
+            [outcome] = begun(log, writer, "a")
+            assert (await outcome.told).snapshot_index == 1
+            assert outcome.foreseen == []
+
+    asyncio.run(go())
+
+
+def test_a_log_that_answers_at_once_leaves_nothing_to_foresee() -> None:
+    async def go() -> None:
+        log = ToldLog()
+        async with writing(log, config=FORESEEING) as (writer, _):
+            outcomes = begun(log, writer, "a", "b")
+            assert [(await outcome.told).snapshot_index for outcome in outcomes] == [1, 2]
+            await asyncio.sleep(0)
+            assert [outcome.foreseen for outcome in outcomes] == [[], []]
+
+    asyncio.run(go())
+
+
+def test_what_was_foreseen_does_not_count_where_other_entries_come_between() -> None:
+    async def go() -> None:
+        log = SyncingLog()
+        log.on_append = [lambda _: log.add(LogEntry(0, 0, EntryKind.SEARCH, b"s" * 16, 0, b""))]
+        async with writing(log, config=FORESEEING) as (writer, _):
+            outcomes = begun(log, writer, "a", "b")
+            assert [(await outcome.told).snapshot_index for outcome in outcomes] == [2, 3]
+            assert [outcome.foreseen[0][0].snapshot_index for outcome in outcomes] == [1, 2]
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("error", [StorageFull("full"), OutcomeUnknown("lost")])
+def test_what_was_foreseen_does_not_count_where_the_log_fails(error: GraphDBError) -> None:
+    async def go() -> None:
+        log = SyncingLog(settles_at_once=True)
+        log.on_append = [raising(error)]
+        async with writing(log, config=FORESEEING) as (writer, _):
+            outcomes = begun(log, writer, "a", "b")
+            if isinstance(error, StorageFull):
+                for outcome in outcomes:
+                    with pytest.raises(StorageFull):
+                        await outcome.told
+                assert log.entries == []
+            else:  # nothing was stored, so both are planned and logged again
+                assert [(await outcome.told).snapshot_index for outcome in outcomes] == [1, 2]
+                assert [len(outcome.foreseen) for outcome in outcomes] == [2, 2]
+            assert all(outcome.foreseen for outcome in outcomes)
+
+    asyncio.run(go())
+
+
+def test_a_state_that_another_writer_has_changed_is_planned_upon_anew() -> None:
+    async def go() -> None:
+        log = SyncingLog()
+        log.on_append = [lambda _: log.add(foreign("a"))]
+        async with writing(log, config=FORESEEING) as (writer, _):
+            first, second = begun(log, writer, "a", "b")
+            assert await first.told == Confirmation(1, 0)
+            assert await second.told == Confirmation(2, 1)
+            assert first.foreseen[0][0] == Confirmation(1, 1)
 
     asyncio.run(go())

@@ -13,7 +13,7 @@ import pytest
 from graphdb.config import Settings
 from graphdb.config.service import Server
 from graphdb.errors import GraphDBError, LogUnavailable, OutcomeUnknown, StorageFull
-from graphdb.model import Confirmation, Outcome
+from graphdb.model import Author, Confirmation, ForeseeingOutcome, Outcome
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.syntax import Update
 from serve.graph.quick_updates import QuickUpdates
@@ -315,3 +315,60 @@ def test_a_port_that_stops_answers_what_it_has_begun(
     assert received.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"\r\nconnection: close\r\n" in received
     assert len([*backend.store.dataset_quads()]) == 1
+
+
+@pytest.mark.parametrize("foreseen", [(7, 1), (6, 1), (7, 0)], ids=["right", "wrong index", "wrong count"])
+@pytest.mark.parametrize("leaves", [False, True])
+def test_the_answer_that_was_prepared_is_sent_where_it_is_right(
+    client: httpx.Client,
+    backend: MemoryBackend,
+    quick: list[bool],
+    monkeypatch: pytest.MonkeyPatch,
+    foreseen: tuple[int, int],
+    leaves: bool,
+) -> None:
+    def begin(_update: Update, outcome: Outcome, _author: Author) -> bool:
+        assert isinstance(outcome, ForeseeingOutcome)
+        expected = Confirmation(*foreseen)
+        result = expected if foreseen == (7, 1) else Confirmation(7, 1)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(outcome.foresee, expected)
+        if leaves:
+            loop.call_soon(setattr, outcome, "keep_alive", False)
+        loop.call_soon(outcome.set_result, result)
+        return True
+
+    monkeypatch.setattr(backend, "begin_update", begin)
+    answer = client.post("/update", content=INSERT % "x", headers=UPDATE)
+    assert quick == [True]
+    assert answer.status_code == 200
+    assert answer.headers["x-snapshot-index"] == "7"
+    assert answer.json() == {
+        "success": True,
+        "message": "update applied",
+        "snapshot_index": 7,
+        "affected_triples": 1,
+    }
+    assert (answer.headers.get("connection") == "close") is leaves
+    monkeypatch.undo()
+    slow = client.post("/update", content=INSERT % "y", headers=UPDATE | SLOWLY)
+    of_numbers = "x-snapshot-index", "content-length", "connection"
+    assert headers_of(answer, *of_numbers) == headers_of(slow, *of_numbers)
+
+
+def test_an_answer_that_was_prepared_is_not_sent_where_the_update_fails(
+    client: httpx.Client, backend: MemoryBackend, quick: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin(_update: Update, outcome: Outcome, _author: Author) -> bool:
+        assert isinstance(outcome, ForeseeingOutcome)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(outcome.foresee, Confirmation(7, 1))
+        loop.call_soon(outcome.set_exception, StorageFull("full"))
+        return True
+
+    monkeypatch.setattr(backend, "begin_update", begin)
+    answer = client.post("/update", content=INSERT % "x", headers=UPDATE)
+    assert quick == [True]
+    assert answer.status_code == 503
+    assert answer.headers["x-snapshot-index"] != "7"
+    assert "success" not in answer.json()
