@@ -515,6 +515,9 @@ def _(command: PutScript, state: CatalogState) -> Change:
 @_planned.register
 def _(command: PutSynonyms, state: CatalogState) -> Change:
     is_there = command.name in state.synonyms
+    if command.only:  # what is told is of the one rule
+        ids = {rule["id"] for rule in state.synonyms.get(command.name, ())}
+        is_there = all(rule["id"] in ids for rule in command.rules)
     after = with_synonyms(state, command)
     return _with_changed_set(after, command.name, "updated" if is_there else "created")
 

@@ -52,13 +52,17 @@ async def _get(exchange: Exchange) -> dict[str, Any]:
     return {"data_streams": [_shown(exchange, name) for name in streams_named(exchange)]}
 
 
-def streams_named(exchange: Exchange) -> list[str]:
-    """By names and patterns. Errors: index_not_found_exception for a name that is not there."""
+def streams_named(exchange: Exchange, *, passes_indexes: bool = False) -> list[str]:
+    """By names and patterns. passes_indexes: those of indexes that are no streams are passed over. Errors:
+    index_not_found_exception for a name that is not there.
+    """
     options = ResolveOptions.of(exchange.parameters.text("expand_wildcards") or "open")
     streams, found = exchange.node.catalog.data_streams, dict[str, None]()
     for part in (exchange.get("name") or "*").split(","):
         pattern = "*" if part == "_all" else part
         if "*" not in pattern and pattern not in streams:
+            if passes_indexes and exchange.node.catalog.find(pattern) is not None:
+                continue
             raise index_not_found(pattern)
         for name, stream in streams.items():
             is_shown = not stream["hidden"] or options.expand_hidden or pattern == name

@@ -44,7 +44,7 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
 async def _get(exchange: Exchange) -> dict[str, Any]:
     with_defaults = exchange.parameters.boolean("include_defaults", False)
     streams, shown = exchange.node.catalog.data_streams, []
-    for name in streams_named(exchange):
+    for name in streams_named(exchange, passes_indexes=True):
         lifecycle = streams[name].get("lifecycle")
         kept = {} if lifecycle is None else {"lifecycle": lifecycle_json(lifecycle)}
         if lifecycle is not None and with_defaults:
@@ -63,7 +63,7 @@ async def _delete(exchange: Exchange) -> dict[str, Any]:
 
 
 async def _kept(exchange: Exchange, lifecycle: Mapping[str, Any] | None) -> dict[str, Any]:
-    names = tuple(streams_named(exchange))
+    names = tuple(streams_named(exchange, passes_indexes=True))
     if names:
         await exchange.node.perform(PutStreamLifecycle(names, lifecycle))
     return {"acknowledged": True}

@@ -50,7 +50,7 @@ def test_searches_follow_a_set(books: httpx.Client) -> None:
 
 
 def test_single_rules(books: httpx.Client) -> None:
-    assert books.put("/_synonyms/words/c", json={"synonyms": "ny => apple"}).json()["result"] == "updated"
+    assert books.put("/_synonyms/words/c", json={"synonyms": "ny => apple"}).json()["result"] == "created"
     assert found(books, "ny") == {"0", "3"}
     assert books.get("/_synonyms/words/c").json() == {"id": "c", "synonyms": "ny => apple"}
     assert books.delete("/_synonyms/words/a").json()["result"] == "deleted"
