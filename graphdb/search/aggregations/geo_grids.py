@@ -1,5 +1,6 @@
 """`geohash_grid` and `geotile_grid`: a bucket for each cell of a grid on the earth that has a point."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from graphdb.search.errors import illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Doubles, Longs
 from graphdb.search.mapping.readers import point_of
+from graphdb.search.query.geo import meters
 
 __all__ = ["GeoGrid", "parse_geo_grid", "tile_name", "tile_number", "tile_zoom", "tiles_of"]
 
@@ -66,7 +68,7 @@ class GeoGrid(Aggregation):
         numbers = distinct.find(codes)
         order = np.lexsort((numbers, members))
         cells = cells_of(scope, rows, members[order], numbers[order])
-        cells = cells.ordered(-cells.counts, cells.keys)
+        cells = cells.ordered(-cells.counts, -cells.keys)  # as in Elasticsearch, of equal ones the last first
         chosen = cells.picked(np.flatnonzero(cells.ranks() < self.size))
         scope.count_buckets(len(chosen))
 
@@ -146,12 +148,28 @@ def parse_geo_grid(definition: Definition) -> Aggregation:
 
 
 def _precision(options: Options, tiles: bool) -> int:
-    precision = options.integer("precision", 7 if tiles else 5)
+    given = options.take("precision", 7 if tiles else 5)
+    if not tiles and isinstance(given, str) and not given.strip().isdecimal():
+        return _length_of(meters(given))
+    precision = Options(options.owner, {"precision": given}).integer("precision", 0)
     low, high = (0, _ZOOM_MAX) if tiles else (1, 12)
     if not low <= precision <= high:
         kind = "geotile_grid precision" if tiles else "geohash aggregation precision"
         raise illegal_request(f"Invalid {kind} of {precision}. Must be between {low} and {high}.")
     return precision
+
+
+_EQUATOR_M, _MERIDIAN_M = 40_075_016.68557849, 19_970_326.371122  # around the earth; from pole to pole
+
+
+def _length_of(distance_m: float) -> int:
+    """The length of geohashes whose cells have about this diagonal. Source: Elasticsearch's GeoUtils."""
+    if distance_m == 0:
+        return 12
+    width = distance_m / (1 + _MERIDIAN_M / _EQUATOR_M)
+    bits = max(0, math.ceil(_EQUATOR_M / width).bit_length() - 1)
+    full, left = divmod(bits, 5)
+    return min(12, max(1, 2 * full + (left > 0) + (left > 3)))
 
 
 def _parse_bounds(options: Options) -> _Bounds | None:

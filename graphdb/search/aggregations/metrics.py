@@ -15,7 +15,7 @@ from graphdb.search.aggregations.aggregation import (
     Scope,
 )
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.aggregations.value_sources import NUMERIC, Source, json_number
+from graphdb.search.aggregations.value_sources import NUMERIC, DecimalPattern, Source, json_number
 from graphdb.search.compiled import compiled
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import Storage
@@ -328,6 +328,7 @@ class WeightedAvg(Aggregation):
 
     value: Source
     weight: Source
+    pattern: DecimalPattern | None = None
     leaf_only: ClassVar[bool] = True
 
     @property
@@ -355,7 +356,14 @@ class WeightedAvg(Aggregation):
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         means = self.measure(scope, rows, (), "value").tolist()
-        return [{"value": None if mean != mean else mean} for mean in means]
+        pattern = self.pattern
+        texts = [
+            {} if pattern is None or mean != mean else {"value_as_string": pattern.write(mean)}
+            for mean in means
+        ]
+        return [
+            {"value": None if mean != mean else mean, **text} for mean, text in zip(means, texts, strict=True)
+        ]
 
 
 def parse_weighted_avg(definition: Definition) -> Aggregation:
@@ -366,9 +374,11 @@ def parse_weighted_avg(definition: Definition) -> Aggregation:
         inner = Options(part, required(options.take(part), part))
         sources[part] = Source.parse(definition.with_options(inner), NUMERIC)
         inner.done()
-    options.ignore("format", "value_type")
+    given = options.text("format")
+    options.ignore("value_type")
     options.done()
-    return WeightedAvg(definition.common, sources["value"], sources["weight"])
+    pattern = None if given is None else DecimalPattern.of(given)
+    return WeightedAvg(definition.common, sources["value"], sources["weight"], pattern)
 
 
 # `top_hits`: the best documents of each bucket. How hits are sorted and shown is the caller's.

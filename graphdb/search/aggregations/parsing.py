@@ -48,7 +48,7 @@ from graphdb.search.aggregations.metrics import (
     parse_weighted_avg,
 )
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.pipelines import OF_BUCKETS, OF_NEIGHBOURS, PIPELINES
+from graphdb.search.aggregations.pipelines import OF_BUCKETS, OF_NEIGHBOURS, PIPELINES, formatted
 from graphdb.search.aggregations.range_aggregations import (
     parse_date_range,
     parse_geo_distance,
@@ -208,9 +208,12 @@ def _one(
         raise parsing(reason or f"Missing definition for aggregation [{name}]")
     ((kind, body),) = parts.items()
     if kind in _PIPELINES:
-        pipeline = _PIPELINES[kind](name, meta, Options(kind, body))
+        options = Options(kind, body)
+        # a script's is its own
+        pattern = None if kind in ("bucket_script", "moving_fn") else options.text("format")
+        pipeline = _PIPELINES[kind](name, meta, options)
         _check_pipeline(kind, name, above)
-        return pipeline
+        return formatted(pipeline, pattern)
     if kind not in KINDS:
         hint = did_you_mean(kind, [*KINDS, *_PIPELINES])
         raise parsing(f"Unknown aggregation type [{kind[:100]}]{hint}")
@@ -220,12 +223,17 @@ def _one(
     _check_place(kind, name, above)
     made = KINDS[kind](Definition(kind, common, Options(kind, body), context))
     if below and made.leaf_only:
-        raise SearchError(
-            "aggregation_initialization_exception",
-            f"Aggregator [{name}] of type [{kind}] cannot accept sub-aggregations",
-            500,
+        raise illegal_request(f"Aggregator [{name}] of type [{kind}] cannot accept sub-aggregations")
+    if kind in _SAMPLERS and not below:
+        raise illegal_argument(
+            f"[random_sampler] aggregation [{name}] must have sub-aggregations"
+            if kind == "random_sampler"
+            else "Sampler aggregation must be used with child aggregations."
         )
     return made
+
+
+_SAMPLERS = ("diversified_sampler", "random_sampler", "sampler")
 
 
 def _check_place(kind: str, name: str, above: tuple[_Parent, ...]) -> None:

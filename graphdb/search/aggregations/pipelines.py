@@ -8,13 +8,13 @@ Inside each bucket of one: cumulative_sum, derivative, serial_diff, moving_fn, n
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphdb.search.aggregations.aggregation import Answer, Pipeline
 from graphdb.search.aggregations.moving_functions import moving_function
 from graphdb.search.aggregations.options import Options, required
-from graphdb.search.aggregations.value_sources import json_number
+from graphdb.search.aggregations.value_sources import DecimalPattern, json_number
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Meta",
     "OfValues",
     "answer_of",
+    "formatted",
     "gaps_as_zeros",
     "in_bucket",
     "path_and_gaps",
@@ -97,7 +98,10 @@ def in_bucket(bucket: Answer, path: str, zeros: bool = False) -> float | None:
 
 @dataclass(frozen=True)
 class Sibling(Pipeline):
-    """One number, or several, of the buckets of an aggregation beside it."""
+    """One number, or several, of the buckets of an aggregation beside it.
+
+    pattern: how the numbers are written beside, None: they are not.
+    """
 
     name: str
     meta: Meta
@@ -105,6 +109,7 @@ class Sibling(Pipeline):
     summary: Callable[[list[tuple[Any, float]]], Answer]
     zeros: bool = False  # in the place of gaps
     kind: str = "simple_value"
+    pattern: DecimalPattern | None = None
 
     @property
     def typed(self) -> str:
@@ -124,10 +129,33 @@ class Sibling(Pipeline):
         path = rest or "_count"
         found = [(_name(bucket, key), in_bucket(bucket, path, self.zeros)) for key, bucket in keyed]
         summary = self.summary([(key, value) for key, value in found if value is not None])
+        if self.pattern is not None:
+            summary = _with_texts(summary, self.pattern)
         answers[self.name] = summary if self.meta is None else {"meta": self.meta, **summary}
 
     def among(self, buckets: list[Answer]) -> list[Answer]:
         return buckets
+
+
+def _with_texts(summary: Answer, pattern: DecimalPattern) -> Answer:
+    """Each number of a summary, but its counts, with its text after it."""
+    shown: Answer = {}
+    for name, value in summary.items():
+        shown[name] = value
+        if isinstance(value, float) or (name == "value" and isinstance(value, int)):
+            shown[f"{name}_as_string"] = pattern.write(value)
+        elif name == "std_deviation_bounds":
+            texts = {key: number for key, number in value.items() if isinstance(number, float)}
+            shown[f"{name}_as_string"] = {key: pattern.write(number) for key, number in texts.items()}
+        elif name == "values" and isinstance(value, dict):
+            shown[name] = _with_texts({key: _float(number) for key, number in value.items()}, pattern)
+        elif name == "values":
+            shown[name] = [{**one, **_with_texts({"value": _float(one["value"])}, pattern)} for one in value]
+    return shown
+
+
+def _float(number: Any) -> Any:
+    return float(number) if isinstance(number, int) else number
 
 
 def _name(bucket: Answer, key: str | None) -> str:
@@ -155,9 +183,8 @@ def _stats(found: list[tuple[Any, float]]) -> Answer:
     if not values:
         return {"count": 0, "min": None, "max": None, "avg": None, "sum": 0.0}
     total = float(sum(values))
-    return {
-        "count": len(values), "min": min(values), "max": max(values), "avg": total / len(values), "sum": total
-    }  # fmt: skip
+    least, most = float(min(values)), float(max(values))
+    return {"count": len(values), "min": least, "max": most, "avg": total / len(values), "sum": total}
 
 
 def _extended_stats(sigma: float) -> Callable[[list[tuple[Any, float]]], Answer]:
@@ -224,13 +251,17 @@ class OfValues(InBuckets):
     """Adds a value to buckets, by what stands at a path in each."""
 
     path: str
+    pattern: DecimalPattern | None = field(default=None, kw_only=True)  # as of Sibling
 
     def _values(self, buckets: list[Answer]) -> list[float | None]:
         """None for a gap."""
         return [in_bucket(bucket, self.path, self.zeros) for bucket in buckets]
 
     def _put(self, bucket: Answer, value: float | str | None) -> None:
-        bucket[self.name] = {"value": value} if self.meta is None else {"meta": self.meta, "value": value}
+        shown: Answer = {"value": value}
+        if self.pattern is not None and isinstance(value, float):
+            shown["value_as_string"] = self.pattern.write(value)
+        bucket[self.name] = shown if self.meta is None else {"meta": self.meta, **shown}
 
 
 @dataclass(frozen=True)
@@ -368,9 +399,16 @@ def path_and_gaps(options: Options) -> tuple[str, bool]:
     """(`buckets_path`, whether gaps are 0)."""
     path = required(options.text("buckets_path"), "buckets_path")
     zeros = gaps_as_zeros(options)
-    options.ignore("format", "unit")
+    options.ignore("unit")
     options.done()
     return path, zeros
+
+
+def formatted(pipeline: Pipeline, pattern: str | None) -> Pipeline:
+    """With its numbers written as `format` says. Errors: illegal_argument_exception."""
+    if pattern is None or not isinstance(pipeline, Sibling | OfValues):
+        return pipeline
+    return replace(pipeline, pattern=DecimalPattern.of(pattern))
 
 
 def gaps_as_zeros(options: Options) -> bool:

@@ -67,9 +67,8 @@ class Scroll:
             not request.sort or request.track_scores or any(isinstance(key, ByScore) for key in request.sort)
         )
         self._total = len(found.docs)
-        self._best = (
-            float(found.scores.max()) if self._scored and found.scores is not None and self._total else None
-        )
+        has_best = request.tells_best_score and found.scores is not None and self._total
+        self._best = float(found.scores.max()) if has_best and found.scores is not None else None
         self._order = _ordered(prepared, found, self._scored)
         self._next, self._lock = 0, Lock()
 

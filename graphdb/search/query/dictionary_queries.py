@@ -272,7 +272,7 @@ class FuzzyQuery(RewrittenQuery):
         return likeness, is_text
 
     def _near(self, leaf: Leaf, dictionary: TermDictionary, searcher: Searcher) -> dict[str, float]:
-        """The likeness of each of a dictionary's terms that is near enough, above 0 and at most 1."""
+        """The likeness of each of a dictionary's terms that is near enough, from 0 to 1."""
         fixed = min(self.prefix_length, len(self.term))
         start, stop = prefix_range(dictionary, self.term[:fixed])
         if start >= stop:
@@ -283,8 +283,7 @@ class FuzzyQuery(RewrittenQuery):
         for place in np.flatnonzero(distances <= self.edits).tolist():
             term, edits = dictionary.term(start + place), int(distances[place])
             shorter = min(len(term), len(self.term))
-            if edits == 0 or edits < shorter:
-                near[term] = 1.0 if edits == 0 else float(np.float32(1) - np.float32(edits / shorter))
+            near[term] = 1.0 if edits == 0 else float(np.float32(1) - np.float32(edits / max(shorter, edits)))
         return near
 
     def text(self) -> str:

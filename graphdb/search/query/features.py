@@ -59,7 +59,7 @@ def _distance_feature(body: Mapping[str, Any], context: QueryContext, parse: Par
         center, width = point_of(origin, spec.path), meters(pivot)
     elif spec.type in ("date", "date_nanos"):
         own = replace(spec, type="date")
-        center, width = float(range_of(own, origin, False, None, None, context.now_ms)), duration_ms(pivot)
+        center, width = float(range_of(own, origin, True, None, None, context.now_ms)), duration_ms(pivot)
     else:
         raise illegal_argument(
             f"Illegal data type of [{spec.type}]!, [distance_feature] query can only be run on a date, "

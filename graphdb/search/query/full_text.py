@@ -19,6 +19,7 @@ from graphdb.search.query.compound import DisMaxQuery
 from graphdb.search.query.dictionary_queries import PrefixQuery
 from graphdb.search.query.field_types import on_texts
 from graphdb.search.query.forms import ClauseForm, Form, Make
+from graphdb.search.query.rewrites import parse_rewrite
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_level import exact, index_query, unmapped
 from graphdb.search.query.term_queries import TermQuery
@@ -82,7 +83,7 @@ def _match_exact(spec: FieldSpec, value: Any, options: MatchOptions, context: Qu
         raise
 
 
-def read_options(clause: Clause, kind: str) -> MatchOptions:
+def read_options(clause: Clause, kind: str, context: QueryContext) -> MatchOptions:
     """Read what the clauses here and `multi_match` have in common, as far as a kind has it."""
     given: dict[str, Any] = {"kind": kind, "analyzer": clause.string("analyzer")}
     if kind in ("boolean", "bool_prefix"):
@@ -91,7 +92,7 @@ def read_options(clause: Clause, kind: str) -> MatchOptions:
         given["fuzziness"] = clause.string("fuzziness")
         given["prefix_length"] = clause.integer("prefix_length", 0)
         given["transpositions"] = clause.flag("fuzzy_transpositions", True)
-        clause.ignore("fuzzy_rewrite")
+        given["fuzzy_rewrite"] = parse_rewrite(clause.string("fuzzy_rewrite"), context)
     if kind == "boolean":
         given["lenient"] = clause.flag("lenient", False)
         given["synonyms_as_phrases"] = clause.flag("auto_generate_synonyms_phrase_query", True)
@@ -125,7 +126,7 @@ class _OfField:
         value = clause.sought("query")
         if isinstance(value, dict | list):
             clause.refuse("query", value)
-        options = read_options(clause, kind)
+        options = read_options(clause, kind, context)
         clause.done()
         if value is None:
             raise malformed("No text specified for text query")
@@ -334,7 +335,7 @@ class _Request:
     options: MatchOptions
 
 
-def _read(clause: Clause) -> _Request:
+def _read(clause: Clause, context: QueryContext) -> _Request:
     value = clause.take("query")
     if value is None:
         raise malformed("No text specified for multi_match query")
@@ -346,10 +347,10 @@ def _read(clause: Clause) -> _Request:
     tie_breaker = clause.number("tie_breaker", 0.0) if "tie_breaker" in clause else None
     if type_name == "bool_prefix" and "slop" in clause:
         raise malformed(f"[slop] not allowed for type [{type_name}]")
-    kept = clause.take("slop", 0)
+    slop = clause.integer("slop", 0)
     if type_name == "cross_fields" and "fuzziness" in clause:
-        raise malformed(f"[multi_match] query does not support [fuzziness] with type [{type_name}]")
-    options = replace(read_options(clause, "boolean"), slop=int(kept))
+        raise malformed(f"Fuzziness not allowed for type [{type_name}]")
+    options = replace(read_options(clause, "boolean", context), slop=slop)
     return _Request(value, type_name, tie_breaker, options)
 
 
@@ -357,15 +358,15 @@ def _fields(given: Any, context: QueryContext) -> Sequence[str]:
     fields = [given] if isinstance(given, str) else given
     if fields is None:
         return context.default_fields
-    if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
+    if not isinstance(fields, list) or any(isinstance(field, dict | list | None) for field in fields):
         raise malformed("[multi_match] query does not support [fields]")
-    return fields
+    return [str(field) for field in fields]
 
 
 def _multi_match(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
     clause = Clause("multi_match", body)
     fields = _fields(clause.take("fields"), context)
-    request = _read(clause)
+    request = _read(clause, context)
     clause.done()
     boosts, everything = expand_fields(fields, context)
     options = replace(request.options, lenient=True) if everything else request.options

@@ -1,7 +1,7 @@
 """`highlight`: the parts of a hit's texts that say why it is one, as the unified highlighter shows them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphdb.search.analysis import Token
@@ -27,6 +27,8 @@ from graphdb.search.query.tree import Query
 __all__ = ["Highlighter"]
 
 TYPES = ("unified", "plain", "fvh")
+_OF_FIELDS = {"fragment_offset", "matched_fields"}  # which `highlight` itself does not have
+_FVH_SIZE_MIN = 18  # characters of a fragment. Source: Lucene's SimpleFragListBuilder
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Options:
     by_word: bool
     escape: bool
     analyzed_max: int | None
-    has_own_offsets: bool  # reads offsets from the index where that has them
+    type: str
     matched_fields: tuple[str, ...]
     query: Query | None
 
@@ -63,6 +65,8 @@ class Highlighter:
             for pattern, options in fields
             for spec in _specs(pattern, context)
         ]
+        for spec, options, _ in self._fields:
+            _check_fast(spec, options)
         self._context = context
 
     @classmethod
@@ -72,6 +76,8 @@ class Highlighter:
             raise malformed("[highlight] must be an object")
         given = body.get("fields", {})
         whole = {key: value for key, value in body.items() if key != "fields"}
+        for member in _OF_FIELDS & whole.keys():
+            raise SearchError("x_content_parse_exception", f"[highlight] unknown field [{member}]", 400)
         listed = given
         if isinstance(given, Mapping):
             listed = [{name: value} for name, value in given.items()]
@@ -100,7 +106,7 @@ class Highlighter:
         self, spec: FieldSpec, options: Options, lookouts: list[Lookout], texts: list[str], doc_id: str
     ) -> list[str]:
         text, limit = SEPARATOR.join(texts), self._context.max_analyzed_offset
-        is_analyzed = not (options.has_own_offsets and _indexes_offsets(spec))
+        is_analyzed = options.type == "plain" or not _indexes_offsets(spec)
         if len(text) > limit and options.analyzed_max is None and is_analyzed:
             raise illegal_argument(
                 f"The length [{len(text)}] of field [{spec.path}] in doc[{doc_id}]/index"
@@ -109,7 +115,9 @@ class Highlighter:
                 f"value less than index setting [{limit}] and this will tolerate long field values by "
                 "truncating them."
             )
-        cut = (options.analyzed_max or limit) if is_analyzed else len(text)
+        cut = limit if is_analyzed else len(text)
+        if options.type != "fvh" and options.analyzed_max is not None:
+            cut = options.analyzed_max
         matches = []
         for read_as, sought in lookouts:
             matches += sought.matches(self._tokens(read_as, texts, cut))
@@ -201,7 +209,11 @@ def _options(members: Mapping[str, Any], context: QueryContext) -> Options:
     kind = clause.word("type", "unified")
     if kind not in TYPES:
         raise illegal_request(f"unknown highlighter type [{kind}] for the field [{clause.kind}]")
+    if kind == "plain" and (fragmenter := clause.string("fragmenter")) not in (None, "simple", "span"):
+        raise illegal_argument(f"unknown fragmenter option [{fragmenter}] for the field [{clause.kind}]")
     schema = clause.string("tags_schema")
+    if "pre_tags" in clause and "post_tags" not in clause:
+        raise malformed("pre_tags are set but post_tags are not set")
     default = '<em class="hlt1">' if schema == "styled" else "<em>"
     options = Options(
         pre_tag=_first(clause.take("pre_tags"), default),
@@ -211,10 +223,10 @@ def _options(members: Mapping[str, Any], context: QueryContext) -> Options:
         no_match_size=clause.integer("no_match_size", 0),
         require_field_match=clause.flag("require_field_match", True),
         by_score=clause.word("order", "none").lower() == "score",
-        by_word=clause.word("boundary_scanner", "sentence").lower() == "word",
+        by_word=_boundary(clause, kind) == "word",
         escape=clause.word("encoder", "default") == "html",
-        analyzed_max=_analyzed_max(clause, context),
-        has_own_offsets=kind != "plain",
+        analyzed_max=_analyzed_max(clause),
+        type=kind,
         matched_fields=_names(clause.take("matched_fields", [])),
         query=None if inner is None else parse_query(inner, context),
     )
@@ -225,21 +237,49 @@ def _options(members: Mapping[str, Any], context: QueryContext) -> Options:
     clause.done()
     if options.matched_fields and not options.require_field_match:
         raise illegal_request("Matched fields are not supported when [require_field_match] is set to [false]")
-    if min(options.fragment_size, options.number_of_fragments, options.no_match_size) < 0:
-        raise illegal_request("[highlight] sizes must not be negative")
-    return options
+    # Elasticsearch takes a negative size for none
+    if options.number_of_fragments < 0:
+        raise illegal_argument("[number_of_fragments] must not be negative")
+    return replace(options, fragment_size=max(0, options.fragment_size))
 
 
-def _analyzed_max(clause: Clause, context: QueryContext) -> int | None:
+def _boundary(clause: Clause, kind: str) -> str:
+    """Where fragments end: at sentences, words or, of fvh, characters."""
+    given = clause.word("boundary_scanner", "sentence").lower()
+    if given not in ("sentence", "word", "chars"):
+        cause = illegal_request(f"No enum constant for the boundary scanner [{given}]")
+        reason = "[highlight] failed to parse field [boundary_scanner]"
+        raise SearchError("x_content_parse_exception", reason, 400, {}, cause)
+    if given == "chars" and kind == "unified":
+        raise illegal_argument("Invalid boundary scanner type: chars")
+    return given
+
+
+def _check_fast(spec: FieldSpec, options: Options) -> None:
+    """Errors: illegal_argument_exception for what the highlighter fvh cannot show."""
+    if options.type != "fvh" or spec.storage is not Storage.TEXT:
+        return
+    if spec.options.get("term_vector") not in ("with_positions_offsets", "with_positions_offsets_payloads"):
+        raise illegal_argument(
+            f"the field [{spec.path}] should be indexed with term vector with position offsets to be used "
+            "with fast vector highlighter"
+        )
+    if options.number_of_fragments and 0 < options.fragment_size < _FVH_SIZE_MIN:
+        raise illegal_argument(
+            f"fragCharSize({options.fragment_size}) is too small. It must be {_FVH_SIZE_MIN} or higher."
+        )
+
+
+def _analyzed_max(clause: Clause) -> int | None:
     """How far a value is read; None: as far as the index says, and longer ones are refused."""
     if "max_analyzed_offset" not in clause:
         return None
     given = clause.integer("max_analyzed_offset", 0)
-    if given < -1 or given == 0:
-        cause = illegal_request("[max_analyzed_offset] must be a positive integer, or -1")
+    if given <= 0:
+        cause = illegal_request("[max_analyzed_offset] must be a positive integer")
         reason = "[highlight] failed to parse field [max_analyzed_offset]"
         raise SearchError("x_content_parse_exception", reason, 400, {}, cause)
-    return context.max_analyzed_offset if given == -1 else given
+    return given
 
 
 def _indexes_offsets(spec: FieldSpec) -> bool:
@@ -248,7 +288,11 @@ def _indexes_offsets(spec: FieldSpec) -> bool:
 
 
 def _names(given: Any) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(str(name) for name in given)
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, list):
+        raise malformed("[highlight_field] matched_fields must be names of fields")
+    return tuple(str(name) for name in given)
 
 
 def _first(tags: Any, default: str) -> str:

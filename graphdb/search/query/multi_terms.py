@@ -18,6 +18,7 @@ from graphdb.search.query.dictionary_queries import (
 )
 from graphdb.search.query.field_types import on_texts
 from graphdb.search.query.regexp import Regexp
+from graphdb.search.query.rewrites import parse_rewrite, rewritten_by
 from graphdb.search.query.term_level import exists_query, index_query, unmapped
 from graphdb.search.query.term_queries import KeywordQuery, TermQuery, TermsQuery
 from graphdb.search.query.tree import Query, boosted
@@ -121,6 +122,9 @@ def regexp_on(
     return on_texts(spec, query)
 
 
+_REGEXP_FLAGS = ("ALL", "ANYSTRING", "AUTOMATON", "COMPLEMENT", "EMPTY", "INTERSECTION", "INTERVAL", "NONE")
+
+
 def _read(kind: str, body: Mapping[str, Any]) -> tuple[str, str, Clause]:
     path, clause = field_clause(kind, body, "value")
     old_name = clause.take("wildcard") if kind == "wildcard" else clause.take("prefix")
@@ -129,31 +133,38 @@ def _read(kind: str, body: Mapping[str, Any]) -> tuple[str, str, Clause]:
         raise illegal_request("value cannot be null")
     if isinstance(value, dict | list):
         clause.refuse("value", value)
-    clause.ignore("rewrite")
     return path, str(value).lower() if isinstance(value, bool) else str(value), clause
 
 
 def _prefix(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
     path, value, clause = _read("prefix", body)
     fold = clause.flag("case_insensitive", False)
+    rewrite = parse_rewrite(clause.string("rewrite"), context)
     clause.done()
-    return boosted(prefix_on(path, value, context, fold), clause.boost, clause.name)
+    query = rewritten_by(prefix_on(path, value, context, fold), rewrite)
+    return boosted(query, clause.boost, clause.name)
 
 
 def _wildcard(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
     path, value, clause = _read("wildcard", body)
     fold = clause.flag("case_insensitive", False)
+    rewrite = parse_rewrite(clause.string("rewrite"), context)
     clause.done()
-    return boosted(wildcard_on(path, value, context, fold), clause.boost, clause.name)
+    query = rewritten_by(wildcard_on(path, value, context, fold), rewrite)
+    return boosted(query, clause.boost, clause.name)
 
 
 def _regexp(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
     path, value, clause = _read("regexp", body)
     fold = clause.flag("case_insensitive", False)
     flags = clause.word("flags", "ALL").upper().split("|")
+    for flag in flags:
+        if flag and flag not in _REGEXP_FLAGS:
+            raise illegal_request(f"Unknown regexp flag [{flag[:100]}]")
+    rewrite = parse_rewrite(clause.string("rewrite"), context)
     clause.ignore("max_determinized_states", "flags_value")
     clause.done()
-    query = regexp_on(path, value, context, fold, "NONE" not in flags)
+    query = rewritten_by(regexp_on(path, value, context, fold, "NONE" not in flags), rewrite)
     return boosted(query, clause.boost, clause.name)
 
 
@@ -163,6 +174,7 @@ def _fuzzy(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
     prefix_length = clause.integer("prefix_length", 0)
     max_expansions = clause.integer("max_expansions", 50)
     transpositions = clause.flag("transpositions", True)
+    rewrite = parse_rewrite(clause.string("rewrite"), context)
     clause.done()
     if prefix_length < 0:
         raise illegal_request("prefixLength cannot be negative")
@@ -185,6 +197,7 @@ def _fuzzy(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Quer
             max_expansions=max_expansions,
             transpositions=transpositions,
         )
+        query = rewritten_by(query, rewrite)
     else:
         kind = TermQuery if spec.storage is Storage.TEXT else KeywordQuery
         query = kind(path=path, term=value)

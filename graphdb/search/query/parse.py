@@ -32,6 +32,7 @@ from graphdb.search.query.ranges import PARSERS as RANGES
 from graphdb.search.query.scripted import PARSERS as SCRIPTED
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.shapes import PARSERS as SHAPES
+from graphdb.search.query.simple_query_string import PARSERS as SIMPLE_QUERY_STRING
 from graphdb.search.query.spans import PARSERS as SPANS
 from graphdb.search.query.sparse_vectors import PARSERS as SPARSE_VECTORS
 from graphdb.search.query.term_level import FORMS as TERM_LEVEL_FORMS
@@ -62,6 +63,7 @@ PARSERS: dict[str, ClauseParser] = {
     **RANGES,
     **SCRIPTED,
     **SHAPES,
+    **SIMPLE_QUERY_STRING,
     **SPANS,
     **SPARSE_VECTORS,
     **TERM_LEVEL,

@@ -53,30 +53,37 @@ class Passage:
     end: int
     matches: list[Match] = field(default_factory=list)
 
-    def score(self, totals: Counter[str], length: int) -> float:
-        """Rare words count more, repeated ones less, and earlier passages a little more."""
+    def score(self, length: int) -> float:
+        """Repeated words count less, and earlier passages a little more. How rare a word is does not count: a
+        match of a whole query has no frequency in the document.
+        """
         documents = 1 + length / PIVOT
         norm = K1 * ((1 - B) + B * ((self.end - self.start) / PIVOT))
         score = 0.0
-        for term, freq in Counter(match.term for match in self.matches).items():
-            weight = (K1 + 1) * math.log(1 + (documents + 0.5) / (totals[term] + 0.5))
+        weight = (K1 + 1) * math.log(1 + (documents + 0.5) / 1.5)
+        for freq in Counter(match.term for match in self.matches).values():
             score += weight * freq / (freq + norm)
         return score * (1 + 1 / math.log(PIVOT + self.start))
 
 
 class Breaks:
-    """Where passages of about size characters may begin and end: at sentences, at words in long ones."""
+    """Where passages of about size characters may begin and end: at sentences, at words in long ones.
+
+    by_word: each word is a passage, whatever the size.
+    """
 
     def __init__(self, text: str, size: int, by_word: bool = False) -> None:
         self._text, self._size = text, size
         self._words = [0, *(found.end() for found in WORD.finditer(text))]
         ends = [found.end() for found in SENTENCE_END.finditer(text)]
-        self._sentences = self._words if by_word else sorted({0, *ends, len(text)})
+        self._sentences, self._by_word = sorted({0, *ends, len(text)}), by_word
         self._window = (-1, -1)
         self._end = -1
 
     def around(self, offset: int) -> tuple[int, int]:
         """The passage around the character at offset; offsets ascend from call to call."""
+        if self._by_word:
+            return _before(self._words, offset + 1), _after(self._words, offset)
         after = offset + 1
         if self._window[0] < after < self._window[1]:
             start, end = self._end, self._window[1]
@@ -127,8 +134,7 @@ def best_passages(
             passages.append(Passage(start, max(end, match.end)))
         passages[-1].end = max(passages[-1].end, match.end)
         passages[-1].matches.append(match)
-    totals = Counter(match.term for match in matches)
-    best = sorted(passages, key=lambda passage: -passage.score(totals, len(text)))[:count]
+    best = sorted(passages, key=lambda passage: -passage.score(len(text)))[:count]
     return best if by_score else sorted(best, key=lambda passage: passage.start)
 
 

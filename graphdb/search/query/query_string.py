@@ -1,12 +1,10 @@
-"""The query_string and simple_query_string queries."""
+"""`query_string`: a text with operators becomes a query; see query_syntax.py for what may stand in it."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import Storage
 from graphdb.search.query.clause import (
@@ -15,7 +13,6 @@ from graphdb.search.query.clause import (
     Parse,
     QueryContext,
     malformed,
-    too_many_clauses,
 )
 from graphdb.search.query.compound import BoolQuery, DisMaxQuery
 from graphdb.search.query.field_types import on_texts
@@ -29,13 +26,12 @@ from graphdb.search.query.multi_terms import (
 )
 from graphdb.search.query.query_syntax import Group, Leafs, Span, Text, parse_query_string, unescaped
 from graphdb.search.query.ranges import Bounds, range_on
+from graphdb.search.query.rewrites import Rewrite, parse_rewrite, rewritten_by
 from graphdb.search.query.term_level import exists_query
 from graphdb.search.query.text_queries import MatchOptions, is_wordless, with_minimum, word_query
 from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query, boosted
 
 __all__ = ["PARSERS", "Settings", "read_fields", "text_query"]
-
-# `query_string`: a text with operators becomes a query; see query_syntax.py for what may stand in it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,9 @@ class Settings:
     phrase_slop: int = 0
     time_zone: str | None = None
     leading_wildcard: bool = True
+    quote_field_suffix: str | None = None  # of the fields that phrases are looked for in
     quote_analyzer: str | None = None
+    rewrite: Rewrite | None = None
 
 
 def _build(node: Leafs, settings: Settings) -> Query | None:
@@ -137,7 +135,7 @@ def text_query(node: Text, settings: Settings) -> Query | None:
     if node.kind == "phrase":
         slop = settings.phrase_slop if not node.suffix else int(float(node.suffix))
         options = replace(options, slop=slop, analyzer=settings.quote_analyzer or options.analyzer)
-        type_name = "phrase"
+        boosts, type_name = _quoted(boosts, settings), "phrase"
         tie = settings.phrase_tie_breaker
     elif node.suffix is not None:
         return _on_fields(node.field, settings, partial(_fuzzy, node, settings))
@@ -155,12 +153,20 @@ def _fuzzy(node: Text, settings: Settings, path: str) -> Query:
     return word_query(spec.path, (analyzer.normalize(text),), options)
 
 
+def _quoted(boosts: Boosts, settings: Settings) -> Boosts:
+    """The fields that a phrase is looked for in: those with the suffix, where they exist."""
+    suffix, mapping = settings.quote_field_suffix, settings.context.mapping
+    if suffix is None:
+        return boosts
+    return {path + suffix if mapping.field(path + suffix) else path: boost for path, boost in boosts.items()}
+
+
 def _regexp(text: str, settings: Settings, path: str) -> Query:
     """As Lucene has it, a text field's analyzer normalizes all of the expression."""
     spec = settings.context.mapping.field(path)
     if spec is not None and spec.storage is Storage.TEXT:
         text = settings.context.analyzers.analyzer(spec.search_analyzer).normalize(text)
-    return regexp_on(path, text, settings.context)
+    return rewritten_by(regexp_on(path, text, settings.context), settings.rewrite)
 
 
 def _pattern(node: Text, settings: Settings) -> Query | None:
@@ -177,10 +183,10 @@ def _pattern(node: Text, settings: Settings) -> Query | None:
             text = normalized_pattern(text, context.analyzers.analyzer(spec.search_analyzer).normalize)
         stem = text[:-1]
         if text.endswith("*") and stem and not set(stem) & set("*?\\"):
-            return prefix_on(path, unescaped(stem), context)
+            return rewritten_by(prefix_on(path, unescaped(stem), context), settings.rewrite)
         if spec is not None and node.text == "*":
             return on_texts(spec, exists_query((spec.path,)))
-        return wildcard_on(path, text, context)
+        return rewritten_by(wildcard_on(path, text, context), settings.rewrite)
 
     return _on_fields(node.field, settings, on)
 
@@ -189,8 +195,10 @@ def read_fields(clause: Clause, context: QueryContext) -> tuple[Boosts, bool]:
     """The fields that a query string names, else the index's; and whether those are all."""
     given = clause.take("fields")
     single = clause.string("default_field") if clause.kind == "query_string" else None
-    if given is not None and not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
-        raise malformed(f"[{clause.kind}] query does not support [fields]")
+    if given is not None:
+        if not isinstance(given, list) or any(isinstance(one, dict | list | None) for one in given):
+            raise malformed(f"[{clause.kind}] query does not support [fields]")
+        given = [str(one) for one in given]
     if given and single is not None:
         raise context.failed(
             "Validation Failed: 1: [query_string] cannot use [fields] parameter in conjunction with "
@@ -214,6 +222,7 @@ def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         prefix_length=clause.integer("fuzzy_prefix_length", 0),
         max_expansions=clause.integer("fuzzy_max_expansions", 50),
         transpositions=clause.flag("fuzzy_transpositions", True),
+        fuzzy_rewrite=parse_rewrite(clause.string("fuzzy_rewrite"), context),
         lenient=clause.flag("lenient", everything or context.lenient),
         synonyms_as_phrases=clause.flag("auto_generate_synonyms_phrase_query", True),
     )
@@ -230,12 +239,11 @@ def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         clause.integer("phrase_slop", 0),
         clause.string("time_zone"),
         clause.flag("allow_leading_wildcard", True),
+        clause.string("quote_field_suffix"),
         clause.string("quote_analyzer"),
+        parse_rewrite(clause.string("rewrite"), context),
     )
-    clause.ignore(
-        "analyze_wildcard", "enable_position_increments", "escape", "max_determinized_states",
-        "quote_field_suffix", "rewrite", "fuzzy_rewrite",
-    )  # fmt: skip
+    clause.ignore("analyze_wildcard", "enable_position_increments", "escape", "max_determinized_states")
     clause.done()
     try:
         query = _build(parse_query_string(str(text), operator == "and"), settings)
@@ -247,112 +255,4 @@ def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
     return boosted(query, clause.boost, clause.name)
 
 
-# `simple_query_string`: as `query_string`, but with few operators, and never a syntax error.
-#
-#   word  word*  word~1  "a phrase"~2  a + b (and)  a | b (or)  -not  ( )  and a backslash before any of them
-#
-# Source: Lucene's SimpleQueryParser. Of `flags` only ALL and NONE are known by name; any other list is as
-# ALL.
-
-DEPTH_MAX = 30
-TOKEN = re.compile(
-    r'\s*(?:(?P<sign>[()|+])|(?P<not>-)|"(?P<phrase>(?:[^"\\]|\\.)*)"(?:~(?P<slop>\d+))?'
-    r'|(?P<word>(?:[^\s()|+"\\]|\\.)+)|(?P<rest>.))',
-    re.DOTALL,
-)
-
-
-class _Parser:
-    def __init__(self, text: str, settings: Settings) -> None:
-        self._tokens = (found for found in TOKEN.finditer(text) if found["rest"] is None)
-        self._operands = 0
-        self._settings = settings
-
-    def group(self, depth: int) -> Query | None:
-        """Up to a closing parenthesis, or the end: what `|` and `+` join, from left to right."""
-        parts: list[Query] = []  # of the result, joined by `joint`; a single one by nothing yet
-        operator = joint = None  # what comes next, and what has joined the result
-        negated = False
-        for token in self._tokens:
-            checkpoint()
-            if token["sign"] == ")":
-                if depth:
-                    break
-                continue
-            if token["sign"] in ("|", "+"):
-                operator = token["sign"]
-                continue
-            if token["not"]:
-                negated = not negated
-                continue
-            query = self._operand(token, depth)
-            if query is not None:
-                query = _without(query) if negated else query
-                operator = operator or ("+" if self._settings.options.operator == "and" else "|")
-                if len(parts) > 1 and joint != operator:
-                    parts = [_joined(parts, joint)]
-                joint = operator if parts else None
-                parts.append(query)
-                operator = None  # else it goes on to what follows the dropped word
-            negated = False
-        return _joined(parts, joint) if parts else None
-
-    def _operand(self, token: re.Match[str], depth: int) -> Query | None:
-        self._operands += 1
-        if self._operands > self._settings.context.max_clause_count:
-            raise too_many_clauses(self._settings.context)
-        if token["sign"] == "(":
-            return self.group(depth + 1) if depth < DEPTH_MAX else None
-        if token["phrase"] is not None:
-            return text_query(Text("phrase", unescaped(token["phrase"]), None, token["slop"]), self._settings)
-        word = token["word"]
-        found = re.fullmatch(r"(.+?)~(\d*)", word, re.DOTALL)
-        if found is not None:
-            edits = str(min(2, int(found[2]))) if found[2] else "2"
-            return text_query(Text("word", unescaped(found[1]), None, edits), self._settings)
-        if word.endswith("*") and not word.endswith("\\*"):
-            stem = re.sub(r"(?<!\\)([*?])", r"\\\1", word[:-1])
-            return text_query(Text("pattern", stem + "*", None), self._settings)
-        return text_query(Text("word", unescaped(word), None), self._settings)
-
-
-def _joined(parts: list[Query], operator: str | None) -> Query:
-    """By one operator; a single part by none."""
-    if len(parts) == 1:
-        return parts[0]
-    return BoolQuery(must=tuple(parts)) if operator == "+" else BoolQuery(should=tuple(parts))
-
-
-def _without(query: Query) -> Query:
-    return BoolQuery(should=(MatchAllQuery(),), must_not=(query,))
-
-
-def _simple_query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
-    clause = Clause("simple_query_string", body)
-    text = clause.string("query")
-    if text is None:
-        raise malformed("[simple_query_string] query text missing")
-    boosts, everything = read_fields(clause, context)
-    minimum = clause.string("minimum_should_match")
-    options = MatchOptions(
-        operator=clause.choice("default_operator", "or", ("or", "and")),
-        analyzer=clause.string("analyzer"),
-        prefix_length=clause.integer("fuzzy_prefix_length", 0),
-        max_expansions=clause.integer("fuzzy_max_expansions", 50),
-        transpositions=clause.flag("fuzzy_transpositions", True),
-        lenient=clause.flag("lenient", everything or context.lenient),
-        synonyms_as_phrases=clause.flag("auto_generate_synonyms_phrase_query", True),
-    )
-    plain = clause.word("flags", "ALL").upper() == "NONE"
-    clause.ignore("analyze_wildcard", "quote_field_suffix")
-    clause.done()
-    settings = Settings(boosts, context, options, tie_breaker=1.0)
-    query = text_query(Text("word", text, None), settings) if plain else _Parser(text, settings).group(0)
-    query = with_minimum(query or MatchNoneQuery(reason="empty query string"), minimum)
-    return boosted(query, clause.boost, clause.name)
-
-
-PARSERS: dict[str, ClauseParser] = {
-    "query_string": _query_string,
-    "simple_query_string": _simple_query_string,
-}
+PARSERS: dict[str, ClauseParser] = {"query_string": _query_string}

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
-from graphdb.search.leaf_reader import Bools, Doubles, Leaf, unsigned_numbers
+from graphdb.search.leaf_reader import Bools, Doubles, Ints, Leaf, unsigned_numbers
 from graphdb.search.mapping.readers import point_of
 from graphdb.search.mapping.units import DURATIONS_MS
 from graphdb.search.mapping.value_formats import range_of
@@ -174,7 +174,8 @@ def parse_random_score(clause: Clause, context: QueryContext) -> ScoreFunction:
 class Decay:
     """1 up to offset from the origin, decay at scale beyond that; 1 where a document has no value.
 
-    origin is a number, or (latitude, longitude); of several values the nearest counts.
+    origin is a number, or (latitude, longitude). mode: of the distances of several values, min, max, avg
+    or sum.
     """
 
     kind: str  # gauss, exp, linear
@@ -184,9 +185,10 @@ class Decay:
     offset: float
     decay: float
     is_unsigned: bool = False  # an unsigned_long
+    mode: str = "min"
 
     def values(self, leaf: Leaf, wanted: Bools, scores: Doubles) -> Doubles:
-        away = np.maximum(0.0, self.distances(leaf) - self.offset)
+        away = self.distances(leaf)
         with np.errstate(over="ignore"):
             scales = away / self.scale
             if self.kind == "gauss":
@@ -198,19 +200,35 @@ class Decay:
         return np.where(np.isfinite(away), result, 1.0)
 
     def distances(self, leaf: Leaf) -> Doubles:
-        """Infinity where a document has no value."""
+        """From the offset on; infinity where a document has no value."""
         if isinstance(self.origin, tuple):
             points = leaf.segment.points(self.path)
             if points is None:
                 return np.full(leaf.segment.size, np.inf)
-            return any_within(distances_m(points.latitudes, points.longitudes, *self.origin), points.starts)
+            return self._of_each(
+                distances_m(points.latitudes, points.longitudes, *self.origin), points.starts
+            )
         column = column_of(leaf, self.path)
         if self.is_unsigned:
             column = unsigned_numbers(leaf.segment, self.path)
         if column is None:
             return np.full(leaf.segment.size, np.inf)
         away = np.abs(column.values - self.origin).astype(np.float64)
-        return away if column.starts is None else any_within(away, column.starts)
+        return self._of_each(away, column.starts)
+
+    def _of_each(self, distances: Doubles, starts: Ints | None) -> Doubles:
+        """Of each document. starts: of its values, None where each has one."""
+        away: Doubles = np.maximum(0.0, distances - self.offset)
+        if starts is None:
+            return away
+        if self.mode == "min":
+            return any_within(away, starts)
+        if self.mode == "max":
+            return -any_within(-away, starts) * np.where(np.diff(starts), 1.0, -1.0)
+        sums, counts = np.concatenate([[0.0], np.cumsum(away)]), np.diff(starts)
+        totals = sums[starts[1:]] - sums[starts[:-1]]
+        totals = totals if self.mode == "sum" else totals / np.maximum(counts, 1)
+        return np.where(counts > 0, totals, np.inf)
 
     def __str__(self) -> str:
         return f"Function for field {self.path}: {self.kind}(origin={self.origin}, scale={self.scale})"
@@ -231,6 +249,9 @@ def duration_ms(value: Any) -> float:
 def parse_decay(kind: str, body: Mapping[str, Any], context: QueryContext) -> ScoreFunction:
     """`{field: {origin, scale, offset, decay}}`."""
     members = {key: value for key, value in body.items() if key != "multi_value_mode"}
+    mode = str(body.get("multi_value_mode", "min")).lower()
+    if mode not in ("min", "max", "avg", "sum"):
+        raise illegal_request(f"Illegal sort mode: {mode[:100]}")
     if len(members) != 1 or not isinstance(next(iter(members.values())), Mapping):
         raise malformed(f"[{kind}] expects one field name, followed by an object")
     path, inner = next(iter(members.items()))
@@ -250,7 +271,7 @@ def parse_decay(kind: str, body: Mapping[str, Any], context: QueryContext) -> Sc
         raise illegal_request("scale must be > 0.0.")
     if margin < 0:
         raise illegal_request("offset must be > 0.0")
-    return Decay(kind, spec.path, center, width, margin, decay, spec.type == "unsigned_long")
+    return Decay(kind, spec.path, center, width, margin, decay, spec.type == "unsigned_long", mode)
 
 
 def _measures(

@@ -35,6 +35,7 @@ from graphdb.search.query.positions import (
     terms_near,
     terms_of,
 )
+from graphdb.search.query.rewrites import ExpandedQuery
 from graphdb.search.query.searcher import Searcher, idf, idf_explained, score_explained
 from graphdb.search.query.term_queries import field_scores, of_terms
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
@@ -432,6 +433,8 @@ def _span_multi(body: Mapping[str, Any], context: QueryContext, parse: Parse) ->
         raise malformed("[span_multi] must have [match] multi term query clause")
     query = parse(clause.take("match"), context)
     clause.done()
+    if isinstance(query, ExpandedQuery):  # a span scores by itself
+        query = query.terms
     if isinstance(query, MatchNoneQuery):
         return SpanQuery(path="", source=AnyOf(()), boost=clause.boost, name=clause.name)
     spec = context.mapping.field(getattr(query, "path", ""))

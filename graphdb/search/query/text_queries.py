@@ -15,6 +15,7 @@ from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.dictionary_queries import FuzzyQuery, PrefixQuery, edits_of
 from graphdb.search.query.phrase import PhrasePrefixQuery, PhraseQuery
 from graphdb.search.query.positions import AnyOf, ManyTerms, PositionSource, Term
+from graphdb.search.query.rewrites import Rewrite, rewritten_by
 from graphdb.search.query.spans import AfterGap, Gap, Near, SpanQuery
 from graphdb.search.query.term_queries import SynonymQuery, TermQuery
 from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery, Query
@@ -55,6 +56,7 @@ class MatchOptions:
     lenient: bool = False
     zero_terms: str = "none"
     synonyms_as_phrases: bool = True
+    fuzzy_rewrite: Rewrite | None = None
 
 
 Places = list[tuple[int, tuple[str, ...]]]
@@ -120,7 +122,7 @@ def word_query(
         return SynonymQuery(path=path, terms=terms)
     edits = 0 if options.fuzziness is None else edits_of(options.fuzziness, terms[0])
     if edits or storage is not Storage.TEXT:
-        return FuzzyQuery(
+        query = FuzzyQuery(
             path=path,
             term=terms[0],
             edits=edits,
@@ -128,6 +130,7 @@ def word_query(
             max_expansions=options.max_expansions,
             transpositions=options.transpositions,
         )
+        return rewritten_by(query, options.fuzzy_rewrite)
     return TermQuery(path=path, term=terms[0])
 
 

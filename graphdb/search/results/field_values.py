@@ -1,5 +1,6 @@
 """Values of fields in hits, as `fields`, `docvalue_fields` and `stored_fields` ask for them."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,7 @@ from graphdb.search.mapping.shapes import shown_shape
 from graphdb.search.mapping.value_formats import shown
 from graphdb.search.mapping.weighted_features import FEATURES_TYPES
 from graphdb.search.mapping.wildcards import flat, wildcard_match
+from graphdb.search.number_text import number_text
 from graphdb.search.query import QueryContext
 from graphdb.search.results.sort_keys import short_float
 
@@ -74,7 +76,8 @@ class Unmapped:
 # The values of fields in a hit: `fields`, read from the source, and `docvalue_fields`, read from columns.
 
 PATTERNS_MAX = 1_000
-_AS_GIVEN = FEATURES_TYPES | {"completion", "percolator"}  # shown as the source has them
+_AS_GIVEN = FEATURES_TYPES | {"completion", "flattened", "percolator"}  # shown as the source has them
+_INTERNAL = ("_seq_no", "_source", "_version")
 DEFAULT_FORMAT = "use_field_mapping"  # what older clients write for none
 
 
@@ -107,6 +110,11 @@ def parse_field_patterns(entries: list[Any], key: str, context: QueryContext) ->
         options.done()
         if name is None:
             raise illegal_request("Required [field]")
+        if key == "fields" and name in _INTERNAL:
+            raise illegal_argument(
+                f"error fetching [{name}]: Cannot fetch values for internal field [{name}].",
+                illegal_argument(f"Cannot fetch values for internal field [{name}]."),
+            )
         if shape == DEFAULT_FORMAT and key == "docvalue_fields":
             shape = None
         if shape is not None:
@@ -135,12 +143,14 @@ def source_fields(
     found: dict[str, list[Any]] = {}
     groups: set[str] = set()
     for pattern in patterns:
-        for spec in context.mapping.match(pattern.name):
+        for name, spec in named_fields(pattern.name, context.mapping):
+            if inside is not None and not name.startswith(f"{inside}."):
+                continue
             if spec.type == "_index":
-                found[spec.path] = [context.index_name]
+                found[name] = [context.index_name]
             if spec.type == "constant_keyword":
                 if spec.options["value"] is not None:
-                    found[spec.path] = [spec.options["value"]]
+                    found[name] = [spec.options["value"]]
                 continue
             if spec.type in ("object", "nested") or spec.path in METADATA or spec.options.get("runtime"):
                 continue
@@ -150,7 +160,7 @@ def source_fields(
                 continue
             values = list(_read(context, spec, pattern.format, source, inside))
             if values:
-                found[spec.path] = values
+                found[name] = values
     if names := [pattern.name for pattern in patterns if pattern.unmapped]:
         unmapped = Unmapped(names, context.mapping, inside)
         found |= unmapped.values(source)
@@ -162,6 +172,12 @@ def source_fields(
         if any(inner):
             found[_relative(group, inside)] = [one for one in inner if one]
     return found
+
+
+def named_fields(pattern: str, mapping: FieldLookup) -> list[tuple[str, FieldSpec]]:
+    """The fields of a pattern, each under the name that it was asked for by: that of an alias is its own."""
+    found = [(name, mapping.field(name)) for name in mapping.names(pattern)]
+    return [(name, spec) for name, spec in found if spec is not None]
 
 
 def _relative(path: str, inside: str | None) -> str:
@@ -216,9 +232,11 @@ def _given(
     """What the source has for a field; a multi-field has the values of the field that it belongs to."""
     parent = spec.path.rpartition(".")[0]
     above = context.mapping.field(parent) if parent else None
-    is_multi_field = above is not None and above.type not in ("object", "nested")
+    is_multi_field = above is not None and above.type not in ("object", "nested", "flattened")
     path = _relative(parent if is_multi_field else spec.path, inside)
     values = values_at(source, path, spec.storage is Storage.POINTS)
+    if (instead := spec.options.get("null_value")) is not None:
+        values = (instead if value is None else value for value in values)
     return (value for value in values if value is not None)
 
 
@@ -271,12 +289,12 @@ def docvalue_fields(patterns: tuple[FieldPattern, ...], scope: Scope, doc: int) 
     found: dict[str, list[Any]] = {}
     docs = np.array([doc], np.int64)
     for pattern in patterns:
-        for spec in scope.context.mapping.match(pattern.name):
+        for name, spec in named_fields(pattern.name, scope.context.mapping):
             if spec.storage is Storage.VECTORS:
                 if vector := _vector(scope, spec, doc):
-                    found[spec.path] = [vector]
+                    found[name] = [vector]
             elif spec.doc_values and (values := _stored(scope, spec, docs)):
-                found[spec.path] = [_column_value(spec, value, pattern.format) for value in values]
+                found[name] = [_column_value(spec, value, pattern.format) for value in values]
     return found
 
 
@@ -325,4 +343,14 @@ def _column_value(spec: FieldSpec, value: Any, shape: str | None) -> Any:
         return DecimalPattern.of(shape).write(value)
     if spec.type in ("float", "half_float"):
         return short_float(value)
+    if spec.storage is Storage.POINTS and shape is None:
+        return ", ".join(number_text(_indexed(degrees, _STEP[axis])) for axis, degrees in enumerate(value))
     return shown(spec, value, shape)
+
+
+_STEP = (180 / 2**32, 360 / 2**32)  # in degrees: how exact Lucene keeps latitudes and longitudes
+
+
+def _indexed(degrees: float, step: float) -> float:
+    """As Lucene has it, with 32 bits. Source: Lucene's GeoEncodingUtils."""
+    return min(math.floor(degrees / step), 2**31 - 1) * step

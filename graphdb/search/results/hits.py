@@ -45,7 +45,8 @@ class Fetcher:
 
     raw_source: a `_source` that is shown whole is an orjson.Fragment of what is stored, never parsed.
     named_scores: `matched_queries` says what each named query has given. rescored: what has changed the
-    scores after the query. query_is_silent: see `SearchRequest`.
+    scores after the query. query_is_silent: see `SearchRequest`. beside: what has narrowed the hits after the
+    query, whose names hits show too.
     """
 
     scope: Scope
@@ -54,6 +55,7 @@ class Fetcher:
     named_scores: bool = False
     rescored: tuple[Rescored, ...] = ()
     query_is_silent: bool = False
+    beside: tuple[Query, ...] = ()
     _parts: "dict[int, Fetcher]" = field(default_factory=dict)
     _asked: tuple[Fetching, bool] | None = field(default=None)
     _named: list[tuple[str, Query]] | None = field(default=None)
@@ -153,6 +155,7 @@ class Fetcher:
             says = False
             if self.query is not None and not self.query_is_silent:
                 says = bool(named_queries(self.query) or percolate_queries(self.query))
+            says = says or any(map(named_queries, self.beside))
             whole = self.raw_source and fetching.is_whole and keeps_source(scope.context.mapping)
             bare = fetching.is_raw and not fetching.source.enabled
             is_plain = (whole or bare) and not (more or says or scope.context.parts)
@@ -186,7 +189,10 @@ class Fetcher:
                 replace(one, rescore=replace(one.rescore, query=one.rescore.query.part(number)))
                 for one in self.rescored
             )
-            self._parts[number] = Fetcher(scope, query, self.raw_source, self.named_scores, inner)
+            beside = tuple(one.part(number) for one in self.beside)
+            self._parts[number] = Fetcher(
+                scope, query, self.raw_source, self.named_scores, inner, beside=beside
+            )
         return self._parts[number]
 
     def _contents(
@@ -217,12 +223,13 @@ class Fetcher:
         text = leaf.segment.source(doc)
         source = orjson.loads(text)
         inner = source if nested is None else _object_at(source, nested)
-        if shows_source:
-            checkpoint()
-            out["_source"] = fetching.source.applied(inner)
-            take_room_of_part(out["_source"], text)
         path = None if nested is None else _path(nested)
         whole = source if path is None else _wrapped(inner, path)
+        if shows_source:
+            checkpoint()
+            shown = fetching.source.applied(whole)
+            out["_source"] = shown if path is None else _unwrapped(shown, path)
+            take_room_of_part(out["_source"], text)
         asked = (*fetching.fields, *fetching.stored)
         fields = source_fields(asked, self.scope.context, whole) if asked else {}
         ignored = out.get("_ignored")
@@ -232,6 +239,9 @@ class Fetcher:
             fields |= runtime_values(asked, self.scope, hit.doc)
         if fetching.docvalues:
             fields |= docvalue_fields(fetching.docvalues, self.scope, hit.doc)
+        for name in {pattern.name for pattern in fetching.fields} & {"_id", "_ignored", "_routing"}:
+            if (own := out.get(name)) is not None:
+                fields[name] = own if isinstance(own, list) else [own]
         if fields:
             out["fields"] = out.get("fields", {}) | fields
             take_room_of_part(fields, text)
@@ -293,7 +303,9 @@ class Fetcher:
     def _names(self, leaf: Leaf, doc: int) -> dict[str, float]:
         """The named queries that match, with their scores where those are asked for, else 0."""
         if self._named is None:
-            self._named = [] if self.query is None else named_queries(self.query)
+            rescoring = (one.rescore.query for one in self.rescored)
+            queries = () if self.query is None else (self.query, *self.beside, *rescoring)
+            self._named = [pair for query in queries for pair in named_queries(query)]
         place = leaf.base + doc
         matching = [(name, query) for name, query in self._named if self.scope.matching(query)[place]]
         if not self.named_scores:
@@ -307,6 +319,13 @@ def _wrapped(inner: dict[str, Any], path: str) -> dict[str, Any]:
     for name in reversed(path.split(".")):
         inner = {name: inner}
     return inner
+
+
+def _unwrapped(source: dict[str, Any], path: str) -> dict[str, Any]:
+    """What a filter has left of a nested object that was alone at its place."""
+    for name in path.split("."):
+        source = source.get(name, {})
+    return source
 
 
 def _path(nested: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.value_sources import aggregatable
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import illegal_argument, illegal_request
-from graphdb.search.fields import FieldSpec, Storage
+from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.value_formats import shown
@@ -44,7 +44,7 @@ class Groups:
             raise illegal_argument(
                 f"collapse is not supported for the field [{path}] of the type [{spec.type}]"
             )
-        self._spec: FieldSpec = spec
+        self._path, self._spec = path, spec
         is_terms = spec.storage is Storage.TERMS
         values = scope.columns.ordinals(spec, docs) if is_terms else scope.columns.exact(spec, docs)
         if len(np.unique(values.rows)) < len(values.rows):
@@ -79,12 +79,12 @@ class Groups:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.numbers == number)
 
-    def value(self, row: int) -> Any:
-        """The value of a row's group as `fields` shows it, None for the group without."""
+    def show(self, hit: dict[str, Any], row: int) -> None:
+        """Put the value of a row's group under the `fields` of its hit; nothing for the group without."""
         key = self.key(row)
-        if key is None:
-            return None
-        return shown(self._spec, key + 2**63 if self._spec.type == "unsigned_long" else key, None)
+        if key is not None:
+            value = shown(self._spec, key + 2**63 if self._spec.type == "unsigned_long" else key, None)
+            hit.setdefault("fields", {})[self._path] = [value]
 
 
 # The hits of a page, where each shard has some of the candidates.
@@ -131,7 +131,8 @@ class _Page:
         checkpoint()
         self._found, self._inner = found, inner
         self._sorting = Sorting(scope, found, inner.sort)
-        self._scored = not inner.sort or any(isinstance(key, ByScore) for key in inner.sort)
+        by_score = not inner.sort or any(isinstance(key, ByScore) for key in inner.sort)
+        self._scored = by_score or inner.track_scores
         self._groups = None if inner.collapse is None else Groups(scope, inner.collapse, found.docs)
         end = inner.start + inner.size
         if self._groups is None:
@@ -154,7 +155,7 @@ class _Page:
             if below is not None and (found_below := below.of(hit.doc)):
                 written["inner_hits"] = found_below
             if self._groups is not None:
-                written.setdefault("fields", {})[self._inner.collapse] = [self._groups.value(row)]
+                self._groups.show(written, row)
             hits.append(written)
         return hits
 
@@ -318,8 +319,7 @@ def top_hits(
     fetching = parse_fetching(options, scope.context)
     if not own_fields:
         fetching = replace(fetching, fields=around.fields)
-    inner = InnerHits("", start, size, sort, fetching)
-    options.ignore("track_scores")
+    inner = InnerHits("", start, size, sort, fetching, track_scores=options.flag("track_scores"))
     options.done()
     fetcher = Fetcher(scope, query)
     # The rows of a bucket, each list ascending: buckets keep the documents' order.

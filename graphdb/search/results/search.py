@@ -100,7 +100,7 @@ def whole_answer(request: SearchRequest, scope: Scope, options: SearchOptions) -
     if request.is_plain:
         return plain_answer(request, scope, options)
     if options.raw_source and (found := counted(request, scope)) is not None:
-        hits = {**_total(found[0], request.track_total), "max_score": None, "hits": []}
+        hits = {**_total(request, found[0]), "max_score": None, "hits": []}
         return {"timed_out": False, "hits": hits, "aggregations": found[1]}
     early = may_end_early(request, scope)
     return answered(request, scope, first_matched(request, scope) if early else find(request, scope), options)
@@ -164,7 +164,7 @@ def plain_answer(request: SearchRequest, scope: Scope, options: SearchOptions) -
         total, scores = sum(total for total, _ in parts), np.concatenate([scores for _, scores in parts])
         order = first_of([-scores], end)[request.start :]
         rows, _ = _own_of(peers, [len(own) for _, own in parts], order)
-    out = _total(total, request.track_total)
+    out = _total(request, total)
     hits = _best_shown(request, scope, best.docs[rows], best.scores[rows], options)
     if peers is None and hits and not request.start:
         out["max_score"] = hits[0]["_score"]
@@ -202,7 +202,7 @@ def _hits(request: SearchRequest, scope: Scope, found: Found, options: SearchOpt
     if request.post_filter is not None:
         found = found.kept(scope.matching(request.post_filter)[found.docs])
     counts = scope.gathered("hits", found.count)
-    out: dict[str, Any] = _total(sum(counts), request.track_total)
+    out: dict[str, Any] = _total(request, sum(counts))
     if isinstance(request.query, FusedQuery) and not request.sort:
         found = found.kept(request.query.ranked(scope.searcher)[found.docs])
     scored = not request.sort or request.track_scores or any(isinstance(key, ByScore) for key in request.sort)
@@ -210,7 +210,7 @@ def _hits(request: SearchRequest, scope: Scope, found: Found, options: SearchOpt
     done: tuple[Rescored, ...] = ()
     if request.rescore and request.size:
         found, done = rescored(scope, found, request.rescore, request.start + request.size)
-    if scored and request.size and found.scores is not None:
+    if request.tells_best_score and request.size and found.scores is not None:
         tops = scope.gathered("best score", found.scores.max().item() if len(found.docs) else None)
         best = max((short_float(score) for score in tops if score is not None), default=None)
     out["max_score"] = best
@@ -218,9 +218,10 @@ def _hits(request: SearchRequest, scope: Scope, found: Found, options: SearchOpt
     return out
 
 
-def _total(count: int, tracked: int | None) -> dict[str, Any]:
-    if tracked == 0:
+def _total(request: SearchRequest, count: int) -> dict[str, Any]:
+    if not request.shows_total:
         return {}
+    tracked = request.track_total
     if tracked is not None and count > tracked:
         return {"total": {"value": tracked, "relation": "gte"}}
     return {"total": {"value": count, "relation": "eq"}}
@@ -246,7 +247,10 @@ def _page(
         rows = groups.leaders(sorting, sorting.first(len(found.docs), among))[:end]
     chosen = _chosen(request, scope, sorting, rows, groups)
     is_silent = request.query_is_silent
-    fetcher = Fetcher(scope, request.query, options.raw_source, options.named_scores, done, is_silent)
+    filters = () if request.post_filter is None else (request.post_filter,)
+    fetcher = Fetcher(
+        scope, request.query, options.raw_source, options.named_scores, done, is_silent, filters
+    )
     nested = NestedHits(scope, request.query, is_silent=is_silent)
     if groups is None and scope.searcher.peers is None and not nested.are_wanted:
         docs, scores = found.docs[chosen.rows], sorting.scores(chosen.rows) if scored else None
@@ -262,8 +266,7 @@ def _page(
         one = fetcher.shown(hit, request.fetching)
         inner = nested.of(hit.doc)
         if groups is not None:
-            assert request.collapse is not None
-            one.setdefault("fields", {})[request.collapse.path] = [groups.value(row)]
+            groups.show(one, row)
             inner |= {name: {"hits": of_group[place]} for name, of_group in below.items()}
         shown.append(_with_inner(one, inner))
     return shown

@@ -12,7 +12,7 @@ from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer, planned
 from graphdb.search.query import Query, QueryContext, parse_query
-from graphdb.search.query.tree import MatchAllQuery
+from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery
 from graphdb.search.results.fetching import Fetching, parse_fetching
 from graphdb.search.results.sort_keys import ByDoc, ByField, ByScore, SortKey
 from graphdb.search.results.sort_parsing import parse_sort
@@ -45,6 +45,7 @@ class InnerHits:
     sort: tuple[SortKey, ...]
     fetching: Fetching
     collapse: str | None = None
+    track_scores: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,9 @@ class Rescore:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """sort empty: by score. track_total: count up to so many hits, None: all, 0: none. query_is_silent: it is
-    known that hits show nothing of the query: no names, inner hits or slots of documents.
+    """sort empty: by score. track_total: count up to so many hits, None: all, 0: none. shows_total: whether
+    the answer has a total. query_is_silent: it is known that hits show nothing of the query: no names, inner
+    hits or slots of documents.
     """
 
     query: Query
@@ -82,6 +84,7 @@ class SearchRequest:
     post_filter: Query | None = None
     min_score: float | None = None
     track_total: int | None = TOTAL_DEFAULT
+    shows_total: bool = True
     track_scores: bool = False
     collapse: Collapse | None = None
     rescore: tuple[Rescore, ...] = ()
@@ -111,6 +114,14 @@ class SearchRequest:
             for key in self.sort
         )
         return quick and self._is_plain_but_for_sort
+
+    @property
+    def tells_best_score(self) -> bool:
+        """Whether the answer has a `max_score`: of sorted hits only where the best score comes first, or
+        scores are asked for, as in Elasticsearch.
+        """
+        first = self.sort[0] if self.sort else ByScore()
+        return self.track_scores or (isinstance(first, ByScore) and first.descending)
 
     @property
     def is_sorted_alone(self) -> bool:
@@ -157,13 +168,19 @@ def parse_request(
     hybrid: what ranks where both `query` and `knn` are given, and no `rank`.
     """
     Options("search", body)  # an object
+    _check_kinds(body)
     query, rest = planned(body, context, hybrid)
     options = Options("search", rest)
     start, size = _page(options, window)
     sort = parse_sort(options.take("sort"), context)
     aggregations = [options.take(key) for key in ("aggs", "aggregations") if key in options]
+    if query is None:
+        # a search that only suggests finds nothing beside
+        only_suggests = "suggest" in options and not aggregations
+        query = MatchNoneQuery(reason="only suggestions are asked for") if only_suggests else MatchAllQuery()
+    tracked, shows_total = _track_total(options.take("track_total_hits"))
     request = SearchRequest(
-        query=query or MatchAllQuery(),
+        query=query,
         start=start,
         size=size,
         sort=sort,
@@ -172,7 +189,8 @@ def parse_request(
         fetching=parse_fetching(options, context),
         post_filter=_optional(options, "post_filter", lambda value: parse_query(value, context)),
         min_score=options.number("min_score"),
-        track_total=_track_total(options.take("track_total_hits")),
+        track_total=tracked,
+        shows_total=shows_total,
         track_scores=options.flag("track_scores"),
         collapse=_optional(options, "collapse", lambda value: _collapse(value, context)),
         rescore=tuple(_rescore(entry, context) for entry in options.items("rescore")),
@@ -183,6 +201,37 @@ def parse_request(
     _finish(options)
     _check(request)
     return request
+
+
+# Which kinds of JSON Elasticsearch reads under which member.
+_VALUES = frozenset(
+    {
+        "_source", "explain", "from", "min_score", "profile", "seq_no_primary_term", "size", "sort",
+        "stored_fields", "terminate_after", "timeout", "track_scores", "track_total_hits", "version",
+    }
+)  # fmt: skip
+_OBJECTS = frozenset(
+    {
+        "_source", "aggregations", "aggs", "collapse", "ext", "highlight", "knn", "pit", "post_filter",
+        "query", "rank", "rescore", "retriever", "runtime_mappings", "script_fields", "slice", "sort",
+        "suggest",
+    }
+)  # fmt: skip
+_ARRAYS = frozenset(
+    {
+        "_source", "docvalue_fields", "fields", "indices_boost", "knn", "rescore", "search_after", "sort",
+        "stats", "stored_fields",
+    }
+)  # fmt: skip
+_KNOWN = _VALUES | _OBJECTS | _ARRAYS
+
+
+def _check_kinds(body: Mapping[str, Any]) -> None:
+    """Errors: parsing_exception for a known member with JSON of another kind, or null."""
+    for key, value in body.items():
+        kinds = _OBJECTS if isinstance(value, Mapping) else _ARRAYS if isinstance(value, list) else _VALUES
+        if key in _KNOWN and (value is None or key not in kinds):
+            raise parsing(f"Unknown key for a {_token(value)} in [{key}].")
 
 
 def _optional(options: Options, key: str, read: Callable[[Any], Any]) -> Any:
@@ -240,15 +289,16 @@ def _after(value: Any, sort: tuple[SortKey, ...], start: int) -> Sequence[Any] |
     return value
 
 
-def _track_total(value: Any) -> int | None:
+def _track_total(value: Any) -> tuple[int | None, bool]:
+    """(up to which number hits are counted, whether the answer has a total)."""
     if value is None:
-        return TOTAL_DEFAULT
-    if value is True or value == "true" or value == -1:
-        return None
-    if value is False or value == "false":
-        return 0
-    if isinstance(value, int) and value >= 0:
-        return value
+        return TOTAL_DEFAULT, True
+    if value is True or value == "true":
+        return None, True
+    if value is False or value == "false" or value == -1:
+        return 0, False
+    if isinstance(value, int | float) and value >= 0:
+        return int(value), True
     raise illegal_request(f"[track_total_hits] parameter must be positive or equals to -1, got {value}")
 
 
@@ -279,9 +329,10 @@ def parse_inner_hits(body: Any, context: QueryContext, name: str) -> InnerHits:
         )
     sort, fetching = parse_sort(options.take("sort"), context), parse_fetching(options, context)
     path = _optional(options, "collapse", _inner_collapse)
-    options.ignore("ignore_unmapped", "track_scores")
+    tracks = options.flag("track_scores")
+    options.ignore("ignore_unmapped")
     options.done()
-    return InnerHits(name, start, size, sort, fetching, path)
+    return InnerHits(name, start, size, sort, fetching, path, tracks)
 
 
 def _inner_collapse(body: Any) -> str:

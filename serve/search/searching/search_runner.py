@@ -188,8 +188,21 @@ class SearchRunner:
         for counters in self._counters(targets):
             counters.note_search(taken_ms, _groups(asked.body))
         shards = shards_json(shard_count(targets), failures, self.node_id)
+        if asked.body.get("explain") and isinstance(answer["hits"], dict):
+            answer = {**answer, "hits": self._with_places(answer["hits"])}
         whole = enveloped(answer, int(taken_ms), shards)
         return totals_as_int(whole) if asked.total_as_int else whole
+
+    def _with_places(self, hits: dict[str, Any]) -> dict[str, Any]:
+        """With `_shard` and `_node` in each hit that is explained, where its index is still there."""
+        placed = []
+        for hit in hits["hits"]:
+            index = self.node.catalog.find(hit["_index"])
+            if "_id" in hit and "_explanation" in hit and index is not None:
+                number = index.shards.routing.shard_of(hit["_id"], hit.get("_routing"))
+                hit = {"_shard": f"[{hit['_index']}][{number}]", "_node": self.node_id, **hit}
+            placed.append(hit)
+        return {**hits, "hits": placed}
 
     def limits_at_once(self) -> Limits:
         """Those of now, for `at_once`."""
@@ -514,8 +527,8 @@ def _on_loop(
 
 
 def _is_of_this_process(body: Mapping[str, Any]) -> bool:
-    """Whether only this process knows what the search asks: who has searched."""
-    return bool(body.get("profile"))
+    """Whether only this process knows what the search asks: who has searched, and where hits are."""
+    return bool(body.get("profile") or body.get("explain"))
 
 
 def _groups(body: Mapping[str, Any]) -> list[str]:

@@ -449,7 +449,7 @@ def test_serial_diff(index: Index, lag: dict[str, Any]) -> None:
         ({"x[": {"avg": {"field": "n"}}}, "parsing_exception", "Invalid aggregation name [x[]."),
         (
             {"x": {"avg": {"field": "n"}, "aggs": {"y": {"avg": {"field": "n"}}}}},
-            "aggregation_initialization_exception",
+            "illegal_argument_exception",
             "Aggregator [x] of type [avg] cannot accept sub-aggregations",
         ),
         (

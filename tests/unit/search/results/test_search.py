@@ -257,9 +257,20 @@ def test_terminate_after(index: Index) -> None:
     assert answer["hits"]["total"] == {"value": 2, "relation": "eq"}
 
 
-@pytest.mark.parametrize("key", ["script_fields", "runtime_mappings", "suggest"])
+@pytest.mark.parametrize("key", ["script_fields", "runtime_mappings"])
 def test_what_is_not_offered_may_be_empty(index: Index, key: str) -> None:
     assert index.search({key: {}}) == index.search({})
+
+
+def test_what_only_suggests_finds_nothing(index: Index) -> None:
+    term: dict[str, Any] = {"s": {"text": "x", "term": {"field": "title"}}}
+    for suggest in ({}, term):
+        assert index.search({"suggest": suggest})["hits"] == {
+            "total": {"value": 0, "relation": "eq"},
+            "max_score": None,
+            "hits": [],
+        }
+    assert index.hits(suggest={}, query={"match_all": {}}) == index.hits()
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_distances(index: Index, distance: str, score: float) -> None:
         ({"text": "x", "a": {"term": {"field": "t", "size": 0}}}, "size must be positive"),
         ({"text": "x", "a": {"term": {"field": "t", "max_term_freq": 1.5}}}, "a frequency is"),
         ({"text": "x " * 1_001, "a": {"term": {"field": "t"}}}, "takes at most"),
-        ([], "malformed"),
+        ([], "Unknown key for a START_ARRAY in .suggest."),
     ],
 )
 def test_refused(index: Index, suggest: Any, reason: str) -> None:

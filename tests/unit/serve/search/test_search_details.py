@@ -243,10 +243,11 @@ def test_highlighting_reads_as_far_as_the_index_says(http: httpx.Client, ask: An
         return answer
 
     assert shown("t").status_code == shown("o", type="plain").status_code == 400
-    assert shown("t", max_analyzed_offset=0).json()["error"]["type"] == "x_content_parse_exception"
+    for refused in (0, -1):
+        answer = shown("t", max_analyzed_offset=refused)
+        assert answer.json()["error"]["type"] == "x_content_parse_exception"
     cut, whole = "the <em>fox</em> and later another fox", "the <em>fox</em> and later another <em>fox</em>"
-    for given in (-1, 10):
-        assert first(shown("t", max_analyzed_offset=given))["highlight"] == {"t": [cut]}
+    assert first(shown("t", max_analyzed_offset=10))["highlight"] == {"t": [cut]}
     assert first(shown("o"))["highlight"] == {"o": [whole]}
 
 
