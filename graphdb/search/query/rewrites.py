@@ -14,9 +14,9 @@ from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import KeywordQuery, TermQuery, TermsQuery
 from graphdb.search.query.tree import MatchNoneQuery, Query, RewrittenQuery
 
-__all__ = ["Rewrite", "parse_rewrite", "rewritten_by"]
+__all__ = ["ExpandedQuery", "Rewrite", "parse_rewrite", "rewritten_by"]
 
-CLAUSES_MAX = 4096
+_CLAUSES_MAX = 4096
 _CONSTANT = ("constant_score", "constant_score_blended", "constant_score_boolean")
 _TOP = re.compile(r"(top_terms|top_terms_boost|top_terms_blended_freqs)_(\d{1,9})")
 
@@ -29,7 +29,7 @@ class Rewrite:
     """
 
     kind: str
-    count: int = CLAUSES_MAX
+    count: int = _CLAUSES_MAX
 
 
 def parse_rewrite(name: str | None, context: QueryContext) -> Rewrite | None:
@@ -83,8 +83,8 @@ class ExpandedQuery(RewrittenQuery):
             return MatchNoneQuery(reason=f"no term like {self.terms}")
         if kind == "constant_score":
             return TermsQuery(path=path, terms=tuple(sorted(likeness)))
-        if kind == "scoring_boolean" and len(likeness) > CLAUSES_MAX:
-            raise SearchError("too_many_nested_clauses", f"maxClauseCount is set to {CLAUSES_MAX}", 400)
+        if kind == "scoring_boolean" and len(likeness) > _CLAUSES_MAX:
+            raise SearchError("too_many_nested_clauses", f"maxClauseCount is set to {_CLAUSES_MAX}", 400)
         best = sorted(likeness, key=lambda term: (-likeness[term], term))[: self.rewrite.count]
         freq = None
         if kind == "top_terms_blended_freqs":
