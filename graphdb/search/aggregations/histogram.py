@@ -511,10 +511,7 @@ def _finished(
     options.done()
     is_of_ranges = source.spec is not None and source.spec.storage is Storage.CODES
     if dates and not is_of_ranges and hard[1] is not None:
-        hard = (
-            hard[0],
-            hard[1] - 1,
-        )  # of dates, the interval of the upper bound is not in, as in Elasticsearch
+        hard = hard[0], hard[1] - 1  # the last interval is left out, as in Elasticsearch
     kind = RangeHistogram if is_of_ranges else Histogram
     return kind(definition.common, source, dates, steps, least, order, keyed, extended, hard)
 

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
@@ -110,14 +110,7 @@ def _grok(options: ProcessorOptions, reading: Any) -> Step:
     own, traces = options.mapping("pattern_definitions", {}), options.flag("trace_match", False)
     ignores = options.flag("ignore_missing", False)
     options.text("ecs_compatibility", None)
-    if not patterns:
-        raise options.error("patterns", "List of patterns must not be empty")
-    try:
-        groks = [Grok(pattern, own) for pattern in patterns]
-    except SearchError as error:
-        raise options.error(
-            "patterns", f"Invalid regex pattern found in: {patterns}. {error.reason}"
-        ) from None
+    groks = _groks(options, patterns, own)
 
     def step(document: IngestDocument) -> None:
         text = _text_of(document, field, ignores)
@@ -136,6 +129,17 @@ def _grok(options: ProcessorOptions, reading: Any) -> Step:
     return step
 
 
+def _groks(options: ProcessorOptions, patterns: Sequence[str], own: Mapping[str, Any]) -> list[Grok]:
+    """own: definitions of patterns. Errors: as of `ProcessorOptions.error`."""
+    if not patterns:
+        raise options.error("patterns", "List of patterns must not be empty")
+    try:
+        return [Grok(pattern, own) for pattern in patterns]
+    except SearchError as error:
+        reason = f"Invalid regex pattern found in: {patterns}. {error.reason}"
+        raise options.error("patterns", reason) from None
+
+
 def _redact(options: ProcessorOptions, reading: Any) -> Step:
     field, patterns = options.text("field"), options.texts("patterns")
     own, prefix, suffix = (
@@ -145,14 +149,7 @@ def _redact(options: ProcessorOptions, reading: Any) -> Step:
     )
     ignores, traces = options.flag("ignore_missing", True), options.flag("trace_redact", False)
     options.flag("skip_if_unlicensed", False)
-    if not patterns:
-        raise options.error("patterns", "List of patterns must not be empty")
-    try:
-        groks = [Grok(pattern, own) for pattern in patterns]
-    except SearchError as error:
-        raise options.error(
-            "patterns", f"Invalid regex pattern found in: {patterns}. {error.reason}"
-        ) from None
+    groks = _groks(options, patterns, own)
 
     def step(document: IngestDocument) -> None:
         value = document.find(field)
