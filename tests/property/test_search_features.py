@@ -53,8 +53,9 @@ def kept(value: float) -> float:
 def test_scores_of_features(docs: list[dict[str, Any]], pivot: int, boost: float) -> None:
     index = Index(FIELDS, docs)
     body = {"field": "d", "origin": "1970-01-06", "pivot": f"{pivot}d", "boost": boost}
+    end = 6 - 1 / DAY  # the last millisecond of that day, as in Elasticsearch
     expected = {
-        number: pytest.approx(boost * pivot / (pivot + abs(doc["d"] / DAY - 5)), rel=1e-5)
+        number: pytest.approx(boost * pivot / (pivot + abs(doc["d"] / DAY - end)), rel=1e-5)
         for number, doc in enumerate(docs)
         if "d" in doc
     }
