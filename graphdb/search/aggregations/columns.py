@@ -228,16 +228,10 @@ class Columns:
         """Of each leaf, the values of a field of INTS or FLOATS, in milliseconds for dates, where each of all
         documents has one; else None.
         """
-        found = []
-        for number, leaf in enumerate(self.leaves):
-            path, segment = self.path_in(spec, number), leaf.segment
-            if path is None:
-                return None
-            column = segment.ints(path) if spec.storage is Storage.INTS else segment.floats(path)
-            if column is None or column.starts is not None:
-                return None
-            found.append(column.values)
-        return found
+        kind = np.int64 if spec.storage is Storage.INTS else np.float64
+        columns = [self.column_in(spec, number) for number in range(len(self.leaves))]
+        found = [one.values for one in columns if one is not None and one.starts is None]
+        return found if len(found) == len(columns) and all(one.dtype == kind for one in found) else None
 
     def ordinals(self, spec: FieldSpec, docs: Longs) -> Values:
         """The terms of a field of TERMS, or the tokens of a text, by their numbers in `dictionary(spec)`."""
