@@ -30,7 +30,7 @@ from graphdb.search.aggregations.rounding import (
     ZoneTable,
     time_slots,
 )
-from graphdb.search.aggregations.tallies import StepTally, Tally
+from graphdb.search.aggregations.tallies import StepTally, Tally, held_span
 from graphdb.search.aggregations.terms_aggregation import ByKey, Order, parse_order, sorted_cells
 from graphdb.search.aggregations.value_sources import DATE_TYPES, NUMERIC, Display, Source
 from graphdb.search.compiled import compiled
@@ -359,11 +359,8 @@ class RangeHistogram(Histogram):
 
 def _held(counts: Longs, first: int) -> tuple[Cells, int]:
     """Without the empty intervals before and behind all others; first: the number of the first of counts."""
-    held = np.flatnonzero(counts)
-    if not len(held):
-        return _counted(counts[:0]), 0
-    low, high = int(held[0]), int(held[-1])
-    return _counted(counts[low : high + 1]), first + low
+    low, high = held_span(counts)
+    return _counted(counts[low:high]), first + low if low < high else 0
 
 
 def _counted(counts: Longs) -> Cells:

@@ -17,7 +17,7 @@ from graphdb.search.compiled import compiled
 from graphdb.search.fields import FieldSpec
 from graphdb.search.leaf_reader import Ints, Longs, NumberColumn, Segment, TermIndex
 
-__all__ = ["FIRST_MAX", "StepTally", "Tally", "TermTally"]
+__all__ = ["FIRST_MAX", "StepTally", "Tally", "TermTally", "held_span"]
 
 
 class Tally(Protocol):
@@ -237,7 +237,7 @@ class StepTally:
             _count_all_steps(column.starts, column.values, docs, *place, self.counts)
 
     def written(self) -> tuple[bytes, int]:
-        low, high = _held(self.counts)
+        low, high = held_span(self.counts)
         if low == high:
             return b'{"buckets":[]}', 0
         first, counts = self.first + low, self.counts[low:high]
@@ -279,7 +279,7 @@ def _count_all_steps(
 
 
 @compiled()
-def _held(counts: Longs) -> tuple[int, int]:
+def held_span(counts: Longs) -> tuple[int, int]:
     """The first place that is not 0, and that behind the last."""
     low, high = 0, len(counts)
     while high > 0 and counts[high - 1] == 0:

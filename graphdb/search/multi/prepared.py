@@ -385,11 +385,11 @@ def is_short(prepared: Prepared) -> bool:
 def _is_sorted_soon(prepared: Prepared) -> bool:
     """Whether all that the query matches is found, and the first of it in order, within two milliseconds."""
     request, scope = prepared.request, prepared.scope
-    if is_narrow_query(request.query, scope.searcher):
-        return True
-    if request.after is not None or not passes_over(scope.columns, request.sort[0]):
-        return False
-    return documents_max(request.query, scope.searcher) is not None
+    return is_narrow_query(
+        request.query,
+        scope.searcher,
+        lambda: request.after is None and passes_over(scope.columns, request.sort[0]),
+    )
 
 
 def _is_counted_soon(aggregations: Common, prepared: Prepared) -> bool:

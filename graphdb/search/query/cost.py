@@ -1,6 +1,6 @@
 """Whether a query is known to be short: so short that handing it to a thread would cost more."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
@@ -38,10 +38,14 @@ def is_short_query(query: Query, searcher: Searcher, counted: int | None = None)
     return not any(isinstance(node, RewrittenQuery | PerIndexQuery) for node in nodes)
 
 
-def is_narrow_query(query: Query, searcher: Searcher) -> bool:
-    """Whether all that it matches is found, and sorted by a column, within about two milliseconds."""
+def is_narrow_query(
+    query: Query, searcher: Searcher, passes_over: Callable[[], bool] = lambda: False
+) -> bool:
+    """Whether all that it matches is found, and sorted by a column, within about two milliseconds.
+    passes_over: whether the sort looks at a few of them only, however many there are.
+    """
     most = documents_max(query, searcher)
-    return most is not None and most <= _MATCHES_MAX
+    return most is not None and (most <= _MATCHES_MAX or passes_over())
 
 
 def documents_max(query: Query, searcher: Searcher) -> int | None:

@@ -30,7 +30,7 @@ from graphdb.search.query.field_table import (
     longs_at,
     words_at,
 )
-from graphdb.search.query.posting_steps import FREQ_MAX, Ceilings, bounds_of, keep, score_of, sought
+from graphdb.search.query.posting_steps import FREQ_MAX, SLACK, Ceilings, bounds_of, keep, score_of, sought
 from graphdb.search.segments.postings import ESCAPE, Bytes, high_freq
 
 __all__ = ["FEW", "top_of_all", "top_of_any", "top_of_leaves"]
@@ -38,7 +38,6 @@ __all__ = ["FEW", "top_of_all", "top_of_any", "top_of_leaves"]
 FEW = 12  # terms whose postings are merged as fast as they are added up in windows
 _WINDOW = 4096  # documents; their sums stay in the processor's nearest cache
 _BOUNDED_MIN = 2_048  # documents of the rarest of all terms, for which bounds are worth working out
-_SLACK = 1 + 1e-12  # for what sums of doubles lose in rounding
 
 
 @compiled(nogil=True)
@@ -317,7 +316,7 @@ def top_of_all(
         if is_bounded and count > counted and (i % BLOCK == 0 or i == begins[rarest]):
             freq, norm = ceilings[i // BLOCK] >> 8, ceilings[i // BLOCK] & 255
             top = weights[rarest] if freq == FREQ_MAX else score_of(weights[rarest], freq, inverse[norm])
-            if np.float32((top + others) * _SLACK) <= best[k - 1]:
+            if np.float32((top + others) * SLACK) <= best[k - 1]:
                 i = min((i // BLOCK + 1) * BLOCK, ends[rarest]) - 1
                 continue
         doc, all_there = docs[i], True
@@ -326,7 +325,7 @@ def top_of_all(
             if freq == ESCAPE:
                 freq = high_freq(high, i)
             own = np.float64(score_of(weights[rarest], freq, inverse[norms[doc]]))
-            if np.float32((own + others) * _SLACK) <= best[k - 1]:
+            if np.float32((own + others) * SLACK) <= best[k - 1]:
                 continue
         at[rarest] = i
         for term in range(len(weights)):
@@ -345,7 +344,7 @@ def top_of_all(
             if freq == ESCAPE:
                 freq = high_freq(high, i)
             own = np.float64(score_of(weights[rarest], freq, inverse[norms[doc]]))
-            if np.float32((own + others) * _SLACK) <= best[k - 1]:
+            if np.float32((own + others) * SLACK) <= best[k - 1]:
                 count += 1
                 continue
         total = np.float64(0)

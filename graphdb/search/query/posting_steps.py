@@ -10,7 +10,7 @@ from graphdb.search.leaf_reader import Bools, Doubles, Floats, Ints, Longs
 from graphdb.search.query.field_table import BLOCK
 from graphdb.search.segments.postings import ESCAPE, Bytes, freq_at, high_freq
 
-__all__ = ["FREQ_MAX", "Ceilings", "bounds_of", "floor_of_one", "keep", "score_of", "sought"]
+__all__ = ["FREQ_MAX", "SLACK", "Ceilings", "bounds_of", "floor_of_one", "keep", "score_of", "sought"]
 
 Ceilings: TypeAlias = NDArray[np.uint32]
 """What no posting of a block is above: the highest frequency, and in the last byte the least norm."""
@@ -18,7 +18,7 @@ Ceilings: TypeAlias = NDArray[np.uint32]
 FREQ_MAX: Final = (1 << 24) - 1
 """The highest frequency that a ceiling has; it stands for any from there on."""
 
-_SLACK = 1 + 1e-12  # for what sums of doubles lose in rounding
+SLACK: Final = 1 + 1e-12  # for what sums of doubles lose in rounding
 _LOOKED_AT = 8  # times k postings, for a first floor
 _NEAR = 8  # postings that are compared at once
 
@@ -48,7 +48,7 @@ def bounds_of(
             top = max(
                 top, weights[term] if freq == FREQ_MAX else score_of(weights[term], freq, inverse[norm])
             )
-        bounds[term] = (bounds[term + 1] + top) * _SLACK
+        bounds[term] = (bounds[term + 1] + top) * SLACK
     return bounds
 
 
