@@ -46,7 +46,7 @@ public class ElasticsearchPeer {
         "'variable_width_histogram': {'field': 'size', 'buckets': 2}",
         "'filters': {'filters': {'a': {'term': {'kind': 'k1'}}}}",
         "'filters': {'filters': [{'term': {'kind': 'k1'}}]}", "'missing': {'field': 'kind'}", "'global': {}",
-        "'adjacency_matrix': {'filters': {'a': {'term': {'kind': 'k1'}}}}", "'sampler': {}",
+        "'adjacency_matrix': {'filters': {'a': {'term': {'kind': 'k1'}}}}", "'sampler': {}, 'aggs': {'m': {'avg': {'field': 'size'}}}",
         "'nested': {'path': 'parts'}, 'aggs': {'up': {'reverse_nested': {}}}",
         "'composite': {'sources': [{'a': {'terms': {'field': 'kind'}}}]}",
         "'date_histogram': {'field': 'day', 'calendar_interval': 'day'}, 'aggs': {"
