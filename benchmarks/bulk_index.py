@@ -30,7 +30,7 @@ def run(rounds: int, scale: float) -> list[Row]:
     """Documents per second. scale is the part of the documents."""
     given = documents(max(BATCH, int(DOCUMENTS * scale)))
     bodies = list(bulk_bodies(given, BATCH))
-    with work_dir() as directory, running_service(directory) as service:
+    with work_dir() as directory, running_service(directory, searches=True) as service:
         names = (f"cranfield-{number}" for number in count())
         _index(service, next(names), bodies[:3])  # warm
         floor, ours = interleave(

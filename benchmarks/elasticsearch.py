@@ -183,7 +183,7 @@ def run(rounds: int, scale: float, docs: int, only: str, peer: str) -> Sequence[
 
 
 def _ours(stack: ExitStack, directory: Path) -> _Server:
-    service = stack.enter_context(running_service(directory))
+    service = stack.enter_context(running_service(directory, searches=True))
     return _Server(service.search_port, lambda: processor_seconds(service.data_dir), WARMING_S)
 
 

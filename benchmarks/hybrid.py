@@ -44,7 +44,7 @@ def run(scale: float) -> list[Row]:
     count = max(3, int(len(asked) * scale))
     asked, relevant = asked[:count], relevant[:count]
     vectors, questions = _latent([_text(fields) for _, fields in given], asked)
-    with work_dir() as directory, running_service(directory) as service:
+    with work_dir() as directory, running_service(directory, searches=True) as service:
         _index(service, given, vectors)
 
         def measured(body: Asking) -> float:

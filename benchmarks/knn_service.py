@@ -25,7 +25,7 @@ Rate: TypeAlias = Callable[[Sequence[Mapping[str, Any]], float], float]
 @contextmanager
 def served(mapping: Mapping[str, Any], vectors: Floats, parts: Longs) -> Iterator[Rate]:
     """A service that has the rows in one segment, with its graph."""
-    with work_dir() as directory, running_service(directory) as service:
+    with work_dir() as directory, running_service(directory, searches=True) as service:
         url = f"{service.search_url}/{INDEX}"
         with httpx.Client(timeout=TIMEOUT_S, trust_env=False) as client:
             client.put(url, json={"mappings": mapping}).raise_for_status()

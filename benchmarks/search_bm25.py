@@ -31,7 +31,7 @@ def run(rounds: int, scale: float) -> list[Row]:
     given = documents(max(2_000, int(DOCUMENTS * scale)))
     asked = queries()
     seconds = max(0.5, SECONDS * scale)
-    with work_dir() as directory, running_service(directory) as service:
+    with work_dir() as directory, running_service(directory, searches=True) as service:
         create_index(service, INDEX)
         send_bulk(service, INDEX, list(bulk_bodies(given, 1000)))
         _settle(service)

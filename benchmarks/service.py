@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -98,19 +99,39 @@ def flight_triples(directory: Path, count: int) -> Path:
 
 def graphdb(*arguments: str) -> None:
     """Run the command to its end. Raises BenchmarkError with what it said."""
-    done = subprocess.run(_command(*arguments), cwd=PROJECT, capture_output=True, text=True, check=False)
+    _run_to_end("serve.cli", *arguments)
+
+
+def _run_to_end(module: str, *arguments: str) -> None:
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BenchmarkError(f"graphdb {arguments[0]} failed: {done.stderr.strip()}")
+        raise BenchmarkError(f"{' '.join([module, *arguments[:1]])} failed: {done.stderr.strip()}")
+
+
+@cache
+def _precompile() -> None:
+    """Compile what searches run, as an installation does: else a service does it beside what is measured.
+
+    Raises BenchmarkError.
+    """
+    _run_to_end("serve.deployments.precompile")
 
 
 @contextmanager
 def running_service(
-    directory: Path, *, load: Path | None = None, environment: Mapping[str, str] | None = None
+    directory: Path,
+    *,
+    load: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    searches: bool = False,
 ) -> Iterator[RunningService]:
     """A service on free ports with its data below directory, filled offline with a file if one is given.
 
-    environment is added to that of this process; it may hold settings.
+    environment is added to that of this process; it may hold settings. searches: the search port is measured.
     """
+    if searches:
+        _precompile()
     service = RunningService("127.0.0.1", free_port(), free_port(), directory / "data")
     if load is not None:
         graphdb("load", str(load), "--data-dir", str(service.data_dir))
