@@ -39,6 +39,7 @@ class Call:
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = field(default=b"", repr=False)
     wants_body: bool = True  # else the answer is its status, and what follows that is not waited for
+    follows_redirects: bool = True  # else a redirect is the answer: no other host gets the headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class GuardedFetch:
             ) as response,
         ):
             location = _header(response, b"location")
-            if response.status in _REDIRECTS and location:
+            if response.status in _REDIRECTS and location and call.follows_redirects:
                 return _Redirect(response.status, location)
             body = await self._body(response, bytes_max) if call.wants_body else b""
             content_type = _header(response, b"content-type")

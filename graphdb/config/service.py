@@ -476,6 +476,9 @@ class Security(GateLimits):
     load_timeout_seconds: float = Field(
         30, gt=0, description="Seconds that LOAD may take for one document, including redirects."
     )
+    reindex_allow: tuple[HostRule, ...] = Field(
+        (), description="Hosts that `_reindex` may read from, Elasticsearch's `reindex.remote.whitelist`."
+    )
     webhook_allow: tuple[HostRule, ...] = Field(
         (),
         description="Private and loopback hosts that alerts may call; public hosts need no entry. A host "

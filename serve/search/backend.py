@@ -5,7 +5,7 @@ and tests to memory.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from socket import socket
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +16,7 @@ from graphdb.search.catalog.catalog_commands import Command, DocumentWrite, Writ
 from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
 from graphdb.search.pool_use import PoolUse
+from graphdb.search.remote_cluster import RemoteAnswer, RemoteCall
 
 if TYPE_CHECKING:
     from graphdb.search.sharded import Advise, SearchTask, SeveralTask, ShardFailures
@@ -26,6 +27,7 @@ __all__ = [
     "GraphAccess",
     "HeldIndex",
     "PlacedShard",
+    "RemoteCaller",
     "SearchBackend",
     "SearchHelpers",
     "ShardPlace",
@@ -166,6 +168,20 @@ class SearchHelpers(Protocol):
         """
 
 
+class RemoteCaller(Protocol):
+    """Calls other clusters, to copy their documents."""
+
+    @property
+    def turn(self) -> AbstractAsyncContextManager[Any]:
+        """A page of documents is read and written within it."""
+
+    def check(self, url: str) -> None:
+        """Raises HostNotAllowed for a host that is not allowed, as far as the URL tells by itself."""
+
+    async def call(self, call: RemoteCall) -> RemoteAnswer:
+        """Raises HostNotAllowed; SearchError where no whole answer comes."""
+
+
 class ToldWrite(Protocol):
     """Who is told what comes of one document. Its methods do not raise."""
 
@@ -187,6 +203,10 @@ class SearchBackend(Protocol):
     @property
     def shards(self) -> ShardSearch | None:
         """None: this node searches its shards itself."""
+
+    @property
+    def remotes(self) -> RemoteCaller:
+        """Calls other clusters, as far as the settings allow."""
 
     @property
     def helpers(self) -> SearchHelpers | None:

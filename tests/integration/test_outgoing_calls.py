@@ -1,4 +1,4 @@
-"""SERVICE and LOAD on a running service, however the request comes."""
+"""SERVICE, LOAD and `_reindex` on a running service, however the request comes."""
 
 from collections.abc import Iterator
 
@@ -19,8 +19,9 @@ ROWS = b'{"head":{"vars":["x"]},"results":{"bindings":[{"x":{"type":"literal","v
 def calling_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("calling")
     config = directory / "graphdb.toml"
-    config.write_text('[security]\nservice_allow = ["localhost"]\nload_allow = ["127.0.0.1"]\n')
-    service = Service(directory / "data", "--config", str(config))
+    rules = 'service_allow = ["localhost"]\nload_allow = ["127.0.0.1"]\nreindex_allow = ["127.0.0.1"]\n'
+    config.write_text(f"[security]\n{rules}")
+    service = Service(directory / "data", "--config", str(config), search=True)
     try:
         service.start()
         yield service
@@ -75,3 +76,21 @@ def test_updates(calling_service: Service, host: RemoteHost) -> None:
     assert len(host.requests) == 2
     answer = ask(calling_service, "GET", "SELECT ?x { <urn:a> <urn:b> ?x } ORDER BY ?x")
     assert [row["x"]["value"] for row in answer.json()["results"]["bindings"]] == ["far", "loaded"]
+
+
+def test_documents_of_another_cluster(calling_service: Service, host: RemoteHost) -> None:
+    """The other one is the same service: it is called over its port like any."""
+    with httpx.Client(base_url=calling_service.search_url, trust_env=False, timeout=HANG_S) as search:
+        calling_service.wait_until(lambda: search.get("/_cat/indices").status_code == 200, HANG_S)
+        for number in range(30):
+            search.put(f"/films/_doc/{number}", json={"n": number}).raise_for_status()
+        search.post("/films/_refresh").raise_for_status()
+        source = {"remote": {"host": calling_service.search_url}, "index": "films", "size": 7}
+        body = {"source": source, "dest": {"index": "moved"}}
+        answer = search.post("/_reindex?refresh=true", json=body).json()
+        assert (answer["created"], answer["failures"]) == (30, [])
+        assert search.get("/moved/_count").json()["count"] == 30
+        source["remote"] = {"host": f"http://localhost:{host.port}"}
+        refused = search.post("/_reindex", json=body)
+        assert (refused.status_code, "not allowlisted" in refused.text) == (400, True)
+        assert host.requests == []

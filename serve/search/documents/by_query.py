@@ -1,10 +1,10 @@
 """`_delete_by_query`, `_update_by_query` and `_reindex`: operations on every document that a query finds."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -19,10 +19,12 @@ from graphdb.search.scripts.stored import with_stored
 from graphdb.search.scripts.updates import Changed, run_on
 from graphdb.search.segments.operations import PRIMARY_TERM, Action, Operation
 from serve.search.backend import SearchBackend
+from serve.search.documents.remote_documents import RemoteDocuments, described_remote, remote_of
 from serve.search.documents.rewriting import (
     BATCH_DOCUMENTS,
     REWRITE_PARAMETERS,
     Rewriting,
+    Rewritten,
     Stored,
     found_documents,
     most_of,
@@ -48,7 +50,7 @@ _MEMBERS = ("query", "slice", "sort", "max_docs", "conflicts", "script")
 
 _REINDEX_PARAMETERS = f"{REWRITE_PARAMETERS} conflicts max_docs require_alias scroll_size"
 _REINDEX_MEMBERS = {"source", "dest", "conflicts", "max_docs", "size", "script"}
-_SOURCE_MEMBERS = {"index", "query", "size", "slice", "_source", "sort"}
+_SOURCE_MEMBERS = {"index", "query", "remote", "size", "slice", "_source", "sort"}
 _DEST_MEMBERS = {"index", "op_type", "version_type", "routing", "pipeline"}
 
 
@@ -182,23 +184,17 @@ async def _reindex(exchange: Exchange) -> Answer:
     rewriting.pipeline = into.pipeline
     most = most_of(exchange, body.get("size"), body.get("max_docs"))
     refreshed = exchange.parameters.boolean("refresh", False)
-    indexes = names_found(exchange.node, _names(source), exchange.parameters)
-    if any(one.index.name == into.index for one in indexes):
-        reason = f"reindex cannot write into an index its reading from [{into.index}]"
-        raise _invalid(reason)
+    read = _reader(exchange, source, rewriting, into)
     state = exchange.node.catalog.state
     if into.index not in state.by_name and into.index not in state.by_alias:
         check_automatic(state, into.index)
-    asked = {name: source[name] for name in ("query", "slice") if source.get(name) is not None}
 
     async def perform() -> Answer:
-        found = await found_documents(exchange, indexes, asked)
         script = await _script_of(exchange, body)
         if script is None:
-            answer = await rewriting.run(found, most, into.copy)
+            answer = await read(most, into.copy, False)
         else:
-            copied = partial(into.copy_by, script, exchange.node.now_ms())
-            answer = await rewriting.run(found, most, copied, runs_scripts=True)
+            answer = await read(most, partial(into.copy_by, script, exchange.node.now_ms()), True)
         if refreshed:  # a script may have sent copies to other indexes
             written = map(exchange.node.catalog.find, sorted(rewriting.written_to))
             await exchange.node.refresh([index for index in written if index is not None])
@@ -207,13 +203,56 @@ async def _reindex(exchange: Exchange) -> Answer:
     return await performed(exchange, task, perform)
 
 
+# Writes what a script or a copy makes of at most so many documents of the source.
+_Reader: TypeAlias = Callable[[int | None, Rewritten, bool], Awaitable[Answer]]
+
+
+def _reader(
+    exchange: Exchange, source: Mapping[str, Any], rewriting: Rewriting, into: "_Destination"
+) -> _Reader:
+    if source.get("remote") is not None:
+        return _remote_reader(exchange, source, rewriting)
+    indexes = names_found(exchange.node, ",".join(_names(source)), exchange.parameters)
+    if any(one.index.name == into.index for one in indexes):
+        reason = f"reindex cannot write into an index its reading from [{into.index}]"
+        raise _invalid(reason)
+    asked = {name: source[name] for name in ("query", "slice") if source.get(name) is not None}
+
+    async def read(most: int | None, rewritten: Rewritten, runs_scripts: bool) -> Answer:
+        found = await found_documents(exchange, indexes, asked)
+        return await rewriting.run(found, most, rewritten, runs_scripts)
+
+    return read
+
+
+def _remote_reader(exchange: Exchange, source: Mapping[str, Any], rewriting: Rewriting) -> _Reader:
+    if rewriting.slices != 1:
+        slices = -1 if rewriting.slices is None else rewriting.slices
+        raise _invalid(f"reindex from remote sources doesn't support slices > 1 but was [{slices}]")
+    if source.get("slice") is not None:
+        raise _invalid("reindex from remote sources doesn't support [slice]")
+    remotes, names = exchange.node.remotes, _names(source)
+    remote = remote_of(source, remotes)
+
+    async def read(most: int | None, rewritten: Rewritten, runs_scripts: bool) -> Answer:
+        size = rewriting.batch_documents if most is None else max(1, min(rewriting.batch_documents, most))
+        documents = RemoteDocuments(remotes, remote, names, source, size)
+        try:
+            return await rewriting.run_pages(documents, most, rewritten, runs_scripts)
+        finally:
+            await documents.close()
+
+    return read
+
+
 def _described(body: Mapping[str, Any]) -> str:
     """Of a request that may still be refused."""
     dest = body.get("dest")
     into = dest.get("index") if isinstance(dest, Mapping) else None
-    given = _source_of(body).get("index")
+    source = _source_of(body)
+    given = source.get("index")
     names = given if isinstance(given, list) else [given]
-    return f"reindex from [{', '.join(map(str, names[:20]))}] to [{into}]"
+    return f"reindex from {described_remote(source)}[{', '.join(map(str, names[:20]))}] to [{into}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +338,6 @@ def _source_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
     source = body.get("source", {})
     if not isinstance(source, Mapping):
         raise illegal_argument("[source] must be an object")
-    if "remote" in source:
-        raise illegal_argument("reindexing from a remote cluster is not supported")
     refuse_reading(source)
     if source.get("_source") is False:
         raise _invalid("_source:false is not supported in this context")
@@ -340,9 +377,11 @@ def _check_members(part: Mapping[str, Any], members: set[str], name: str) -> Non
         raise SearchError("x_content_parse_exception", f"[{name}] unknown field [{unknown[0][:100]}]")
 
 
-def _names(source: Mapping[str, Any]) -> str:
+def _names(source: Mapping[str, Any]) -> list[str]:
     given = source.get("index")
-    names: list[Any] = given if isinstance(given, list) else [given]
+    names: list[Any] = (
+        given.split(",") if isinstance(given, str) else given if isinstance(given, list) else [None]
+    )
     if not names or not all(isinstance(name, str) and name for name in names):
         raise _invalid("use _all if you really want to copy from all existing indexes")
-    return ",".join(names)
+    return names

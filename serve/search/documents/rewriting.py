@@ -7,8 +7,9 @@ import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import orjson
 
@@ -36,6 +37,7 @@ __all__ = [
     "BATCH_DOCUMENTS",
     "REWRITE_PARAMETERS",
     "Found",
+    "Pages",
     "Rewriting",
     "Rewritten",
     "Stored",
@@ -70,6 +72,20 @@ class Stored:
 
 # The action on a document; None: there is nothing to do.
 Rewritten: TypeAlias = Callable[[Stored], DocumentWrite | None]
+
+
+class Pages(Protocol):
+    """Documents that come page by page. total: of all pages."""
+
+    total: int
+    retries: int
+
+    @property
+    def turn(self) -> AbstractAsyncContextManager[Any]:
+        """A page is read and written within it."""
+
+    async def next_page(self) -> list[Stored]:
+        """Empty at the end. Raises SearchError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +259,7 @@ class Rewriting:
     failures: list[dict[str, Any]] = field(default_factory=list)
     written_to: set[str] = field(default_factory=set)  # names of indexes
     _parts: list[_Progress] = field(default_factory=lambda: [_Progress()])
+    _pages: Pages | None = None
     _began: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -288,16 +305,38 @@ class Rewriting:
             share = len(own) if most is None else most // count + (number < most % count)
             part.total = min(len(own), share)
             if not self.failures and self.task.cancelled is None:
-                await self._run(part, own.documents(part.total), rewritten, runs_scripts)
+                batches = self._batches(own.documents(part.total), rewritten, runs_scripts)
+                await self._run(part, batches, nullcontext())
+        return self._answer()
+
+    async def run_pages(
+        self, pages: Pages, most: int | None, rewritten: Rewritten, runs_scripts: bool = False
+    ) -> Answer:
+        """The same for documents that come page by page, each of which is a batch."""
+        (part,) = self._parts
+        self._pages = pages
+        taken = 0
+
+        async def next_batch() -> list[DocumentWrite | None]:
+            nonlocal taken
+            documents = await pages.next_page()
+            part.total = pages.total if most is None else min(most, pages.total)
+            documents = documents[: None if most is None else most - taken]
+            taken += len(documents)
+            return await self._on_thread(lambda: [rewritten(one) for one in documents], runs_scripts)
+
+        await self._run(part, next_batch, pages.turn)
+        return self._answer()
+
+    def _answer(self) -> Answer:
         status = max((failure["status"] for failure in self.failures), default=200)
         took = {"took": int((time.monotonic() - self._began) * 1000), "timed_out": False}
         return Answer({**took, **self.counts(), "failures": self.failures}, status)
 
-    async def _run(
-        self, part: _Progress, documents: Iterator[Stored], rewritten: Rewritten, runs_scripts: bool
-    ) -> None:
-        """One slice."""
-        done, began = 0, time.monotonic()
+    def _batches(
+        self, documents: Iterator[Stored], rewritten: Rewritten, runs_scripts: bool
+    ) -> Callable[[], Awaitable[list[DocumentWrite | None]]]:
+        """What gives the writes of the next batch, none at the end."""
 
         def next_writes() -> list[DocumentWrite | None]:
             writes: list[DocumentWrite | None] = []
@@ -310,11 +349,25 @@ class Rewriting:
                     break
             return writes
 
-        while self.task.cancelled is None and (writes := await self._on_thread(next_writes, runs_scripts)):
-            found_writes = [write for write in writes if write is not None]
-            part.outcomes[Outcome.NOOP] += len(writes) - len(found_writes)
-            if found_writes:
-                self._count(part, await self._written(found_writes))
+        return lambda: self._on_thread(next_writes, runs_scripts)
+
+    async def _run(
+        self,
+        part: _Progress,
+        next_batch: Callable[[], Awaitable[list[DocumentWrite | None]]],
+        turn: AbstractAsyncContextManager[Any],
+    ) -> None:
+        """One slice. turn: entered while a batch is read and written."""
+        done, began = 0, time.monotonic()
+        while self.task.cancelled is None:
+            async with turn:
+                writes = await next_batch()
+                found_writes = [write for write in writes if write is not None]
+                part.outcomes[Outcome.NOOP] += len(writes) - len(found_writes)
+                if found_writes:
+                    self._count(part, await self._written(found_writes))
+            if not writes:
+                break
             part.batches += 1
             done += len(writes)
             if self.failures or done >= part.total:
@@ -350,6 +403,8 @@ class Rewriting:
         task, until = self.task, self.task.throttled_until
         left_s = 0.0 if until is None else max(0.0, until - time.monotonic())
         counted = sum(self._parts, _Progress()).counts(task.rate, left_s)
+        if self._pages is not None:
+            counted["retries"]["search"] = self._pages.retries
         if task.cancelled is not None:
             counted["canceled"] = task.cancelled
         counted = self._shown(counted)

@@ -17,7 +17,14 @@ from graphdb.search.errors import SearchError
 from graphdb.search.pool_use import PoolUse
 from graphdb.search.protection import protection_forbidden, sets_protection, without_protection
 from graphdb.search.segments.operations import Action, OperationResult
-from serve.search.backend import GraphAccess, SearchBackend, SearchHelpers, ShardSearch, ToldWrite
+from serve.search.backend import (
+    GraphAccess,
+    RemoteCaller,
+    SearchBackend,
+    SearchHelpers,
+    ShardSearch,
+    ToldWrite,
+)
 
 __all__ = ["VisibleNode", "VisibleNodes"]
 
@@ -52,6 +59,7 @@ class VisibleNode:
         self._node, self._visible = node, visible
         self._visibility = principal.index_visibility
         self.graph: GraphAccess = node.graph
+        self.remotes: RemoteCaller = node.remotes
         self.own: KnownNode = node.own
         self.filling: set[str] = node.filling
         self.shards: ShardSearch | None = node.shards

@@ -100,11 +100,6 @@ def test_copying(http: httpx.Client) -> None:
             {"source": {"index": "books"}, "dest": {"index": "books"}},
             "action_request_validation_exception",
         ),
-        (
-            "/_reindex",
-            {"source": {"remote": {"host": "h"}, "index": "b"}, "dest": {"index": "c"}},
-            "illegal_argument_exception",
-        ),
         ("/_reindex", {"sauce": {}}, "x_content_parse_exception"),
     ],
 )
