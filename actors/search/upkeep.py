@@ -1,12 +1,12 @@
-"""`Upkeep`: what indexes need now and then: refreshes (`RefreshSchedule`), merges (`Merger`), and to be put
-on disk.
+"""`Upkeep`: what indexes need now and then: refreshes (`RefreshSchedule`), merges (`Merger`), graphs of their
+vectors (`GraphSchedule`), and to be put on disk.
 """
 
 import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ from graphdb.search.segments.array_segment import ArraySegment
 from graphdb.search.segments.index_shard import MergePlan
 from graphdb.search.vectors import GraphFiles, keep_graphs, missing_graphs, remove_stale
 
-__all__ = ["Merger", "RefreshSchedule", "Upkeep", "UpkeepConfig"]
+__all__ = ["GraphSchedule", "Merger", "RefreshSchedule", "Upkeep", "UpkeepConfig"]
 
 _WAITING_MAX = (
     1000  # writes that wait for a refresh of one index, before it is forced; Elasticsearch's number
@@ -90,6 +90,53 @@ class RefreshSchedule:
         return interval_s is not None and now - self._written_at[name] >= interval_s
 
 
+class GraphSchedule:
+    """When graphs are made of the vectors of segments that a refresh has made: they take as long as writing
+    the documents does, and a merge may end them. So they are put off while their index is written to, but
+    not for long, as searches look at every vector until then. Times are as in `RefreshSchedule`.
+    """
+
+    def __init__(self, written_at: Mapping[str, float], rest_s: float, wait_s: float) -> None:
+        """written_at: the last write to each index, if it is not long ago. Graphs are due rest_s after that,
+        and wait_s after they were put off first.
+        """
+        self._written_at, self._rest_s, self._wait_s = written_at, rest_s, wait_s
+        self._put_off: dict[str, float] = {}  # since when
+        self._due: set[str] = set()
+
+    def puts_off(self, name: str, now: float) -> bool:
+        """Whether graphs of this index are not to be made now; `take_due` tells when they are."""
+        if name in self._due:
+            self._due.discard(name)
+            return False
+        since = self._put_off.setdefault(name, now)
+        if now < self._due_at(name, since):
+            return True
+        del self._put_off[name]
+        return False
+
+    def hurry(self, names: Iterable[str]) -> None:
+        """The graphs of these indexes are not put off the next time."""
+        self._due.update(names)
+
+    @property
+    def next_due(self) -> float | None:
+        """When it may be time for `take_due`; None where nothing is put off."""
+        return min((self._due_at(name, since) for name, since in self._put_off.items()), default=None)
+
+    def take_due(self, now: float) -> list[str]:
+        """The indexes whose graphs are to be made now: `puts_off` says so once of each."""
+        due = [name for name, since in self._put_off.items() if now >= self._due_at(name, since)]
+        for name in due:
+            del self._put_off[name]
+        self.hurry(due)
+        return due
+
+    def _due_at(self, name: str, since: float) -> float:
+        written_at = self._written_at.get(name)
+        return since if written_at is None else min(written_at + self._rest_s, since + self._wait_s)
+
+
 logger = logging.getLogger(__name__)
 
 
@@ -97,7 +144,7 @@ class Merger:
     """For one event loop. A merge is planned and adopted where the catalogue changes, and made beside it.
 
     A merged segment is adopted with its graphs; those of other segments are made when there is nothing to
-    merge, for a merge may end them.
+    merge, and nothing else to wait for.
     """
 
     def __init__(
@@ -106,11 +153,13 @@ class Merger:
         thread: SearchThread,
         graph_files: Callable[[Index, int], GraphFiles],
         note_merged: Callable[[bool], None] = lambda is_last: None,
+        puts_graphs_off: Callable[[str], bool] = lambda name: False,
     ) -> None:
         """find tells an index by its name; graph_files are those of the directory of a shard. note_merged:
-        segments have been merged; is_last: more will not come soon.
+        segments have been merged; is_last: more will not come soon. puts_graphs_off: of an index; whoever
+        does lets it be looked at again.
         """
-        self._note_merged = note_merged
+        self._note_merged, self._puts_graphs_off = note_merged, puts_graphs_off
         self._resting: set[str] = set()
         self._find, self._thread, self._graph_files = find, thread, graph_files
         self._closing = threading.Event()
@@ -157,7 +206,7 @@ class Merger:
                     self._names[name] = None  # behind the others: there may be more to do
                 elif await self._merged_at_rest(index):
                     self.look_at_rest([name])
-                else:
+                elif not self._puts_graphs_off(name):
                     await self._look_at_graphs(index)
             except Exception:
                 logger.exception("merging segments of %s failed", name)
@@ -231,6 +280,8 @@ class UpkeepConfig:
     flush_s: float = 30.0  # how long what was applied may not be on disk
     merge_rest_s: float = 10.0  # without a write to an index, after which its segments are merged further
     rest_s: float = 5.0  # without a change or a flush, after which freed memory goes back
+    graph_rest_s: float = 1.0  # without a write to an index, after which its graphs of vectors are made,
+    graph_wait_s: float = 10.0  # and how long they wait at most
 
 
 class Upkeep:
@@ -247,9 +298,12 @@ class Upkeep:
         self._room = room
         self._view, self._thread, self._log, self._config = view, thread, log, config
         self._schedule = RefreshSchedule(view.catalog.find)
-        self._merger = Merger(view.catalog.find, thread, view.graph_files, self._note_merged)
         self._written_at: dict[str, float] = {}  # the last write to each index that is not at rest
         self._clock = asyncio.get_running_loop().time
+        self._graphs = GraphSchedule(self._written_at, config.graph_rest_s, config.graph_wait_s)
+        self._merger = Merger(
+            view.catalog.find, thread, view.graph_files, self._note_merged, self._puts_graphs_off
+        )
         self._unsaved_bytes = 0
         self._unsaved_since: float | None = None
         self._changed_at: float | None = None  # the last time since memory was given back
@@ -273,8 +327,10 @@ class Upkeep:
     async def run(self) -> None:
         """For ever."""
         names = [index.name for index in self._view.catalog.indexes()]
+        self._graphs.hurry(names)  # they are mostly on disk
         self._merger.look_at(names)
-        self._written_at = dict.fromkeys(names, self._clock()) | self._written_at
+        for name in names:
+            self._written_at.setdefault(name, self._clock())
         while True:
             await self._until_due()
             try:
@@ -286,9 +342,16 @@ class Upkeep:
             if self._is_flush_due():
                 self.request_flush()
             self._merge_at_rest()
+            self._merger.look_at(self._graphs.take_due(self._clock()))
             if self._changed_at is not None and self._clock() - self._changed_at >= self._config.rest_s:
                 self._changed_at = None
                 self._rest = asyncio.get_running_loop().create_task(self._thread.beside(give_back))
+
+    def _puts_graphs_off(self, name: str) -> bool:
+        is_put_off = self._graphs.puts_off(name, self._clock())
+        if is_put_off:
+            self._wake.set()  # to wait until then
+        return is_put_off
 
     def _note_merged(self, is_last: bool) -> None:
         """Merged segments stand in memory, and those that are on disk no longer count."""
@@ -377,6 +440,7 @@ class Upkeep:
                     (self._unsaved_since, self._config.flush_s),
                     (self._changed_at, self._config.rest_s),
                     (min(self._written_at.values(), default=None), self._config.merge_rest_s),
+                    (self._graphs.next_due, 0.0),
                 )
                 if since is not None
             ]

@@ -396,15 +396,30 @@ async def test_merged_segments_are_put_on_disk_although_nothing_is_written(tmp_p
         assert found(node) == 3
 
 
-async def test_vectors_have_graphs_which_are_read_again_after_a_restart(tmp_path: Path) -> None:
+async def with_vectors(node: SearchNode) -> None:
+    """Write as many as have a graph, and refresh."""
     vector = {"type": "dense_vector", "dims": 4, "similarity": "l2_norm"}
     writes = [indexed(number) for number in range(ROWS_MIN)]
     for number, one in enumerate(writes):
         body = b'{"v":[%d,%d,%d,1]}' % (number % 7, number % 11, number % 13)
         writes[number] = replace(one, operation=one.operation._replace(body=body))
+    await node.perform(CreateIndex("books", "u1", {"mappings": {"properties": {"v": vector}}}))
+    await node.write(writes, "true")
+
+
+async def test_vectors_have_graphs_although_their_index_is_written_to_without_end(tmp_path: Path) -> None:
+    config = UpkeepConfig(graph_rest_s=1e9, graph_wait_s=0.3)
+    async with open_node(tmp_path, replace(NEVER_FLUSHES, upkeep=config)) as node:
+        await with_vectors(node)
+        async with asyncio.timeout(HANG_S):
+            while not graph_files(tmp_path):
+                await node.write([indexed(0)], "true")
+                await asyncio.sleep(0.01)
+
+
+async def test_vectors_have_graphs_which_are_read_again_after_a_restart(tmp_path: Path) -> None:
     async with open_node(tmp_path) as node:
-        await node.perform(CreateIndex("books", "u1", {"mappings": {"properties": {"v": vector}}}))
-        await node.write(writes, "true")
+        await with_vectors(node)
         await node.force_merge([index_of(node)], 1)
         await graphs_of(node)
         await node.flush()

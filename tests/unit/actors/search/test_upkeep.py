@@ -1,6 +1,7 @@
 """Which index is due when, with a clock that only the test moves; for which one graphs are made."""
 
 import asyncio
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from actors.search import upkeep
 from actors.search.catalog_view import SearchThread
-from actors.search.upkeep import Merger, RefreshSchedule
+from actors.search.upkeep import GraphSchedule, Merger, RefreshSchedule
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import CreateIndex, DeleteIndices
@@ -119,5 +120,92 @@ def test_no_graphs_are_made_for_an_index_that_is_gone(
         assert stop()
         catalog.apply(CreateIndex("i", "u2", {}), 3, 0).get()
         assert stop()
+    finally:
+        thread.close()
+
+
+REST_S, WAIT_S = 1.0, 10.0
+
+
+def graph_schedule() -> tuple[GraphSchedule, dict[str, float]]:
+    written_at: dict[str, float] = {}
+    return GraphSchedule(written_at, REST_S, WAIT_S), written_at
+
+
+def test_graphs_of_an_index_at_rest_are_not_put_off() -> None:
+    schedule, written_at = graph_schedule()
+    assert not schedule.puts_off("books", 5.0)
+    written_at["books"] = 6.0
+    assert schedule.puts_off("books", 6.5)
+    assert not schedule.puts_off("books", 7.0)
+    assert (schedule.next_due, schedule.take_due(1e9)) == (None, [])
+
+
+def test_graphs_may_be_made_at_once_for_what_was_written_before_a_start() -> None:
+    schedule, written_at = graph_schedule()
+    written_at["books"] = 5.0
+    schedule.hurry(["books"])
+    assert [schedule.puts_off("books", 5.0) for _ in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_graphs_wait_for_the_last_write_but_not_for_long(seed: int) -> None:
+    """The twin looks at each moment for each index, and knows no more than when it was put off first."""
+    chance = random.Random(seed)
+    schedule, written_at = graph_schedule()
+    since: dict[str, float] = {}
+    now, taken, in_turn = 0.0, 0, 0
+    for _ in range(2_000):
+        now += chance.choice((0.0, 0.1, 0.4))
+        name = chance.choice("ab")
+        due = {
+            one: min(written_at.get(one, -1e9) + REST_S, first + WAIT_S) if one in written_at else first
+            for one, first in since.items()
+        }
+        assert schedule.next_due == min(due.values(), default=None)
+        match chance.choice(("write", "write", "look", "take", "forget")):
+            case "write":
+                written_at[name] = now
+            case "forget" if written_at.get(name, now) + 2 * REST_S < now:
+                del written_at[name]
+            case "look":
+                since.setdefault(name, now)
+                rested = name not in written_at or now >= written_at[name] + REST_S
+                is_due = rested or now >= since[name] + WAIT_S
+                in_turn += not is_due
+                assert schedule.puts_off(name, now) is not is_due
+                if is_due:
+                    del since[name]
+            case "take":
+                expected = {one for one, at in due.items() if now >= at}
+                assert set(schedule.take_due(now)) == expected
+                for one in expected:
+                    taken += 1
+                    del since[one]
+                    assert not schedule.puts_off(one, now)
+    assert taken
+    assert in_turn
+
+
+async def test_what_is_put_off_is_made_when_the_index_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(upkeep, "missing_graphs", lambda leaves, mapping: ["one"])
+    monkeypatch.setattr(upkeep, "keep_graphs", lambda *arguments: made.append("one"))
+    catalog = Catalog()
+    catalog.apply(CreateIndex("i", "u1", {}), 1, 0).get()
+    thread = SearchThread()
+    answers = [True, False]
+    try:
+        files = GraphFiles(RealFileSystem(), str(tmp_path))
+        merger = Merger(
+            catalog.find, thread, lambda index, shard: files, puts_graphs_off=lambda name: answers.pop(0)
+        )
+        for expected in ([], ["one"]):
+            merger.look_at(["i"])
+            assert merger._task is not None
+            await merger._task
+            assert made == expected
     finally:
         thread.close()
