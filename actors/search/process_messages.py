@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 SLOTS = 512  # indexes that processes may have
-SHARED_BYTES = 4_096  # with each: see `lending_memory`
+SHARED_BYTES = 32_768 + 8  # with each: see `lending_memory`; 1,024 connections
 
 
 @dataclass(frozen=True, slots=True)

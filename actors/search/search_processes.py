@@ -84,7 +84,7 @@ class SharedMemory:
 
 
 def lending_memory(shared: SharedMemory) -> tuple[memoryview, memoryview]:
-    """Of one process: a byte for each connection that is lent to it, and how often its thread has gone on."""
+    """Of one process: that of its `Ledger`, and how often its thread has gone on."""
     return shared.view[:-8], shared.view[-8:].cast("Q")
 
 
@@ -101,7 +101,7 @@ class _Process(BoundedProcess):
         super().__init__(process, _MEMORY_MB)
         self._stream = stream
         self.channel = channel
-        self.flags, self._beat = lending_memory(shared)
+        self.ledger, self._beat = lending_memory(shared)
         self.lent = 0  # connections
         self._last_beat, self._beat_at = 0, time.monotonic()
         self.asked: dict[int, asyncio.Future[_Answer]] = {}

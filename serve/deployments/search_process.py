@@ -20,6 +20,7 @@ from actors.search.warm_up import warm_up
 from graphdb.search.hybrid import scorer_of
 from graphdb.search.results import SearchOptions
 from serve.port.borrowing import Borrower
+from serve.port.ledger import Ledger
 from serve.port.server import SAFE_HEADERS
 from serve.search.searching.quick_searches import LentSearches
 
@@ -39,11 +40,13 @@ def main() -> None:
     first, second = map(float, weights)
     scorer = scorer_of(scorer_name, (first, second))
     with socket.socket(fileno=int(number)) as connection:
-        _, (channel, flags, states), _, _ = socket.recv_fds(connection, 1, 3)
+        _, (channel, lent, states), _, _ = socket.recv_fds(connection, 1, 3)
         process = SearchProcess(connection, scorer, SharedMemory(states).view.cast("Q"))
         searches = LentSearches(process.find, SearchOptions(raw_source=True, hybrid=scorer), _now_ms)
-        lent, beat = lending_memory(SharedMemory(flags))
-        borrower = Borrower(socket.socket(fileno=channel), lent, beat, searches, searches.done, SAFE_HEADERS)
+        ledger, beat = lending_memory(SharedMemory(lent))
+        borrower = Borrower(
+            *(socket.socket(fileno=channel), Ledger(ledger), beat, searches, searches.done, SAFE_HEADERS)
+        )
         threading.Thread(target=_serve, args=(borrower,), daemon=True).start()
         gc.collect()
         gc.freeze()  # what has been imported lives as long as the process

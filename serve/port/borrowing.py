@@ -13,6 +13,7 @@ import httptools
 from serve.port.application import Answering, QuickAnswers, WholeAnswer
 from serve.port.bounded_protocol import head_of, lines_of
 from serve.port.known_heads import KnownHead, KnownHeads
+from serve.port.ledger import Ledger
 from serve.port.lending import MESSAGE_BYTES_MAX, NUMBERED
 from serve.port.request_heads import Refused, body_bytes_at_once, check_head, check_header, origin_form
 
@@ -31,6 +32,7 @@ class _Borrowed:
     connection: socket.socket
     used_at: float
     unsent: bytes = b""  # of an answer
+    request_bytes: int = 0  # of the request that it is for, until that is taken
     is_wanted: bool = field(default=False)  # by the port
 
 
@@ -40,17 +42,17 @@ class Borrower:
     def __init__(
         self,
         channel: socket.socket,
-        flags: memoryview,
+        ledger: Ledger,
         beat: memoryview,
         quick: QuickAnswers,
         done: Callable[[], Iterable[bytes]],
         headers: Iterable[tuple[bytes, bytes]],
     ) -> None:
-        """channel, flags: see `Lender`. beat: one number, shared with the port, which grows as long as
+        """channel, ledger: see `Lender`. beat: one number, shared with the port, which grows as long as
         nothing here hangs. quick: answers what it can, at once. done: what the port is to be told now
         and then. headers: of every answer, beside its date.
         """
-        self._channel, self._flags, self._beat = channel, flags, beat
+        self._channel, self._ledger, self._beat = channel, ledger, beat
         self._quick, self._done = quick, done
         self._borrowed: dict[int, _Borrowed] = {}  # by file number
         self._heads = KnownHeads()
@@ -131,7 +133,6 @@ class Borrower:
         self._epoll.unregister(one.connection)
         del self._borrowed[one.connection.fileno()]
         one.connection.close()
-        self._flags[one.number] = 0
         self._tell(NUMBERED.pack(kind, one.number))
 
     def _serve(self, one: _Borrowed, now: float) -> None:
@@ -150,20 +151,17 @@ class Borrower:
             return
         one.used_at = now
         data = self._head_of(answer, now) + answer.body
-        # From here on the client might be answered twice, or never, if this process were killed.
-        self._flags[one.number] = 1
-        try:
-            one.connection.recv(len(request), socket.MSG_DONTWAIT)
-        except OSError:  # the client is gone since
-            self._give_back(one, b"X")
-            return
+        self._ledger.begin(one.number, len(data), len(request))
+        one.request_bytes = len(request)
         self._send(one, data)
 
     def _send(self, one: _Borrowed, data: bytes) -> None:
+        """Send it, or what can be sent of it; take the request when that is begun."""
         try:
-            sent = one.connection.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-        except BlockingIOError:
-            sent = 0
+            sent = self._sent(one, data)
+            if sent and one.request_bytes:
+                one.connection.recv(one.request_bytes)  # it is there
+                one.request_bytes = 0
         except OSError:  # the client is gone
             self._give_back(one, b"X")
             return
@@ -175,9 +173,15 @@ class Borrower:
         if one.unsent:
             one.unsent = b""
             self._epoll.modify(one.connection, select.EPOLLIN)
-        self._flags[one.number] = 0
+        self._ledger.end(one.number)
         if one.is_wanted:
             self._give_back(one)
+
+    def _sent(self, one: _Borrowed, data: bytes) -> int:
+        try:
+            return one.connection.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            return 0
 
     def _answer(self, request: bytes) -> WholeAnswer | None:
         """None where the request is the port's."""

@@ -3,17 +3,21 @@
 The port stops reading a connection and sends its socket to the process, which looks at what comes in without
 taking it (`serve.port.borrowing`). What it can answer, it takes and answers. With anything else, and when
 nothing comes any more, it gives the connection back: the bytes are still in the socket, and the port goes on
-as if nothing had happened. So it does when the process has been killed, unless it was just answering.
+as if nothing had happened. So it does when the process has been killed (`serve.port.ledger`).
 
     port -> process: L number + the socket, lent; R number, wanted back
     process -> port: B number, given back; X number, its client does not read; C ..., what was done
 """
 
 import asyncio
+import os
 import socket
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
+
+from serve.port.ledger import Ledger, Passed
 
 __all__ = ["MESSAGE_BYTES_MAX", "NUMBERED", "Borrowable", "Lender"]
 
@@ -34,7 +38,16 @@ class Borrowable(Protocol):
         """Go on reading."""
 
     def give_up(self) -> None:
-        """Close it at once: nobody knows what its client has been sent."""
+        """Close it at once: its client has been sent a part of an answer, or nobody knows what."""
+
+
+@dataclass(slots=True)
+class _Lent:
+    """before: what had passed through its socket, fd, when it was lent."""
+
+    connection: Borrowable | None  # None: it is gone, and was not given back yet
+    fd: int
+    before: Passed | None
 
 
 class Lender:
@@ -43,17 +56,16 @@ class Lender:
     def __init__(
         self,
         channel: socket.socket,
-        flags: memoryview,
+        ledger: Ledger,
         note: Callable[[bytes], None],
         note_count: Callable[[int], None],
     ) -> None:
-        """channel: the port's end, of type SOCK_SEQPACKET, which is closed with this. flags: shared with the
-        process, a byte for each connection that it may have, not 0 while it answers there. note: is told what
-        was done, note_count how many connections are lent, when that changes.
+        """channel: the port's end, of type SOCK_SEQPACKET, which is closed with this. ledger: shared with the
+        process. note: is told what was done, note_count how many connections are lent, when that changes.
         """
         channel.setblocking(False)
-        self._channel, self._flags, self._note, self._note_count = channel, flags, note, note_count
-        self._lent: dict[int, Borrowable | None] = {}  # None: it is gone, and was not given back yet
+        self._channel, self._ledger, self._note, self._note_count = channel, ledger, note, note_count
+        self._lent: dict[int, _Lent] = {}
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(channel, self._hear)
         self.is_closed = False
@@ -65,23 +77,26 @@ class Lender:
     def lend(self, connection: Borrowable) -> bool:
         """Whether the process has it now."""
         fd = connection.borrowed_fd()
-        if fd is None or self.is_closed or len(self._lent) >= len(self._flags):
+        if fd is None or self.is_closed or len(self._lent) >= len(self._ledger):
             return False
         number = next(number for number in range(len(self._lent) + 1) if number not in self._lent)
         connection.lend(self)
+        self._ledger.open(number)
+        with _socket(fd) as its:
+            lent = _Lent(connection, fd, Passed.through(its))
         try:
             socket.send_fds(self._channel, [NUMBERED.pack(b"L", number)], [fd])
         except OSError:  # it has much to hear, or is gone
             connection.take_back()
             return False
-        self._lent[number] = connection
+        self._lent[number] = lent
         self._note_count(len(self._lent))
         return True
 
     def recall(self, connection: Borrowable) -> None:
         """Have it given back soon."""
         for number, lent in self._lent.items():
-            if lent is connection:
+            if lent.connection is connection:
                 try:
                     self._channel.send(NUMBERED.pack(b"R", number))
                 except BlockingIOError:
@@ -92,9 +107,9 @@ class Lender:
 
     def forget(self, connection: Borrowable) -> None:
         """It is closed."""
-        for number, lent in self._lent.items():
-            if lent is connection:
-                self._lent[number] = None
+        for lent in self._lent.values():
+            if lent.connection is connection:
+                lent.connection = None
 
     def close(self) -> None:
         """The process is gone: take back what was lent."""
@@ -105,11 +120,15 @@ class Lender:
         self._channel.close()
         lent, self._lent = self._lent, {}
         self._note_count(0)
-        for number, connection in lent.items():
-            if connection is not None and self._flags[number]:
-                connection.give_up()
-            elif connection is not None:
-                connection.take_back()
+        for number, one in lent.items():
+            if one.connection is None:
+                continue
+            with _socket(one.fd) as its:
+                is_settled = self._ledger.settle(number, its, one.before)
+            if is_settled:
+                one.connection.take_back()
+            else:
+                one.connection.give_up()
 
     def _hear(self) -> None:
         for _ in range(100):
@@ -129,9 +148,16 @@ class Lender:
             self._note(message[1:])
             return
         kind, number = NUMBERED.unpack(message)
-        connection = self._lent.pop(number, None)
+        lent = self._lent.pop(number, None)
         self._note_count(len(self._lent))
-        if connection is not None and kind == b"X":
-            connection.give_up()
-        elif connection is not None:
-            connection.take_back()
+        if lent is None or lent.connection is None:
+            return
+        if kind == b"X":
+            lent.connection.give_up()
+        else:
+            lent.connection.take_back()
+
+
+def _socket(fd: int) -> socket.socket:
+    """Of a connection that somebody else keeps open."""
+    return socket.socket(fileno=os.dup(fd))

@@ -139,7 +139,8 @@ class Borrower(Protocol):
     def channel(self) -> socket: ...
 
     @property
-    def flags(self) -> memoryview: ...
+    def ledger(self) -> memoryview:
+        """The memory of a `Ledger`, shared with it."""
 
     def note_lent(self, count: int) -> None:
         """So many connections are lent to it now."""

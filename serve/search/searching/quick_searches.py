@@ -30,6 +30,7 @@ from graphdb.search.multi.known_requests import PLAIN_MEMBERS
 from graphdb.search.query import Searcher
 from graphdb.search.results import SearchOptions
 from serve.port.application import Answering, WholeAnswer
+from serve.port.ledger import Ledger
 from serve.port.lending import Borrowable, Lender
 from serve.search.backend import Borrower
 from serve.search.frame.answer import ENCODE, THREADED_FROM
@@ -225,7 +226,8 @@ class QuickSearches(_PlainSearches):
             return None
         lender = self._lenders.get(borrower)
         if lender is None:
-            lender = Lender(borrower.channel.dup(), borrower.flags, self._note_lent, borrower.note_lent)
+            ledger = Ledger(borrower.ledger)
+            lender = Lender(borrower.channel.dup(), ledger, self._note_lent, borrower.note_lent)
             self._lenders[borrower] = lender
         return lender
 

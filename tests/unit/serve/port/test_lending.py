@@ -1,8 +1,11 @@
 """Connections that a port lends: who answers, and what happens when clients or the borrower do not behave."""
 
 import asyncio
+import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,11 +15,14 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from actors.search.search_processes import SharedMemory
 from serve.port import borrowing
 from serve.port.application import Answering, WholeAnswer
 from serve.port.borrowing import Borrower
+from serve.port.ledger import BYTES_EACH, Ledger
 from serve.port.lending import Borrowable, Lender
 from serve.port.protocol import PortProtocol
+from tests.support.mortal_borrower import DEATH, LONG_DEATH
 from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
@@ -64,9 +70,10 @@ class _Lent:
     """A port that lends each connection that it has answered, and who borrows them."""
 
     def __init__(self) -> None:
-        self.flags = memoryview(bytearray(8))
+        self.memory = SharedMemory.new("lent", 8 * BYTES_EACH)
+        self.ledger = Ledger(self.memory.view)
         ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.lender = Lender(ours, self.flags, lambda done: None, lambda count: None)
+        self.lender = Lender(ours, self.ledger, lambda done: None, lambda count: None)
         self.quick = _Quick(b"port", self._offer)
         self.borrowed = _Quick(b"borrower")
         self.connections: set[Borrowable] = set()
@@ -81,7 +88,7 @@ class _Lent:
 def _borrowing(lent: _Lent) -> Iterator[None]:
     with lent.theirs:
         beat = memoryview(bytearray(8)).cast("Q")
-        borrower = Borrower(lent.theirs, lent.flags, beat, lent.borrowed, lambda: [], [(b"x-one", b"1")])
+        borrower = Borrower(lent.theirs, lent.ledger, beat, lent.borrowed, lambda: [], [(b"x-one", b"1")])
         thread = threading.Thread(target=borrower.run)
         thread.start()
         try:
@@ -274,8 +281,55 @@ async def test_a_port_that_stops_gets_its_connections_back() -> None:
                 assert await client.reader.read() == b""
 
 
-@pytest.mark.parametrize("is_answering", [False, True])
-async def test_when_the_borrower_dies_the_port_goes_on_unless_it_was_answering(is_answering: bool) -> None:
+@contextmanager
+def _borrowing_process(lent: _Lent, place: str) -> Iterator[subprocess.Popen[bytes]]:
+    fds = lent.theirs.fileno(), lent.memory.fd
+    program = [sys.executable, "-m", "tests.support.mortal_borrower", *map(str, fds), place]
+    with subprocess.Popen(program, pass_fds=fds) as process:
+        lent.theirs.close()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("place", ["answered", "begun", "sent", "taken", "ended"])
+async def test_when_the_borrower_is_killed_the_port_goes_on_where_it_was(place: str) -> None:
+    """It kills itself there when it is to answer DEATH."""
+    async with _port() as lent, _client(lent) as client:
+        with _borrowing_process(lent, place) as process:
+            await _until_lent(client, lent)
+            for body in (b"2", b"three"):
+                assert await client.ask(body) == b"borrower:" + body
+            answered = b"borrower:" if place in ("sent", "taken", "ended") else b"port:"
+            assert await client.ask(DEATH) == answered + DEATH
+            assert process.wait(HANG_S) == -signal.SIGKILL
+            assert await client.ask(b"4") == b"port:4"
+            assert len(lent.lender) == 0
+
+
+@pytest.mark.parametrize("place", ["begun", "sent", "taken"])
+async def test_when_the_borrower_is_killed_a_client_that_has_ended_is_answered(place: str) -> None:
+    async with _port() as lent, _client(lent) as client:
+        with _borrowing_process(lent, place):
+            await _until_lent(client, lent)
+            client.writer.write(_request(DEATH))
+            client.writer.write_eof()
+            assert (await client.answer()).endswith(b":" + DEATH)
+            async with asyncio.timeout(HANG_S):
+                assert await client.reader.read() == b""
+
+
+async def test_when_the_borrower_is_killed_with_a_part_of_an_answer_sent_the_connection_is_closed() -> None:
+    async with _port() as lent, _client(lent) as client:
+        with _borrowing_process(lent, "sent"):
+            await _until_lent(client, lent)
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+                await client.ask(LONG_DEATH)
+            assert len(lent.lender) == 0
+
+
+async def test_a_borrower_that_dies_between_requests_costs_nothing() -> None:
     """Nobody serves: the borrower has read what was lent to it, and is gone."""
     async with _port() as lent, _client(lent) as client:
         assert await client.ask(b"1") == b"port:1"
@@ -283,13 +337,8 @@ async def test_when_the_borrower_dies_the_port_goes_on_unless_it_was_answering(i
         assert len(lent.lender) == 1
         client.writer.write(_request(b"2"))
         await client.writer.drain()
-        lent.flags[0] = is_answering
         lent.theirs.close()
-        if is_answering:
-            with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
-                await client.answer()
-        else:
-            assert await client.answer() == b"port:2"
+        assert await client.answer() == b"port:2"
         assert len(lent.lender) == 0
 
 
