@@ -1,7 +1,8 @@
 """Documents read: `_doc`, `_source` and `_mget`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from graphdb.config import Settings
@@ -9,6 +10,7 @@ from graphdb.search.catalog.aliases import document_routing
 from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.index_blocks import check_reads
 from graphdb.search.catalog.state import Index
+from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_argument, index_closed, index_not_found, parsing
 from graphdb.search.results.fetching import parse_source_filter
 from serve.search.backend import SearchBackend
@@ -121,16 +123,20 @@ async def _get_many(exchange: Exchange) -> Any:
     if body is None:
         raise SearchError("parse_exception", "request body is required")
     default = Wanted.of(exchange.parameters)
-    asked = _asked(body, exchange.get("index"), default)
+
+    def asked() -> list[_Asked]:
+        return _asked(body, exchange.get("index"), default)
+
+    def documents(of: Callable[[], list[_Asked]]) -> list[dict[str, Any]]:
+        return [_item(exchange.node.catalog, one) for one in of()]
+
+    if not exchange.parameters.boolean("refresh", False):
+        return {"docs": await exchange.work.run(partial(documents, asked))}
+    found = await exchange.work.run(asked)
+    names = dict.fromkeys(one.index for one in found)
     catalog = exchange.node.catalog
-    if exchange.parameters.boolean("refresh", False):
-        names = dict.fromkeys(one.index for one in asked)
-        await refresh_first(exchange, [index for name in names if (index := catalog.find(name)) is not None])
-
-    def documents() -> list[dict[str, Any]]:
-        return [_item(exchange.node.catalog, one) for one in asked]
-
-    return {"docs": await exchange.work.run(documents)}
+    await refresh_first(exchange, [index for name in names if (index := catalog.find(name)) is not None])
+    return {"docs": await exchange.work.run(partial(documents, lambda: found))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +162,7 @@ def _asked(body: Mapping[str, Any], index: str | None, default: Wanted) -> list[
         if not isinstance(value, list):
             raise parsing(f"unexpected value for [{key}], expected START_ARRAY", line=1, col=1)
         for item in value:
+            checkpoint()
             given = _given(item, key, default)
             if given.get("_index", index) is None:
                 problems.append(f"index is missing for doc {len(asked)}")
@@ -186,10 +193,13 @@ def _given(item: Any, key: str, default: Wanted) -> dict[str, Any]:
     return {**item, "wanted": _wanted_of(item, default)}
 
 
+_PLACE = {"_index", "_id"}
 _MEMBERS = ("_index", "_id", "routing", "stored_fields", "version", "version_type", "_source")
 
 
 def _wanted_of(item: Mapping[str, Any], default: Wanted) -> Wanted:
+    if item.keys() <= _PLACE:
+        return default
     wanted = default
     if item.get("_source") is not None:
         wanted = replace(wanted, source=parse_source_filter(item["_source"]))
@@ -207,9 +217,13 @@ def _wanted_of(item: Mapping[str, Any], default: Wanted) -> Wanted:
 
 
 def _item(catalog: Catalog, asked: _Asked) -> dict[str, Any]:
+    checkpoint()
+    wanted = asked.wanted
     try:
-        index, routing = one_document(catalog, asked.index, asked.wanted.routing)
-        return document_json(index, asked.doc_id, replace(asked.wanted, routing=routing))
+        index, routing = one_document(catalog, asked.index, wanted.routing)
+        if routing != wanted.routing:
+            wanted = replace(wanted, routing=routing)
+        return document_json(index, asked.doc_id, wanted)
     except SearchError as error:
         return {"_index": asked.index, "_id": asked.doc_id, "error": envelope(error)["error"]}
 

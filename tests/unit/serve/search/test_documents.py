@@ -1,13 +1,18 @@
 """Single documents: written, read, updated, deleted; exact answers."""
 
+import time
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from graphdb.errors import NotLeader, OutcomeUnknown, Overloaded, StorageFull
+from serve.search_app import build_search_app
+from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
-from tests.unit.serve.search.conftest import reason_of
+from tests.support.timing import HANG_S
+from tests.unit.serve.search.conftest import SETTINGS, reason_of
 
 JSON = {"Content-Type": "application/json"}
 
@@ -293,6 +298,28 @@ class TestMany:
     )
     def test_requests_that_cannot_be(self, http: httpx.Client, path: str, body: Any, kind: str) -> None:
         assert reason_of(http.post(path, json=body))[:2] == (400, kind)
+
+    @pytest.mark.anyio
+    async def test_very_many_keep_nobody_waiting(self, node: MemorySearch) -> None:
+        """Other clients of the port are answered by the thread of the event loop."""
+        asked = orjson.dumps({"docs": [{"_id": str(number), "routing": "a"} for number in range(50_000)]})
+        transport = httpx.ASGITransport(build_search_app(node, SETTINGS))
+        headers = {"content-type": "application/json"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://node") as client:
+            began, all_began = time.thread_time(), time.process_time()
+            answer = await client.post("/books/_mget", content=asked, headers=headers)
+            loop_s, all_s = time.thread_time() - began, time.process_time() - all_began
+        assert len(answer.json()["docs"]) == 50_000
+        assert loop_s < all_s / 4
+
+    def test_no_more_than_there_is_time_for(self, node: MemorySearch) -> None:
+        hasty = SETTINGS.model_copy(
+            update={"server": SETTINGS.server.model_copy(update={"query_timeout_seconds": 0.01})}
+        )
+        asked = {"ids": [str(number) for number in range(100_000)]}
+        with serving(build_search_app(node, hasty)) as url:
+            answer = httpx.post(f"{url}/books/_mget", json=asked, timeout=HANG_S, trust_env=False)
+        assert reason_of(answer)[:2] == (503, "timeout_exception")
 
 
 def test_what_the_mapping_says_of_reading(http: httpx.Client) -> None:
