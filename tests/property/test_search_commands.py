@@ -96,8 +96,10 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(CreateDataStream, TEXTS, TEXTS),
     st.builds(DeleteDataStreams, NAMES),
     st.builds(PutStreamLifecycle, NAMES, st.none() | BODIES),
-    st.builds(ModifyDataStreams, st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=3).map(tuple)),
-    st.builds(MigrateToDataStream, TEXTS),
+    st.builds(
+        ModifyDataStreams, st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=3).map(tuple), st.booleans()
+    ),
+    st.builds(MigrateToDataStream, TEXTS, st.booleans()),
     st.builds(PutLifecycle, TEXTS, BODIES),
     st.builds(DeleteLifecycles, NAMES),
     st.builds(DeleteIndices, NAMES),
@@ -106,7 +108,7 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(PutLegacyTemplate, TEXTS, BODIES, st.booleans()),
     st.builds(DeleteLegacyTemplates, NAMES),
     st.builds(PutMapping, NAMES, BODIES),
-    st.builds(PutSettings, NAMES, BODIES, st.booleans(), st.booleans()),
+    st.builds(PutSettings, NAMES, BODIES, st.booleans(), st.booleans(), st.booleans()),
     st.builds(PutClusterSettings, BODIES, BODIES),
     st.builds(PutIndexTemplate, TEXTS, BODIES, st.booleans()),
     st.builds(RollOver, TEXTS, TEXTS, BODIES, TEXTS, TEXTS),

@@ -104,16 +104,22 @@ class PutStreamLifecycle:
 
 @dataclass(frozen=True, slots=True)
 class ModifyDataStreams:
-    """Actions in their order, each `add` or `remove`, a data stream, the uuid of an index: all, or none."""
+    """Actions in their order, each `add` or `remove`, a data stream, the uuid of an index: all, or none.
+
+    hides: what comes in is hidden from there on, and what leaves is not. Entries of before have a PutSettings
+    after them.
+    """
 
     actions: tuple[tuple[str, str, str], ...]
+    hides: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class MigrateToDataStream:
-    """The alias becomes a data stream of its indexes."""
+    """The alias becomes a data stream of its indexes. hides: see `ModifyDataStreams`."""
 
     alias: str
+    hides: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +158,15 @@ class PutMapping:
 @dataclass(frozen=True, slots=True)
 class PutSettings:
     """settings as of PUT /{index}/_settings; null resets one. preserve: those that are set already stay.
-    filled: no node fills the indexes any more.
+    filled: no node fills the indexes any more. reopen: settings that only closed indexes take are taken, as
+    if the indexes were closed and opened again.
     """
 
     uuids: tuple[str, ...]
     settings: Mapping[str, Any]
     preserve: bool = False
     filled: bool = False
+    reopen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,8 @@ _USUAL = {
     "from_templates": True,
     "filled_by": None,
     "filled": False,
+    "reopen": False,
+    "hides": False,
     "replaces": None,
     "if_version": None,
     "unfilled": False,
@@ -216,7 +218,8 @@ def _decoded(head: dict[str, Any], payload: bytes, bodies_at: int) -> Command:
     if bodies_at != len(payload):
         raise CorruptionError(f"{len(payload) - bodies_at} bytes after a command", _WHERE)
     if name == "modify_data_streams":
-        return ModifyDataStreams(tuple((kind, stream, uuid) for kind, stream, uuid in head["actions"]))
+        actions = tuple((kind, stream, uuid) for kind, stream, uuid in head["actions"])
+        return ModifyDataStreams(actions, head.get("hides", False))
     if name == "update_aliases":
         return UpdateAliases(tuple(AliasAction(*row) for row in head["actions"]))
     members = {key: tuple(value) if key in _TUPLES else value for key, value in head.items()}

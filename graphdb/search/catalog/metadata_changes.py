@@ -1,6 +1,6 @@
 """Changes to the catalogue: indexes created and deleted, settings, aliases, templates."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, TypeAlias
@@ -51,6 +51,7 @@ from graphdb.search.catalog.cluster_settings import check_auto_create, with_clus
 from graphdb.search.catalog.data_streams import (
     BACKING_BODY,
     TIMESTAMP,
+    backing_indexes,
     backing_name,
     check_deletion,
     check_new_stream,
@@ -62,17 +63,13 @@ from graphdb.search.catalog.data_streams import (
 )
 from graphdb.search.catalog.index_names import check_index_name
 from graphdb.search.catalog.index_settings import (
-    CLOSED_SETTINGS,
     FILLED_BY,
     REPLACES,
-    TREES,
     analyzers_of,
     in_one_shard,
     limits_of,
     read_settings,
     routing_of,
-    static_names,
-    updated_settings,
 )
 from graphdb.search.catalog.index_sort import checked_order
 from graphdb.search.catalog.index_templates import (
@@ -88,6 +85,13 @@ from graphdb.search.catalog.index_templates import (
     without_templates,
 )
 from graphdb.search.catalog.lifecycles import with_lifecycle, without_lifecycles
+from graphdb.search.catalog.settings_changes import (
+    check_static,
+    put_mapping,
+    with_hidden,
+    with_put_settings,
+    with_settings,
+)
 from graphdb.search.catalog.snapshot_registry import (
     with_repository,
     with_snapshot_work,
@@ -344,12 +348,27 @@ def _(command: PutStreamLifecycle, state: CatalogState) -> Change:
 
 @_planned.register
 def _(command: ModifyDataStreams, state: CatalogState) -> Change:
-    return _with_aliases(with_changed_streams(state, command))
+    after = with_changed_streams(state, command)
+    last = {uuid: kind == "add" for kind, _, uuid in command.actions}
+    return _hidden(after, last.items() if command.hides else ())
 
 
 @_planned.register
 def _(command: MigrateToDataStream, state: CatalogState) -> Change:
-    return _with_aliases(with_migrated_alias(state, command))
+    after = with_migrated_alias(state, command)
+    members = backing_indexes(after, command.alias) if command.hides else ()
+    return _hidden(after, [(index.uuid, True) for index in members])
+
+
+def _hidden(after: CatalogState, hidden: Iterable[tuple[str, bool]]) -> Change:
+    """Indexes that the state has put into data streams or taken out; see `with_hidden`."""
+    aliased, hide = _with_aliases(after), with_hidden(after, hidden)
+
+    def act() -> None:
+        aliased.act()
+        hide()
+
+    return Change(after, act)
 
 
 @_planned.register
@@ -385,20 +404,7 @@ def _(command: PutMapping, state: CatalogState) -> Change:
 
 @_planned.register
 def _(command: PutSettings, state: CatalogState) -> Change:
-    update = read_settings(_unwrapped(command.settings))
-    indexes = state.indexes(command.uuids)
-    made = [_with_settings(index, update, command.preserve, state) for index in indexes]
-    if command.filled:
-        for settings, _, _ in made:
-            settings.pop(FILLED_BY, None)
-    _check_static(update, indexes, command.preserve)
-
-    def act() -> None:
-        for index, (settings, analyzers, mapping) in zip(indexes, made, strict=True):
-            index.put_settings(settings, analyzers)
-            put_mapping(index, mapping)
-
-    return Change(state, act)
+    return Change(state, with_put_settings(state, command))
 
 
 @_planned.register
@@ -415,8 +421,8 @@ def _(command: FinishFilling, state: CatalogState) -> Change:
         actions.append(AliasAction("remove", index.uuid, finish["handle"]))
         actions += [AliasAction("add", index.uuid, *alias) for alias in finish["aliases"].items()]
         update = read_settings(finish["settings"])
-        settings, analyzers, mapping = _with_settings(index, update, False, state)
-        _check_static(update, [index], preserve=False)
+        settings, analyzers, mapping = with_settings(index, update, False, state)
+        check_static(update, [index], preserve=False)
         kept = {name: value for name, value in settings.items() if name not in (FILLED_BY, REPLACES)}
         made.append((kept, analyzers, mapping))
     check_deletion(state, replaced)
@@ -596,49 +602,3 @@ def _check_made(made: Contents, name: str, state: CatalogState) -> None:
     except SearchError as error:
         reason = f"composable template [{name}] template after composition is invalid"
         raise SearchError("illegal_argument_exception", reason, 400, None, error) from None
-
-
-def put_mapping(index: Index, mapping: FieldMapping) -> None:
-    """For documents from now on; a new version, unless it is the one that is there."""
-    if mapping is not index.mapping:
-        index.shards.put_mapping(mapping)
-        index.mapping_version += 1
-
-
-def _unwrapped(settings: Mapping[str, Any]) -> Any:
-    """PUT _settings takes them with or without `settings` around them."""
-    return settings["settings"] if settings.keys() == {"settings"} else settings
-
-
-def _check_static(update: Mapping[str, Any], indexes: Sequence[Index], preserve: bool) -> None:
-    """Errors: illegal_argument_exception for settings that only closed indexes take, or none that exists."""
-    static = static_names(update)
-    final = [name for name in static if name not in CLOSED_SETTINGS]
-    if final and all(index.is_closed for index in indexes):
-        changed = [
-            name for name in final if not (preserve and all(name in index.settings for index in indexes))
-        ]
-        if changed:
-            raise illegal_argument(f"final {indexes[0].name} setting [index.{changed[0]}], not updateable")
-    opened = [index for index in indexes if not index.is_closed]
-    if static and opened:
-        names = ", ".join(f"index.{name}" for name in static)
-        where = ", ".join(f"[{index.name}/{index.uuid}]" for index in opened)
-        raise illegal_argument(f"Can't update non dynamic settings [[{names}]] for open indices [{where}]")
-
-
-def _with_settings(
-    index: Index, update: Mapping[str, Any], preserve: bool, state: CatalogState
-) -> tuple[dict[str, Any], Analyzers, FieldMapping]:
-    """The settings with an update, the analyzers that they make, and the mapping with those and under their
-    limits. The analyzers must be possible still: an index is opened with the settings that it has then.
-    """
-    settings = with_sets(updated_settings(index.settings, update, preserve), state)
-    limits = limits_of(settings)
-    if index.is_closed and TREES & update.keys():
-        analyzers = analyzers_of(settings)
-        return settings, analyzers, index.mapping.analyzed(analyzers, limits)
-    if index.settings.get("analysis") and not static_names(update):
-        analyzers_of(settings)
-    unchanged = limits == limits_of(index.settings)
-    return settings, index.analyzers, index.mapping if unchanged else index.mapping.limited(limits)

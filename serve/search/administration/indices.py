@@ -7,10 +7,8 @@ from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import (
-    CloseIndices,
     CreateIndex,
     DeleteIndices,
-    OpenIndices,
     PutMapping,
     PutSettings,
 )
@@ -111,16 +109,9 @@ async def _put_settings(exchange: Exchange) -> dict[str, Any]:
         )
     indexes = chosen_indexes(exchange, may_be_none=False)
     preserve = exchange.parameters.boolean("preserve_existing", False)
-    command = PutSettings(tuple(index.uuid for index in indexes), settings, preserve)
-    opened = tuple(index.uuid for index in indexes if not index.is_closed)
-    if not opened or not exchange.parameters.boolean("reopen", False):
-        await exchange.node.perform(command)
-        return {"acknowledged": True}
-    await exchange.node.perform(CloseIndices(opened))
-    try:
-        await exchange.node.perform(command)
-    finally:
-        await exchange.node.perform(OpenIndices(opened))
+    reopen = exchange.parameters.boolean("reopen", False) and not all(index.is_closed for index in indexes)
+    uuids = tuple(index.uuid for index in indexes)
+    await exchange.node.perform(PutSettings(uuids, settings, preserve, reopen=reopen))
     return {"acknowledged": True}
 
 

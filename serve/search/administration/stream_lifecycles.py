@@ -7,7 +7,6 @@ from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import (
     MigrateToDataStream,
     ModifyDataStreams,
-    PutSettings,
     PutStreamLifecycle,
 )
 from graphdb.search.catalog.data_streams import backing_indexes
@@ -112,11 +111,7 @@ async def _modify(exchange: Exchange) -> dict[str, Any]:
         reason = "Validation Failed: 1: must specify at least one data stream modification action;"
         raise SearchError("action_request_validation_exception", reason)
     actions = tuple(_action(exchange, one) for one in given)
-    await exchange.node.perform(ModifyDataStreams(actions))
-    for kind, hidden in (("add", True), ("remove", False)):
-        uuids = tuple(uuid for one, _, uuid in actions if one == kind)
-        if uuids:
-            await exchange.node.perform(PutSettings(uuids, {"index.hidden": hidden}))
+    await exchange.node.perform(ModifyDataStreams(actions, hides=True))
     return {"acknowledged": True}
 
 
@@ -139,8 +134,5 @@ def _action(exchange: Exchange, given: Any) -> tuple[str, str, str]:
 
 
 async def _migrate(exchange: Exchange) -> dict[str, Any]:
-    alias = exchange["name"]
-    await exchange.node.perform(MigrateToDataStream(alias))
-    uuids = tuple(index.uuid for index in backing_indexes(exchange.node.catalog.state, alias))
-    await exchange.node.perform(PutSettings(uuids, {"index.hidden": True}))
+    await exchange.node.perform(MigrateToDataStream(exchange["name"], hides=True))
     return {"acknowledged": True}

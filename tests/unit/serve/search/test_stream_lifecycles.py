@@ -7,6 +7,8 @@ import httpx
 import pytest
 
 from actors.search.lifecycle_keeper import LifecycleKeeper
+from graphdb.errors import UnavailableError
+from graphdb.search.catalog.catalog_commands import Command, ModifyDataStreams
 from tests.support.memory_search import MemorySearch
 from tests.unit.serve.search.conftest import one_shard, reason_of
 
@@ -172,6 +174,48 @@ def test_indexes_come_into_a_data_stream_and_leave_it(logs: httpx.Client) -> Non
     assert (logs.get("/logs/_count").json()["count"], logs.get("/old/_count").json()["count"]) == (0, 1)
     logs.post("/logs/_rollover")
     assert len(indexes_of(logs)) == 3
+
+
+def is_hidden(http: httpx.Client, index: str) -> bool:
+    settings = http.get(f"/{index}/_settings").json()[index]["settings"]["index"]
+    return bool(settings.get("hidden") == "true")
+
+
+def test_a_stop_after_any_entry_of_the_log_leaves_nothing_half_done(
+    logs: httpx.Client, node: MemorySearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request is one entry: none is left to be written when a node stops after the first."""
+
+    def stop_after_one(patched: pytest.MonkeyPatch) -> None:
+        performed, entries = node.perform, iter([1])
+
+        async def perform(command: Command) -> Any:
+            if next(entries, None) is None:
+                raise UnavailableError("the node has stopped")
+            return await performed(command)
+
+        patched.setattr(node, "perform", perform)
+
+    logs.put("/old", json=TIMED)
+    logs.put("/one", json={**TIMED, "aliases": {"logs-m": {"is_write_index": True}}})
+    for change in (
+        lambda: modify(logs, "add", "old"),
+        lambda: modify(logs, "remove", "old"),
+        lambda: logs.post("/_data_stream/_migrate/logs-m"),
+        lambda: logs.put("/old/_settings?reopen=true", json={"index.similarity.default.type": "boolean"}),
+    ):
+        with monkeypatch.context() as patched:
+            stop_after_one(patched)
+            assert change().json() == {"acknowledged": True}
+    assert (is_hidden(logs, "old"), is_hidden(logs, "one")) == (False, True)
+
+
+def test_entries_of_before_hide_nothing_by_themselves(logs: httpx.Client, node: MemorySearch) -> None:
+    logs.put("/old", json=TIMED)
+    old = node.catalog.find("old")
+    assert old is not None
+    node.catalog.apply(ModifyDataStreams((("add", "logs", old.uuid),)), 1_000, 0).get()
+    assert (indexes_of(logs)[0], is_hidden(logs, "old")) == ("old", False)
 
 
 def test_what_cannot_come_in_or_leave(logs: httpx.Client) -> None:
