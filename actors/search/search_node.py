@@ -46,6 +46,7 @@ from graphdb.search.catalog.catalog_commands import (
     ForgetDeletions,
     IntroduceNode,
     RefreshIndices,
+    SetOperationMode,
     WriteResult,
 )
 from graphdb.search.catalog.state import CatalogState, Index
@@ -77,6 +78,7 @@ _TAKEN_WHEN_FULL = (
     RefreshIndices,
     ForgetDeletions,
     IntroduceNode,
+    SetOperationMode,
 )
 _DELETION_BYTES = 2048  # that one takes in the log and in what is flushed, at most about
 _COMMAND_BYTES = 16 << 10  # what a command that writes no documents counts as, among those that wait

@@ -148,7 +148,7 @@ SEARCH_PERMISSIONS = _table(
     (READ, "GET", "/_data_stream/_stats /_data_stream/{name}/_stats"),
     (READ, "GET", "/_ilm/policy /_ilm/policy/{name} /{index}/_ilm/explain /_ilm/status"),
     (ADMIN, "PUT DELETE", "/_ilm/policy/{name}"),
-    (ADMIN, "POST", "/{index}/_ilm/remove"),
+    (ADMIN, "POST", "/{index}/_ilm/remove /{index}/_ilm/retry /_ilm/move/{index} /_ilm/start /_ilm/stop"),
     (ADMIN, "PUT DELETE", "/_data_stream/{name} /_data_stream/{name}/_lifecycle"),
     (READ, "GET", "/_data_stream/{name}/_lifecycle /{index}/_lifecycle/explain /_lifecycle/stats"),
     (ADMIN, "POST", "/_data_stream/_modify /_data_stream/_migrate/{name}"),

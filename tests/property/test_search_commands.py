@@ -31,6 +31,7 @@ from graphdb.search.catalog.catalog_commands import (
     IntroduceNode,
     MigrateToDataStream,
     ModifyDataStreams,
+    MoveLifecycle,
     OpenIndices,
     PutClusterSettings,
     PutComponentTemplate,
@@ -45,6 +46,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutSynonyms,
     RefreshIndices,
     RollOver,
+    SetOperationMode,
     UpdateAliases,
     WriteDocuments,
 )
@@ -100,6 +102,8 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
         ModifyDataStreams, st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=3).map(tuple), st.booleans()
     ),
     st.builds(MigrateToDataStream, TEXTS, st.booleans()),
+    st.builds(MoveLifecycle, TEXTS, TEXTS),
+    st.builds(SetOperationMode, TEXTS, TEXTS),
     st.builds(PutLifecycle, TEXTS, BODIES),
     st.builds(DeleteLifecycles, NAMES),
     st.builds(DeleteIndices, NAMES),

@@ -37,6 +37,7 @@ __all__ = [
     "IntroduceNode",
     "MigrateToDataStream",
     "ModifyDataStreams",
+    "MoveLifecycle",
     "OpenIndices",
     "Outcome",
     "PutClusterSettings",
@@ -53,6 +54,7 @@ __all__ = [
     "PutSynonyms",
     "RefreshIndices",
     "RollOver",
+    "SetOperationMode",
     "ShownSources",
     "UpdateAliases",
     "WriteDocuments",
@@ -304,6 +306,22 @@ class DeleteLifecycles:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveLifecycle:
+    """A phase of an index's policy begins now, and with it those before, whatever the age of the index."""
+
+    uuid: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperationMode:
+    """What acts by itself in the cluster (`ilm`) goes on or rests: mode is RUNNING or STOPPED."""
+
+    part: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
 class PutRepository:
     """A snapshot repository: body has its type, uuid and settings, which have been read before."""
 
@@ -487,6 +505,8 @@ Command: TypeAlias = (
     | DeleteScript
     | PutLifecycle
     | DeleteLifecycles
+    | MoveLifecycle
+    | SetOperationMode
     | PutPipeline
     | DeletePipelines
     | PutRepository

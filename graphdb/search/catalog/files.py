@@ -79,6 +79,9 @@ def shard_directory(uuid: str, number: int) -> str:
     return f"{uuid}.{number}" if number else uuid
 
 
+_LATER = ("data_streams", "lifecycles", "repositories", "snapshot_work", "synonyms", "operation_modes")
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogFile:
     """log_index: every entry up to there is in. opening counts the times that a process has opened it.
@@ -102,10 +105,11 @@ class CatalogFile:
     repositories: JsonObject[str, Any] = field(default_factory=dict)
     snapshot_work: JsonObject[str, Any] = field(default_factory=dict)
     synonyms: JsonObject[str, Any] = field(default_factory=dict)
+    operation_modes: JsonObject[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         values = asdict(self)
-        for name in ("data_streams", "lifecycles", "repositories", "snapshot_work", "synonyms"):
+        for name in _LATER:
             if not values[name]:
                 del values[name]  # a version without them can read the others
         return encode_checked(_MARK, values)
@@ -202,6 +206,7 @@ class CatalogFiles:
             content.repositories,
             content.snapshot_work,
             content.synonyms,
+            content.operation_modes,
         )
         for index in indexes:
             index.aliases = state.aliases_of(index.uuid)
@@ -244,6 +249,7 @@ class CatalogFiles:
             state.repositories,
             state.snapshot_work,
             state.synonyms,
+            state.operation_modes,
         )
         return CatalogSave(content, plans)
 

@@ -15,6 +15,7 @@ __all__ = [
     "CLOSED_SETTINGS",
     "FILLED_BY",
     "KNOWN",
+    "MOVED_TO",
     "PREFIXES",
     "PRIVATE",
     "REPLACES",
@@ -150,7 +151,11 @@ FILLED_BY = "resize.filled_by"
 """The number of the node that copies the documents of another index to this one."""
 REPLACES = "resize.replaces"
 """The uuid of a closed index of the same name, whose place this one takes once it is filled."""
-PRIVATE = frozenset({"creation_date", "provided_name", "uuid", "version.created", FILLED_BY, REPLACES})
+MOVED_TO = "lifecycle.moved_to"
+"""The phase of its policy that an index was moved to, whatever its age."""
+PRIVATE = frozenset(
+    {"creation_date", "provided_name", "uuid", "version.created", FILLED_BY, REPLACES, MOVED_TO}
+)
 TREES = frozenset({"analysis", "graph", "similarity"})
 """Kept as they were given, as trees: their rooms read them."""
 CLOSED_SETTINGS = frozenset({"analysis", "codec", "query_string.lenient", "similarity"})

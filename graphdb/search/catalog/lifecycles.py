@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from graphdb.search.catalog.catalog_commands import (
     Command,
     DeleteIndices,
@@ -21,7 +23,7 @@ from graphdb.search.catalog.catalog_commands import (
     RollOver,
 )
 from graphdb.search.catalog.data_streams import backing_indexes, next_backing_name
-from graphdb.search.catalog.index_settings import duration_ms, flag_setting
+from graphdb.search.catalog.index_settings import MOVED_TO, duration_ms, flag_setting
 from graphdb.search.catalog.rollover import (
     RolloverSource,
     check_conditions,
@@ -34,9 +36,14 @@ from graphdb.search.catalog.stream_lifecycles import is_kept_by_stream
 from graphdb.search.errors import SearchError, illegal_argument
 
 __all__ = [
+    "LifecycleStep",
     "Standing",
+    "check_move",
     "checked_policy",
+    "due_command",
     "due_commands",
+    "is_running",
+    "moved_settings",
     "policy_name",
     "standing_of",
     "with_lifecycle",
@@ -128,10 +135,20 @@ def policy_name(index: Index) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class LifecycleStep:
+    """A place in a policy. action, name: None: the first of the phase, of the action."""
+
+    phase: str
+    action: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """Where an index is in its lifecycle. target: the alias or data stream that a rollover is of.
 
-    since_ms: from when its age counts; waits: for its rollover, and nothing else happens before.
+    since_ms: from when its age counts; waits: for its rollover, and nothing else happens before. moved_to: a
+    phase that has begun, with those before, whatever the age.
     """
 
     policy: str
@@ -139,6 +156,7 @@ class Standing:
     target: str | None
     waits: bool
     since_ms: int
+    moved_to: str | None = None
 
     def phase(self, now_ms: int) -> str:
         """The last phase that has begun."""
@@ -148,7 +166,15 @@ class Standing:
         return begun[-1] if begun else "new"
 
     def _has_begun(self, name: str, now_ms: int) -> bool:
+        if self.moved_to is not None and _PHASES.index(name) <= _PHASES.index(self.moved_to):
+            return True
         return now_ms - self.since_ms >= _age_ms(self.phases[name])
+
+    def step(self, now_ms: int) -> "LifecycleStep":
+        """Where it is, in Elasticsearch's words."""
+        if self.waits:
+            return LifecycleStep("hot", "rollover", "check-rollover-ready")
+        return LifecycleStep(self.phase(now_ms), "complete", "complete")
 
     def does(self, action: str, now_ms: int) -> bool:
         """Whether a phase that has begun has the action."""
@@ -168,12 +194,15 @@ def standing_of(state: CatalogState, index: Index) -> Standing | None:
     target = state.stream_of(index.uuid) or index.settings.get("lifecycle.rollover_alias")
     rolls = "rollover" in phases.get("hot", {}).get("actions", {})
     is_complete = flag_setting(index.settings, "lifecycle.indexing_complete")
-    waits = rolls and not is_complete and _is_written(state, index, target)
+    moved_to = index.settings.get(MOVED_TO)
+    if moved_to not in phases:
+        moved_to = None
+    waits = rolls and not is_complete and moved_to in (None, "hot") and _is_written(state, index, target)
     since_ms = _rolled_over_ms(state, index, target) if rolls else index.created_ms
     given = index.settings.get("lifecycle.origination_date")
     if given not in (None, "-1"):
         since_ms = int(given)
-    return Standing(name, phases, target, waits, since_ms)
+    return Standing(name, phases, target, waits, since_ms, moved_to)
 
 
 def _is_written(state: CatalogState, index: Index, target: str | None) -> bool:
@@ -200,14 +229,63 @@ def _rolled_over_ms(state: CatalogState, index: Index, target: str | None) -> in
 
 def due_commands(state: CatalogState, now_ms: int, new_uuid: Callable[[], str]) -> Iterator[Command]:
     """What is to be done now, at most one command for each index."""
+    if not is_running(state):
+        return
     for index in sorted(state.by_uuid.values(), key=lambda one: one.name):
-        standing = None if is_kept_by_stream(state, index) else standing_of(state, index)
         try:
-            command = None if standing is None else _due(state, index, standing, now_ms, new_uuid)
+            command = due_command(state, index, now_ms, new_uuid)
         except SearchError:
             continue  # its name has no number to count on
         if command is not None:
             yield command
+
+
+def due_command(
+    state: CatalogState, index: Index, now_ms: int, new_uuid: Callable[[], str]
+) -> Command | None:
+    """What is to be done with one index now. Errors: illegal_argument_exception for one that cannot be rolled
+    over, because its name has no number to count on.
+    """
+    standing = None if is_kept_by_stream(state, index) else standing_of(state, index)
+    return None if standing is None else _due(state, index, standing, now_ms, new_uuid)
+
+
+def is_running(state: CatalogState) -> bool:
+    """Whether lifecycles of indexes are acted on at all."""
+    return state.operation_modes.get("ilm", "RUNNING") == "RUNNING"
+
+
+def check_move(state: CatalogState, index: Index, now: LifecycleStep, to: LifecycleStep, now_ms: int) -> None:
+    """Whether an index is where a client takes it to be, and its policy has what it is to be moved to. Names
+    of steps are those of Elasticsearch, which has more of them, and are not looked at.
+
+    Errors: illegal_argument_exception.
+    """
+    standing = standing_of(state, index)
+    if standing is None:
+        raise illegal_argument(f"index [{index.name}] is not associated with an Index Lifecycle Policy")
+    there = standing.step(now_ms)
+    if now != there:
+        reason = f"is not on current step [{_shown(now)}], currently: [{_shown(there)}]"
+        raise illegal_argument(f"index [{index.name}] {reason}")
+    actions = standing.phases.get(to.phase, {}).get("actions", {})
+    if to.phase not in standing.phases or to.action not in (None, "complete", *actions):
+        raise illegal_argument(
+            f"step [{_shown(to)}] for index [{index.name}] with policy [{standing.policy}] does not exist"
+        )
+
+
+def _shown(step: LifecycleStep) -> str:
+    members = {"phase": step.phase, "action": step.action, "name": step.name}
+    return orjson.dumps({name: text for name, text in members.items() if text is not None}).decode()
+
+
+def moved_settings(state: CatalogState, index: Index, phase: str) -> dict[str, Any]:
+    """The settings of an index that is moved to a phase. Errors: illegal_argument_exception."""
+    standing = standing_of(state, index)
+    if standing is None or phase not in standing.phases:
+        raise illegal_argument(f"index [{index.name}] has no phase [{phase[:100]}] in its policy")
+    return {**index.settings, MOVED_TO: phase}
 
 
 def _due(

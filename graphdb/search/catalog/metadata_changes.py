@@ -30,6 +30,7 @@ from graphdb.search.catalog.catalog_commands import (
     IntroduceNode,
     MigrateToDataStream,
     ModifyDataStreams,
+    MoveLifecycle,
     OpenIndices,
     PutClusterSettings,
     PutComponentTemplate,
@@ -45,6 +46,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutSynonyms,
     RefreshIndices,
     RollOver,
+    SetOperationMode,
     UpdateAliases,
 )
 from graphdb.search.catalog.cluster_settings import check_auto_create, with_cluster_settings
@@ -84,7 +86,7 @@ from graphdb.search.catalog.index_templates import (
     without_legacy_templates,
     without_templates,
 )
-from graphdb.search.catalog.lifecycles import with_lifecycle, without_lifecycles
+from graphdb.search.catalog.lifecycles import moved_settings, with_lifecycle, without_lifecycles
 from graphdb.search.catalog.settings_changes import (
     check_static,
     put_mapping,
@@ -557,6 +559,18 @@ def _(command: DeleteScript, state: CatalogState) -> Change:
 @_planned.register
 def _(command: DeleteLifecycles, state: CatalogState) -> Change:
     return Change(without_lifecycles(state, command.names))
+
+
+@_planned.register
+def _(command: MoveLifecycle, state: CatalogState) -> Change:
+    index = state.index(command.uuid)
+    settings = moved_settings(state, index, command.phase)
+    return Change(state, lambda: index.put_settings(settings, index.analyzers))
+
+
+@_planned.register
+def _(command: SetOperationMode, state: CatalogState) -> Change:
+    return Change(replace(state, operation_modes={**state.operation_modes, command.part: command.mode}))
 
 
 @_planned.register

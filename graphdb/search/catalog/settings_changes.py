@@ -8,6 +8,7 @@ from graphdb.search.catalog.catalog_commands import PutSettings
 from graphdb.search.catalog.index_settings import (
     CLOSED_SETTINGS,
     FILLED_BY,
+    MOVED_TO,
     TREES,
     analyzers_of,
     limits_of,
@@ -95,6 +96,8 @@ def with_settings(
     limits. The analyzers must be possible still: an index is opened with the settings that it has then.
     """
     settings = with_sets(updated_settings(index.settings, update, preserve), state)
+    if settings.get("lifecycle.name") != index.settings.get("lifecycle.name"):
+        settings.pop(MOVED_TO, None)  # it is a phase of the other policy
     limits = limits_of(settings)
     if (index.is_closed or reopen) and TREES & update.keys():
         analyzers = analyzers_of(settings)

@@ -1,16 +1,36 @@
 """`_ilm`: policies of index lifecycles, and where each index is. The node that leads acts on them."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from graphdb.config import Settings
-from graphdb.search.catalog.catalog_commands import DeleteLifecycles, PutLifecycle, PutSettings
-from graphdb.search.catalog.lifecycles import Standing, checked_policy, policy_name, standing_of
+from graphdb.search.catalog.catalog_commands import (
+    Command,
+    DeleteIndices,
+    DeleteLifecycles,
+    MoveLifecycle,
+    PutLifecycle,
+    PutSettings,
+    RollOver,
+    SetOperationMode,
+)
+from graphdb.search.catalog.lifecycles import (
+    LifecycleStep,
+    Standing,
+    check_move,
+    checked_policy,
+    due_command,
+    is_running,
+    policy_name,
+    standing_of,
+)
 from graphdb.search.catalog.state import CatalogState, Index
-from graphdb.search.errors import SearchError
+from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
-from serve.search.administration.indices import chosen_indexes
+from serve.search.administration.indices import chosen_indexes, new_uuid
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 
@@ -28,6 +48,10 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
         *endpoint("GET", "/{index}/_ilm/explain", _explain, f"{_TIMES} only_errors only_managed"),
         *endpoint("POST", "/{index}/_ilm/remove", _remove),
         *endpoint("GET", "/_ilm/status", _status, _TIMES),
+        *endpoint("POST", "/_ilm/start", _start, _TIMES),
+        *endpoint("POST", "/_ilm/stop", _stop, _TIMES),
+        *endpoint("POST", "/_ilm/move/{index}", _move, _TIMES, Body.JSON),
+        *endpoint("POST", "/{index}/_ilm/retry", _retry, _TIMES),
     ]
 
 
@@ -94,13 +118,52 @@ async def _explain(exchange: Exchange) -> dict[str, Any]:
     shown = {}
     for index in chosen_indexes(exchange):
         name, standing = policy_name(index), standing_of(state, index)
-        if (name is None and (only_managed or only_errors)) or (standing is not None and only_errors):
+        failed = None if name is None else _failed(exchange.node, index)
+        if (name is None and only_managed) or (failed is None and only_errors):
             continue
-        shown[index.name] = _explained(index, name, standing, now_ms)
+        shown[index.name] = _explained(index, name, standing, failed, now_ms)
     return {"indices": shown}
 
 
-def _explained(index: Index, name: str | None, standing: Standing | None, now_ms: int) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A step that is due and cannot be done now. command: None: it is not known what would be done."""
+
+    action: str
+    step: str
+    error: SearchError
+    command: Command | None = None
+
+
+_STEPS = {
+    RollOver: ("rollover", "attempt-rollover"),
+    DeleteIndices: ("delete", "delete"),
+    PutSettings: ("readonly", "readonly"),
+}
+
+
+def _failed(node: SearchBackend, index: Index) -> _Failed | None:
+    """Of a managed index; None where nothing is in its way."""
+    state = node.catalog.state
+    standing = standing_of(state, index)
+    if standing is None:
+        return _Failed("", "", illegal_argument(f"policy [{policy_name(index)}] does not exist"))
+    try:
+        command = due_command(state, index, node.now_ms(), new_uuid)
+    except SearchError as error:
+        return _Failed("rollover", "check-rollover-ready", error)
+    if command is None:
+        return None
+    try:
+        node.catalog.check(command)
+    except SearchError as error:
+        return _Failed(*_STEPS[type(command)], error, command)
+    return None
+
+
+def _explained(
+    index: Index, name: str | None, standing: Standing | None, failed: _Failed | None, now_ms: int
+) -> dict[str, Any]:
     if name is None:
         return {"index": index.name, "managed": False}
     shown: dict[str, Any] = {
@@ -110,16 +173,19 @@ def _explained(index: Index, name: str | None, standing: Standing | None, now_ms
         "index_creation_date_millis": index.created_ms,
         "time_since_index_creation": age_text(now_ms - index.created_ms),
     }
+    failure: dict[str, Any] = {}
+    if failed is not None:
+        info = {"type": failed.error.kind, "reason": failed.error.reason}
+        failure = {"step": "ERROR", "step_info": info}
     if standing is None:
-        reason = f"policy [{name}] does not exist"
-        step = {"step": "ERROR", "step_info": {"type": "illegal_argument_exception", "reason": reason}}
-        return {**shown, **step}
+        return {**shown, **failure}
     shown["lifecycle_date_millis"] = standing.since_ms
     shown["age"] = age_text(now_ms - standing.since_ms)
-    shown["phase"] = standing.phase(now_ms)
-    if standing.waits:
-        return {**shown, "action": "rollover", "step": "check-rollover-ready"}
-    return {**shown, "action": "complete", "step": "complete"}
+    step = standing.step(now_ms)
+    shown |= {"phase": step.phase, "action": step.action, "step": step.name}
+    if failed is not None:
+        failure |= {"action": failed.action, "failed_step": failed.step, "is_auto_retryable_error": True}
+    return {**shown, **failure}
 
 
 def age_text(ms: int) -> str:
@@ -137,5 +203,77 @@ async def _remove(exchange: Exchange) -> dict[str, Any]:
     return {"has_failures": False, "failed_indexes": []}
 
 
-async def _status(_exchange: Exchange) -> dict[str, Any]:
-    return {"operation_mode": "RUNNING"}
+async def _status(exchange: Exchange) -> dict[str, Any]:
+    return {"operation_mode": "RUNNING" if is_running(exchange.node.catalog.state) else "STOPPED"}
+
+
+async def _start(exchange: Exchange) -> dict[str, Any]:
+    await exchange.node.perform(SetOperationMode("ilm", "RUNNING"))
+    return {"acknowledged": True}
+
+
+async def _stop(exchange: Exchange) -> dict[str, Any]:
+    await exchange.node.perform(SetOperationMode("ilm", "STOPPED"))
+    return {"acknowledged": True}
+
+
+async def _move(exchange: Exchange) -> dict[str, Any]:
+    body = await exchange.json() or {}
+    unknown = sorted(body.keys() - {"current_step", "next_step"})
+    if unknown:
+        raise SearchError(
+            "x_content_parse_exception", f"[move_to_step_request] unknown field [{unknown[0][:100]}]"
+        )
+    current, following = (_step_of(body, name) for name in ("current_step", "next_step"))
+    if current.action is None or current.name is None:
+        raise illegal_argument("[current_step] needs [phase], [action] and [name]")
+    if following.name is not None and following.action is None:
+        raise illegal_argument("phase; phase and action; or phase, action, and step must be provided")
+    index = _only_index(exchange, exchange["index"])
+    check_move(exchange.node.catalog.state, index, current, following, exchange.node.now_ms())
+    await exchange.node.perform(MoveLifecycle(index.uuid, following.phase))
+    return {"acknowledged": True}
+
+
+def _step_of(body: Mapping[str, Any], name: str) -> LifecycleStep:
+    given = body.get(name)
+    if not isinstance(given, Mapping) or not isinstance(given.get("phase"), str):
+        raise illegal_argument(f"[{name}] needs [phase]")
+    if not given.keys() <= {"phase", "action", "name"} or not all(
+        value is None or isinstance(value, str) for value in given.values()
+    ):
+        raise SearchError(
+            "x_content_parse_exception", f"[move_to_step_request] failed to parse field [{name}]"
+        )
+    return LifecycleStep(given["phase"], given.get("action"), given.get("name"))
+
+
+def _only_index(exchange: Exchange, name: str) -> Index:
+    index = exchange.node.catalog.find(name)
+    if index is None:
+        raise illegal_argument(f"index [{name[:255]}] does not exist")
+    return index
+
+
+def _refused(node: SearchBackend, index: Index) -> Command | None:
+    """Errors: illegal_argument_exception for an index in whose way nothing is."""
+    failed = None if policy_name(index) is None else _failed(node, index)
+    if failed is None:
+        raise illegal_argument(
+            f"cannot retry an action for an index [{index.name}] that has not encountered an error when "
+            "running a Lifecycle Policy"
+        )
+    return failed.command
+
+
+async def _retry(exchange: Exchange) -> dict[str, Any]:
+    """At once, and not only when the node that leads would try again by itself."""
+    names = exchange["index"].split(",")
+    has_pattern = any("*" in name for name in names)
+    indexes = chosen_indexes(exchange) if has_pattern else [_only_index(exchange, name) for name in names]
+    commands = [_refused(exchange.node, index) for index in indexes]
+    for command in commands:
+        if command is not None:
+            with suppress(SearchError):  # it is explained still
+                await exchange.node.perform(command)
+    return {"acknowledged": True}

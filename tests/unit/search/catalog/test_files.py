@@ -29,6 +29,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutSettings,
     PutSynonyms,
     RollOver,
+    SetOperationMode,
     WriteDocuments,
 )
 from graphdb.search.catalog.command_codec import decode_command, encode_command
@@ -64,6 +65,7 @@ def filled() -> Commands:
     commands(PutIndexTemplate("t", {"index_patterns": ["t*"], "composed_of": ["c"]}))
     commands(IntroduceNode(2, "two", "10.0.0.2:9200", "uuid"))
     commands(WriteDocuments((put("a", "1", b'{"f":1}'), put("b", "1")), cursor=CursorMove("b", 0, 7)))
+    commands(SetOperationMode("ilm", "STOPPED"))
     commands(CloseIndices(("b",)))
     return commands
 
@@ -97,6 +99,7 @@ def test_it_is_opened_as_it_was_saved(tmp_path: Path) -> None:
     assert catalog.scripts == commands.catalog.scripts != {}
     assert catalog.synonyms == commands.catalog.synonyms != {}
     assert catalog.pipelines == commands.catalog.pipelines != {}
+    assert catalog.state.operation_modes == {"ilm": "STOPPED"}
     for index, before in zip(catalog.indexes(), commands.catalog.indexes(), strict=True):
         assert index.shown_settings() == before.shown_settings()
         assert (index.mapping_version, index.cursor) == (before.mapping_version, before.cursor)

@@ -114,6 +114,110 @@ def test_without_rollover_the_creation_counts(http: httpx.Client, node: MemorySe
     assert explained(http, "b")["b"] == {"index": "b", "managed": False}
 
 
+def move(http: httpx.Client, index: str, current: str, following: str) -> httpx.Response:
+    """Both as phase/action/name."""
+    names = ("phase", "action", "name")
+    steps = [dict(zip(names, step.split("/"), strict=False)) for step in (current, following)]
+    return http.post(f"/_ilm/move/{index}", json={"current_step": steps[0], "next_step": steps[1]})
+
+
+def test_an_index_is_moved_to_a_phase(logs: httpx.Client, node: MemorySearch) -> None:
+    logs.put("/a", json={"settings": {"index.lifecycle.name": "p"}})
+    assert move(logs, "a", "hot/complete/complete", "delete").json() == {"acknowledged": True}
+    assert explained(logs, "a")["a"]["phase"] == "delete"
+    assert act(node) == [DeleteIndices.__name__]
+    logs.put("/b", json={"settings": {"index.lifecycle.name": "p"}})
+    assert move(logs, "b", "hot/complete/complete", "warm/readonly/readonly").status_code == 200
+    assert act(node) == [PutSettings.__name__]
+    assert explained(logs, "b")["b"]["phase"] == "warm"
+    logs.put("/_ilm/policy/q", json={"policy": {"phases": {"warm": {"min_age": "1h"}}}})
+    logs.put("/b/_settings", json={"index.lifecycle.name": "q"})
+    assert explained(logs, "b")["b"]["phase"] == "new"  # that phase was one of the other policy
+    assert reason_of(logs.put("/b/_settings", json={"index.lifecycle.moved_to": "warm"}))[0] == 400
+
+
+def test_a_move_leaves_a_rollover_behind(logs: httpx.Client, node: MemorySearch) -> None:
+    logs.post("/logs-a/_doc?refresh=true", json={"@timestamp": 1})
+    (first,) = explained(logs, "logs-a")
+    assert move(logs, first, "hot/rollover/check-rollover-ready", "delete").status_code == 200
+    assert act(node) == []  # what a data stream writes to is never deleted
+    logs.post("/logs-a/_rollover")
+    assert act(node) == [DeleteIndices.__name__]
+
+
+@pytest.mark.parametrize(
+    ("index", "current", "following", "reason"),
+    [
+        (
+            "a",
+            "warm/forcemerge/forcemerge",
+            "warm",
+            'index [a] is not on current step [{"phase":"warm","action":"forcemerge","name":"forcemerge"}], '
+            'currently: [{"phase":"hot","action":"complete","name":"complete"}]',
+        ),
+        (
+            "a",
+            "hot/complete/complete",
+            "invalid/invalid/invalid",
+            'step [{"phase":"invalid","action":"invalid","name":"invalid"}] for index [a] with policy [p] '
+            "does not exist",
+        ),
+        ("a", "hot/complete/complete", "warm/shrink", "does not exist"),
+        ("b", "hot/x/after", "warm", "index [b] is not associated with an Index Lifecycle Policy"),
+        ("c", "hot/x/after", "warm", "index [c] does not exist"),
+        ("a", "hot", "warm", "[current_step] needs [phase], [action] and [name]"),
+    ],
+)
+def test_moves_that_cannot_be(
+    logs: httpx.Client, index: str, current: str, following: str, reason: str
+) -> None:
+    logs.put("/a", json={"settings": {"index.lifecycle.name": "p"}})
+    logs.put("/b")
+    status, kind, said = reason_of(move(logs, index, current, following))
+    assert (status, kind) == (400, "illegal_argument_exception")
+    assert reason in said
+    assert explained(logs, "a")["a"]["phase"] == "hot"
+
+
+def test_lifecycles_rest(logs: httpx.Client, node: MemorySearch) -> None:
+    logs.put("/a", json={"settings": {"index.lifecycle.name": "p"}})
+    assert logs.post("/_ilm/stop").json() == {"acknowledged": True}
+    assert logs.get("/_ilm/status").json() == {"operation_mode": "STOPPED"}
+    node.clock_ms += 3 * DAY
+    assert act(node) == []
+    logs.post("/_ilm/start")
+    assert logs.get("/_ilm/status").json() == {"operation_mode": "RUNNING"}
+    assert act(node) == [DeleteIndices.__name__]
+
+
+def test_a_step_in_whose_way_something_is(logs: httpx.Client, node: MemorySearch) -> None:
+    settings = {"index.lifecycle.name": "p", "index.lifecycle.rollover_alias": "old"}
+    logs.put("/old-1", json={"settings": settings, "aliases": {"old": {"is_write_index": True}}})
+    logs.put("/old-000002")
+    logs.put("/other", json={"settings": {"index.lifecycle.name": "p"}})
+    for number in range(3):
+        logs.put(f"/old-1/_doc/{number}?refresh=true", json={})
+    shown = explained(logs, "old-1")["old-1"]
+    assert (shown["phase"], shown["action"], shown["step"], shown["failed_step"]) == (
+        "hot",
+        "rollover",
+        "ERROR",
+        "attempt-rollover",
+    )
+    assert shown["step_info"]["type"] == "resource_already_exists_exception"
+    assert logs.get("/*/_ilm/explain?only_errors").json()["indices"].keys() == {"old-1"}
+    assert logs.post("/old-1/_ilm/retry").json() == {"acknowledged": True}
+    assert explained(logs, "old-1")["old-1"]["step"] == "ERROR"
+    logs.delete("/old-000002")
+    assert explained(logs, "old-1")["old-1"]["step"] == "check-rollover-ready"
+    for name, reason in (
+        ("old-1", "cannot retry an action for an index [old-1] that has not encountered an error"),
+        ("other", "cannot retry an action for an index [other]"),
+        ("none", "index [none] does not exist"),
+    ):
+        assert reason in reason_of(logs.post(f"/{name}/_ilm/retry"))[2]
+
+
 def test_policies(logs: httpx.Client) -> None:
     logs.post("/logs-a/_doc", json={"@timestamp": 1})
     shown = logs.get("/_ilm/policy/p").json()["p"]

@@ -1,6 +1,7 @@
 """Lifecycles of data streams over HTTP; indexes that come into data streams, and leave them."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -198,12 +199,13 @@ def test_a_stop_after_any_entry_of_the_log_leaves_nothing_half_done(
 
     logs.put("/old", json=TIMED)
     logs.put("/one", json={**TIMED, "aliases": {"logs-m": {"is_write_index": True}}})
-    for change in (
+    changes: list[Callable[[], httpx.Response]] = [
         lambda: modify(logs, "add", "old"),
         lambda: modify(logs, "remove", "old"),
         lambda: logs.post("/_data_stream/_migrate/logs-m"),
         lambda: logs.put("/old/_settings?reopen=true", json={"index.similarity.default.type": "boolean"}),
-    ):
+    ]
+    for change in changes:
         with monkeypatch.context() as patched:
             stop_after_one(patched)
             assert change().json() == {"acknowledged": True}
