@@ -88,7 +88,7 @@ class Cardinality(Aggregation):
         steps = ("build_leaf_collector", "collect", "post_collection", "build_aggregation")
         for step, start, end in zip(steps, times, times[1:], strict=False):
             measured.note_step(step, end - start)
-        used = "empty" if self.source.spec is None else "ordinals" if self.source.textual else "numeric"
+        used = "empty" if self.source.storage is None else "ordinals" if self.source.textual else "numeric"
         for kind in ("empty", "numeric", "ordinals", "string_hashing"):
             name = f"{kind}_collectors_used"
             measured.debug[name] = measured.debug.get(name, 0) + (

@@ -100,7 +100,7 @@ class CompositeSource:
         if self.steps is None:
             return self.source.keyed(scope, docs)
         rows, values = self.source.numbers(scope, docs)
-        whole = self.source.spec is None or not isinstance(self.steps, Steps)
+        whole = self.source.storage is None or not isinstance(self.steps, Steps)
         intervals = self.steps.number(values.astype(np.int64) if whole else values)
         vocabulary = NumberVocabulary.of(scope, intervals)
         return rows, vocabulary.find(intervals), vocabulary
@@ -178,9 +178,9 @@ class CompositeSource:
             if isinstance(pattern, DateFormat):
                 by_text = isinstance(value, str) and self.formatted
                 return pattern.parse(value, zone=zone) if by_text else int(value)
-            if spec is None or self.source.textual:
+            if self.source.storage is None or self.source.textual:
                 return str(value) if spec is None else term_of(spec, value)
-            if isinstance(value, bool) or spec.type == "boolean":
+            if isinstance(value, bool) or (spec is not None and spec.type == "boolean"):
                 return int(value in (True, "true"))
             return value if isinstance(value, int) else float(value)
         except (ValueError, TypeError) as error:

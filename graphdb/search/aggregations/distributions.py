@@ -561,7 +561,9 @@ def parse_top_metrics(definition: Definition) -> Aggregation:
         missing = inner.take("missing")
         inner.done()
         given = {"field": name, **({} if missing is None else {"missing": missing})}
-        metrics[name] = Source.parse(definition.with_options(Options("metrics", given)), COMPARABLE)
+        metrics[name] = Source.parse(
+            definition.with_options(Options("metrics", given)), COMPARABLE, takes_script=False
+        )
     sorts = options.items("sort")
     options.done()
     if not metrics:

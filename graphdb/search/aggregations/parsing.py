@@ -59,6 +59,7 @@ from graphdb.search.aggregations.range_aggregations import (
 from graphdb.search.aggregations.rates import parse_rate
 from graphdb.search.aggregations.relations import parse_related
 from graphdb.search.aggregations.sampling import parse_random_sampler, parse_sampler
+from graphdb.search.aggregations.scripted import parse_scripted_metric
 from graphdb.search.aggregations.significant_terms import parse_significant_terms
 from graphdb.search.aggregations.terms_aggregation import parse_rare_terms, parse_terms
 from graphdb.search.aggregations.variable_histogram import parse_variable_histogram
@@ -112,6 +113,7 @@ KINDS: dict[str, Callable[[Definition], Aggregation]] = {
     "rate": parse_rate,
     "reverse_nested": parse_reverse_nested,
     "sampler": parse_sampler,
+    "scripted_metric": parse_scripted_metric,
     "significant_terms": parse_significant_terms,
     "significant_text": parse_significant_terms,
     "stats": parse_metric,

@@ -156,7 +156,7 @@ def parse_date_range(definition: Definition) -> Aggregation:
     source = Source.parse(definition, NUMERIC)
     pattern = source.display.pattern
     if not isinstance(pattern, DateFormat):
-        source = Source(source.spec, Display.of(None, None, None, dates=True), source.missing)
+        source = replace(source, display=Display.of(None, None, None, dates=True))
         pattern = source.display.pattern
     assert isinstance(pattern, DateFormat)
 
@@ -300,7 +300,7 @@ class IpRanges(Aggregation):
 
 def parse_ip_range(definition: Definition) -> Aggregation:
     options = definition.options
-    source = Source.parse(definition, (Storage.TERMS,))
+    source = Source.parse(definition, (Storage.TERMS,), takes_script=False)
     ranges = [_ip_range(body) for body in parse_ranges(definition)]
     keyed = options.flag("keyed")
     options.done()
@@ -392,7 +392,7 @@ _MAPPED = 0xFFFF  # what stands before an address of 32 bits as one of 128 (RFC 
 
 def parse_ip_prefix(definition: Definition) -> Aggregation:
     options = definition.options
-    source = Source.parse(definition, (Storage.TERMS,))
+    source = Source.parse(definition, (Storage.TERMS,), takes_script=False)
     length, wide = options.integer("prefix_length", -1), options.flag("is_ipv6")
     appends, keyed = options.flag("append_prefix_length"), options.flag("keyed")
     least = options.integer("min_doc_count", 1)

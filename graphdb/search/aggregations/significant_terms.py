@@ -216,7 +216,11 @@ class SignificantTerms(Aggregation):
 def parse_significant_terms(definition: Definition) -> Aggregation:
     """significant_terms and significant_text. Errors: SearchError."""
     options, kind = definition.options, definition.kind
-    source = _text_source(definition) if kind == "significant_text" else Source.parse(definition, COMPARABLE)
+    source = (
+        _text_source(definition)
+        if kind == "significant_text"
+        else Source.parse(definition, COMPARABLE, takes_script=False)
+    )
     if source.spec is not None and source.spec.storage is Storage.FLOATS:
         raise illegal_argument(f"No support for examining floating point numerics in [{definition.name}]")
     size, least = options.integer("size", 10), options.integer("min_doc_count", 3, 0)

@@ -88,7 +88,8 @@ def _test(name: str, source: Source, wanted: Any) -> Test:
         spec = source.spec
         values = {value if spec is None else term_of(spec, value) for value in wanted}
         return values.__contains__
-    if source.spec is not None and (not source.textual or source.spec.type in ("ip", "version")):
+    is_address = source.spec is not None and source.spec.type in ("ip", "version")
+    if source.storage is not None and (not source.textual or is_address):
         listed = (
             "values for include/exclude clauses"
             if source.textual
@@ -250,9 +251,9 @@ class Terms(Aggregation):
 
     @property
     def typed(self) -> str:
-        if self.source.spec is None:
+        storage = self.source.storage
+        if storage is None:
             return "umterms"
-        storage = self.source.spec.storage
         return {Storage.INTS: "lterms", Storage.FLOATS: "dterms"}.get(storage, "sterms")
 
     @property
@@ -392,9 +393,9 @@ class RareTerms(Aggregation):
 
     @property
     def typed(self) -> str:
-        if self.source.spec is None:
+        if self.source.storage is None:
             return "umrareterms"
-        return "lrareterms" if self.source.spec.storage is Storage.INTS else "srareterms"
+        return "lrareterms" if self.source.storage is Storage.INTS else "srareterms"
 
     def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
         members, numbers, vocabulary = self.source.keyed(scope, rows.docs)
@@ -422,7 +423,7 @@ def parse_rare_terms(definition: Definition) -> Aggregation:
     if precision is None or precision < 0.00001:
         raise illegal_request(f"[precision] must be greater than 0.00001, in [{definition.name}]")
     source = Source.parse(definition, COMPARABLE)
-    if source.spec is not None and source.spec.storage is Storage.FLOATS:
+    if source.storage is Storage.FLOATS:
         raise illegal_argument("RareTerms aggregation does not support floating point fields.")
     choice = Choice.parse(definition.name, source, options.take("include"), options.take("exclude"))
     options.done()

@@ -12,6 +12,7 @@ import numpy as np
 from graphdb.search.aggregations.aggregation import Definition, Scope
 from graphdb.search.aggregations.columns import GlobalTerms, ListedTerms, Numbers
 from graphdb.search.aggregations.options import required
+from graphdb.search.aggregations.scripted import ScriptedValues
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Doubles, Longs
@@ -250,6 +251,7 @@ class Display:
 NUMERIC = frozenset({Storage.INTS, Storage.FLOATS})
 COMPARABLE = frozenset({Storage.INTS, Storage.FLOATS, Storage.TERMS})
 
+_OF_DATES = ("auto_date_histogram", "date_histogram", "date_range")
 _VALUE_TYPES = {
     "string": ("keyword", Storage.TERMS),
     "boolean": ("boolean", Storage.INTS),
@@ -263,35 +265,54 @@ _VALUE_TYPES = {
 @dataclass(frozen=True, slots=True)
 class Source:
     """spec is None where no such field is mapped: then there are no values but those of `missing`, and
-    display knows them by `value_type`.
+    display knows them by `value_type`. It is also None where a script makes the values: of each document,
+    or of each value of the field `of`.
     """
 
     spec: FieldSpec | None
     display: Display
     missing: Any = None  # in its stored form
+    scripted: ScriptedValues | None = None
+    of: "Source | None" = None
 
     @staticmethod
-    def parse(definition: Definition, accepts: Collection[Storage] | None) -> "Source":
-        """From `field`, `missing`, `format` and `time_zone`; accepts None: all that have columns."""
+    def parse(
+        definition: Definition, accepts: Collection[Storage] | None, *, takes_script: bool = True
+    ) -> "Source":
+        """From `field`, `script`, `missing`, `format` and `time_zone`. accepts None: all that have columns.
+
+        Raises SearchError.
+        """
         options = definition.options
-        if "script" in options:
-            raise illegal_request("script aggregations are not supported: name a [field] instead")
-        path = required(options.text("field"), "field, script")
+        script = options.take("script") if takes_script else None
+        path = options.text("field")
+        if path is None and script is None:
+            required(path, "field, script")
         missing, shape, zone = options.take("missing"), options.text("format"), options.text("time_zone")
         value_type = options.text("value_type")
-        spec = aggregatable(definition.context, path)
+        spec = None if path is None else aggregatable(definition.context, path)
         if spec is not None and accepts is not None and spec.storage not in accepts:
             raise illegal_argument(
                 f"Field [{path}] of type [{spec.type}] is not supported for aggregation [{definition.kind}]"
             )
-        shown = spec if spec is not None or value_type is None else _unmapped(path, value_type)
+        shown, scripted = spec, None
+        if script is not None and (spec is not None or path is None):
+            shown = _returned_by_script(spec, value_type, accepts, options.owner)
+            scripted = ScriptedValues.parse(script, shown.storage)
+        elif spec is None and value_type is not None and path is not None:
+            shown = _unmapped(path, value_type)
         if missing is not None and shown is not None:
             # Aggregations know dates to the millisecond, as Elasticsearch's do.
             known = replace(shown, type="date") if shown.type == "date_nanos" else shown
             given, missing = missing, term_of(known, missing, definition.context.now_ms)
             if missing in (np.inf, -np.inf) and shown.storage is Storage.INTS:
                 raise illegal_argument(f"[missing] [{str(given)[:100]}] is out of range for [{shown.type}]")
-        return Source(spec, Display.of(shown, shape, zone), missing)
+        if scripted is None:
+            return Source(spec, Display.of(shown, shape, zone), missing)
+        of = None if spec is None else Source(spec, Display.of(spec, None, None))
+        of_dates = spec is not None and spec.type in DATE_TYPES
+        display = Display.of(spec if of_dates else shown, shape, zone)
+        return Source(None, display, missing, scripted, of)
 
     def head(self, value: Any) -> dict[str, Any]:
         """How a bucket shows its key: `key`, and `key_as_string` where that is another."""
@@ -318,6 +339,10 @@ class Source:
         return rows, data.astype(np.float64) if data.dtype == np.uint64 else data
 
     def _numbers(self, scope: Scope, docs: Longs) -> tuple[Longs, Numbers]:
+        if self.scripted is not None:
+            kind = np.int64 if self.scripted.storage is Storage.INTS else np.float64
+            rows, returned = self._returned(self.scripted, scope, docs)
+            return self._absent(rows, np.array(returned, kind), docs)
         if self.spec is None:
             return self._absent(np.empty(0, np.int64), np.empty(0), docs)
         values = scope.columns.numbers(self.spec, docs)
@@ -344,16 +369,38 @@ class Source:
             every = self._numbers(scope, np.flatnonzero(scope.live()))[1] if whole else data
             numbers = NumberVocabulary.of(scope, np.concatenate([every, data]) if whole else data)
             return rows, numbers.find(data), numbers
-        rows, data, terms = self.own_terms(scope, docs)
+        rows, data, terms = self.own_terms(scope, docs, whole)
         if scope.searcher.peers is not None:
             used = data
             if whole:
-                used = np.append(data, self.own_terms(scope, np.flatnonzero(scope.live()))[1])
+                used = np.append(data, self.own_terms(scope, np.flatnonzero(scope.live()), whole)[1])
             data, terms = terms.shared(scope, used, data)
         return rows, data, terms
 
-    def own_terms(self, scope: Scope, docs: Longs) -> tuple[Longs, Longs, TermVocabulary]:
+    def _returned(self, scripted: ScriptedValues, scope: Scope, docs: Longs) -> tuple[Longs, list[Any]]:
+        """What the script returns for these documents."""
+        if self.of is None:
+            return scripted.of(scope, docs)
+        if self.of.textual:
+            rows, numbers, terms = self.of.own_terms(scope, docs)
+            return scripted.of(scope, docs, (rows, terms.listed(numbers)))
+        rows, data = self.of.numbers(scope, docs)
+        return scripted.of(scope, docs, (rows, data.tolist()))
+
+    def own_terms(
+        self, scope: Scope, docs: Longs, whole: bool = False
+    ) -> tuple[Longs, Longs, TermVocabulary]:
         """`keyed` of a textual source, with numbers that mean something in this shard only."""
+        if self.scripted is not None:
+            rows, returned = self._returned(self.scripted, scope, docs)
+            every = set(returned)
+            if whole:
+                every.update(self._returned(self.scripted, scope, np.flatnonzero(scope.live()))[1])
+            listed = ListedTerms(sorted(every))
+            vocabulary = TermVocabulary(GlobalTerms([listed]), self.missing)
+            numbers = np.array([listed.find(value) for value in returned], np.int64)
+            rows, numbers = self._placed(rows, numbers, docs, vocabulary.missing_number)
+            return rows, numbers, vocabulary
         if self.spec is None:
             terms = TermVocabulary(None, self.missing)
             rows, data = self._placed(np.empty(0, np.int64), np.empty(0, np.int64), docs, 0)
@@ -364,11 +411,17 @@ class Source:
         return rows, data, terms
 
     @property
+    def storage(self) -> Storage | None:
+        """What the values are kept as; None where nothing says so."""
+        if self.scripted is not None:
+            return self.scripted.storage
+        return None if self.spec is None else self.spec.storage
+
+    @property
     def textual(self) -> bool:
         """Whether the values are terms."""
-        if self.spec is None:
-            return isinstance(self.missing, str)
-        return self.spec.storage is Storage.TERMS
+        storage = self.storage
+        return isinstance(self.missing, str) if storage is None else storage is Storage.TERMS
 
     def text(self, value: Any) -> str | None:
         """`..._as_string`: None where the value is shown as a number alone."""
@@ -424,6 +477,26 @@ def aggregatable(context: QueryContext, path: str) -> FieldSpec | None:
             f"[{spec.type}]. Use doc values instead."
         )
     return spec
+
+
+def _returned_by_script(
+    spec: FieldSpec | None, value_type: str | None, accepts: Collection[Storage] | None, kind: str
+) -> FieldSpec:
+    """What the values of a script are. spec: of the field for whose values it runs. Without a type they are
+    dates where those are meant, numbers where the field has numbers or nothing else is accepted, else texts.
+    """
+    if accepts is not None and not COMPARABLE & set(accepts):
+        raise illegal_argument(f"aggregation [{kind}] does not support scripts")
+    if value_type is None:
+        if spec is not None:
+            is_number = spec.storage in NUMERIC
+        else:
+            is_number = accepts is not None and Storage.TERMS not in accepts
+        value_type = "date" if kind in _OF_DATES else "double" if is_number else "string"
+    shown = _unmapped("script", value_type)
+    if accepts is not None and shown.storage not in accepts:
+        raise illegal_argument(f"Values of type [{shown.type}] are not supported for aggregation [{kind}]")
+    return shown
 
 
 def _unmapped(path: str, value_type: str) -> FieldSpec:

@@ -1,6 +1,7 @@
 """`_script` of a sort: by what a script returns for each document."""
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.options import Options
+from graphdb.search.aggregations.scripted import leaf_scripts
 from graphdb.search.aggregations.value_sources import json_number
 from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.leaf_reader import Floats, Longs
@@ -67,20 +69,13 @@ class ByScript(SortKey):
 
     def _parts(
         self, scope: Scope, docs: Longs, scores: Floats | None
-    ) -> "list[tuple[slice, LeafScript, Longs, Floats]]":
+    ) -> "Iterator[tuple[slice, LeafScript, Longs, Floats]]":
         """By leaf: which of the documents, the script there, their numbers there, scores by document."""
-        parts = []
-        for _, number, part in scope.columns.parts(docs):
-            leaf = scope.columns.leaves[number]
-            index, _, searcher = scope.searcher.part(leaf)
-            context = scope.context.parts[index] if scope.context.parts else scope.context
-            local = docs[part] - leaf.base
+        for part, script, leaf, local in leaf_scripts(scope, self.script, docs):
             own = np.zeros(leaf.segment.size, np.float32)
             if scores is not None:
                 own[local] = scores[part]
-            script = self.script.on(leaf, searcher.mapping, context.index_name)
-            parts.append((part, script, local, own))
-        return parts
+            yield part, script, local, own
 
 
 def parse_script_sort(body: Any, context: QueryContext) -> SortKey:

@@ -1,6 +1,6 @@
 """`Script`: one script of a request, compiled; run on the documents of a leaf, or on given values."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,11 +23,16 @@ from graphdb.search.scripts.scoring import SCORING_FUNCTIONS, of_document
 from graphdb.search.scripts.values import Budget, text_of, type_name
 
 __all__ = [
+    "AGGREGATION",
     "EMITTED_MAX",
     "FIELD",
     "FILTER",
     "INGEST",
     "LANGUAGES",
+    "METRIC_COMBINE",
+    "METRIC_INIT",
+    "METRIC_MAP",
+    "METRIC_REDUCE",
     "RUNTIME",
     "SCORE",
     "SORT",
@@ -65,6 +70,11 @@ SORT = Purpose("sort", frozenset({"doc", "params", "_score"}), _SCORING | _READI
 FIELD = Purpose("field", frozenset({"doc", "params"}), _READING)
 RUNTIME = Purpose("runtime", frozenset({"doc", "params"}), _READING | {"emit"})
 VALUES = Purpose("values", frozenset({"params"}))
+AGGREGATION = Purpose("aggs", frozenset({"doc", "params", "_value", "_score"}), _READING)
+METRIC_INIT = Purpose("aggs_init", frozenset({"params", "state"}))
+METRIC_MAP = Purpose("aggs_map", frozenset({"doc", "params", "state", "_score"}), _READING)
+METRIC_COMBINE = Purpose("aggs_combine", frozenset({"params", "state"}))
+METRIC_REDUCE = Purpose("aggs_reduce", frozenset({"params", "states"}))
 UPDATE = Purpose("update", frozenset({"ctx", "params"}))
 INGEST = Purpose("ingest", frozenset({"ctx", "params"}))
 
@@ -234,8 +244,15 @@ class LeafScript:
         except ScriptFault as fault:
             raise self._script.error(fault) from None
 
-    def values(self, docs: Longs, scores: Floats | None = None) -> list[Any]:
-        """As `numbers`, of a script that returns anything."""
+    def values(
+        self, docs: Longs, scores: Floats | None = None, given: Mapping[str, Sequence[Any]] | None = None
+    ) -> list[Any]:
+        """As `numbers`, of a script that returns anything. given: see `runs`."""
+        if given is not None:
+            try:
+                return [run() for run in self.runs(docs, scores, given)]
+            except ScriptFault as fault:
+                raise self._script.error(fault) from None
         found = self._found(docs, scores)
         if isinstance(found, list):
             return found
@@ -255,7 +272,7 @@ class LeafScript:
                 raise ScriptFault("illegal_argument_exception", reason)
             values.append(given[0] if len(given) == 1 else given)
 
-        for run in self._runs(docs, None, {"emit": emit}):
+        for run in self._runs(docs, None, {"emit": emit}, {}):
             try:
                 run()
             except ScriptFault as fault:
@@ -277,18 +294,34 @@ class LeafScript:
             raise self._script.error(fault) from None
 
     def _interpreted(self, docs: Longs, scores: Floats | None) -> list[Any]:
-        return [run() for run in self._runs(docs, scores, SCORING_FUNCTIONS)]
+        return [run() for run in self._runs(docs, scores, SCORING_FUNCTIONS, {})]
+
+    def runs(
+        self, docs: Longs, scores: Floats | None, given: Mapping[str, Sequence[Any]]
+    ) -> Iterator[Callable[..., Any]]:
+        """What runs the script once, for each of these documents in turn; it takes the budget of the run, and
+        raises ScriptFault. A document may come several times. given: what the script finds by name, by the
+        place of the document.
+        """
+        return self._runs(docs, scores, {}, given)
 
     def _runs(
-        self, docs: Longs, scores: Floats | None, functions: Mapping[str, Any]
-    ) -> Iterator[Callable[[], Any]]:
-        """What runs the script once, for each of these documents in turn. It raises ScriptFault."""
+        self,
+        docs: Longs,
+        scores: Floats | None,
+        functions: Mapping[str, Any],
+        given: Mapping[str, Sequence[Any]],
+    ) -> Iterator[Callable[..., Any]]:
         documents, program = self._documents, self._made.program
         params = deepcopy(dict(self._script.params))
         names: dict[str, Any] = {"doc": documents, "params": params, **functions}
         if self._script.purpose.functions:
             names.update(documents.functions() | of_document(documents))
         segment = documents.leaf.segment
+
+        def run(budget: Budget | None = None) -> Any:
+            return program.run(names, budget)
+
         for place, doc in enumerate(docs.tolist()):
             if place % _CHECKED_DOCS == 0:
                 checkpoint()
@@ -297,7 +330,9 @@ class LeafScript:
                 names["_score"] = float(scores[doc])
             if self._made.reads_source:
                 params["_source"] = orjson.loads(segment.source(doc))
-            yield lambda: program.run(names)
+            for name, values in given.items():
+                names[name] = values[place]
+            yield run
 
 
 def _double(value: Any) -> float:

@@ -13,7 +13,9 @@ __all__ = ["StoredScripts", "checked_stored", "script_named", "with_stored"]
 StoredScripts = Mapping[str, Mapping[str, Any]]
 """By id: `lang` and `source`, as `GET _scripts/{id}` shows them."""
 
-_ONE_SCRIPT = frozenset({"script", "minimum_should_match_script"})
+_ONE_SCRIPT = frozenset(
+    {"script", "minimum_should_match_script", "init_script", "map_script", "combine_script", "reduce_script"}
+)
 _SCRIPTED = _ONE_SCRIPT | {"script_fields", "runtime_mappings"}
 _MEMBERS = frozenset({"id", "params", "options", "lang"})
 _LONG = 256  # a longer list that begins with a simple value is one of values

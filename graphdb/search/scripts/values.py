@@ -65,6 +65,11 @@ class Budget:
                 f"the script makes more than [{ALLOCATED_MAX}] characters and entries",
             )
 
+    @property
+    def allocated(self) -> int:
+        """Characters and entries so far."""
+        return self._allocated
+
     def string(self, text: str) -> str:
         """A string that was made. Raises ScriptFault where it is too long."""
         if len(text) > STRING_MAX:
