@@ -19,6 +19,7 @@ import uvicorn
 import uvloop
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from graphdb.errors import UnavailableError
 from graphdb.timestamps import until_whole
@@ -36,6 +37,10 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _DRAIN_S = 5  # how long running requests may take when the port stops
+_UNFINISHED = (
+    "the service is stopping, and did not finish this request; what it was to change may be changed or not"
+)
+_RETRY_AFTER_S = "5"
 _LEAVE_S = 1.0  # how long an idle connection is kept open then
 _LOOK_S = 0.02
 _DATE_S = 1.0  # in which dates count
@@ -294,7 +299,7 @@ class PortServer:
         tls = {"ssl_certfile": self._listen.tls_cert_file, "ssl_keyfile": self._listen.tls_key_file}
         websocket = PortWebSocket if hosted.speaks_websocket else "none"
         watch = PortWatch(self._listen.limits)
-        self._server = _Server(_configuration(_AnsweringPings(hosted.app), watch, ws=websocket, **tls), watch)
+        self._server = _Server(_configuration(_Ported(hosted.app), watch, ws=websocket, **tls), watch)
         logging.getLogger("uvicorn.error").addFilter(_ONE_LINE)
         self._server.should_exit = self._stopping.is_set()
         starting = asyncio.ensure_future(self._start(hosted))
@@ -314,7 +319,7 @@ class PortServer:
             return
         watch = PortWatch(private_limits(self._listen.limits))
         server = _CalmServer(
-            _configuration(InternalApplication(app), watch, uds=self._socket_path, lifespan="off")
+            _configuration(_Ported(InternalApplication(app)), watch, uds=self._socket_path, lifespan="off")
         )
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(self._note_private_end)
@@ -343,9 +348,11 @@ class PortServer:
             self.ready.set()
 
 
-class _AnsweringPings:
-    """Answers `OPTIONS *`, a ping of the server (RFC 9110, section 9.3.7), before the application, which
-    would authenticate and log it.
+class _Ported:
+    """An application as a port runs it.
+
+    `OPTIONS *`, a ping of the server (RFC 9110, section 9.3.7), is answered before the application, which
+    would authenticate and log it; and what it has not finished when the port has no more time, after it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -359,8 +366,21 @@ class _AnsweringPings:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "OPTIONS" and scope["raw_path"] == b"*":
             await Response(status_code=204)(scope, receive, send)
-        else:
+            return
+        try:
             await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            cycle = getattr(send, "__self__", None)  # of uvicorn, which alone cancels these tasks
+            if (
+                scope["type"] != "http"
+                or not isinstance(cycle, RequestResponseCycle)
+                or cycle.response_started
+            ):
+                raise
+            logger.warning("not finished when the port stopped: %s %s", scope["method"], scope["path"])
+            answer = unread_response(self._app, 503, _UNFINISHED)
+            answer.headers["Retry-After"], answer.headers["Connection"] = _RETRY_AFTER_S, "close"
+            await answer(scope, receive, send)
 
 
 def _configuration(app: ASGIApp, watch: PortWatch, **where: Any) -> uvicorn.Config:

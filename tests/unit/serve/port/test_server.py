@@ -1,6 +1,7 @@
 """How a port ends: no request that a client may rightly send meanwhile is lost."""
 
 import asyncio
+import json
 import socket
 import threading
 import time
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from benchmarks.service import free_port
 from graphdb.errors import ConfigError, NotLeader, UnavailableError
+from serve.port import server
 from serve.port.listen import Listen, answers, bind
 from serve.port.server import PortServer
 from tests.support.timing import HANG_S
@@ -44,16 +46,17 @@ def listen() -> Listen:
     return Listen("127.0.0.1", free_port())
 
 
+async def host() -> Hosted:
+    return Hosted()
+
+
 @pytest.fixture
 def port(listen: Listen) -> Iterator[PortServer]:
-    async def host() -> Hosted:
-        return Hosted()
-
-    server = PortServer(listen, host)
-    assert server.ready.wait(HANG_S)
-    yield server
-    server.stop(HANG_S)
-    assert not server.is_alive
+    started = PortServer(listen, host)
+    assert started.ready.wait(HANG_S)
+    yield started
+    started.stop(HANG_S)
+    assert not started.is_alive
 
 
 @pytest.fixture
@@ -106,6 +109,26 @@ def test_a_request_under_way_is_answered(port: PortServer, connection: HTTPConne
     stop_soon(port).join()
     asking.join()
     assert answered == [(b"done", "close")]
+
+
+def test_a_request_that_takes_too_long_is_answered_that_it_is_not_finished(
+    listen: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_DRAIN_S", 0.2)
+    stopped = PortServer(listen, host)
+    assert stopped.ready.wait(HANG_S)
+    with closing(HTTPConnection(listen.host, listen.port, timeout=HANG_S)) as connected:
+        connected.request("GET", f"/{2 * HANG_S}")
+        time.sleep(0.3)
+        stopped.stop(HANG_S)
+        answer = connected.getresponse()
+        assert (answer.status, answer.headers["Retry-After"], answer.headers["Connection"]) == (
+            503,
+            "5",
+            "close",
+        )
+        assert "the service is stopping" in json.loads(answer.read())["error"]
+    assert not stopped.is_alive
 
 
 def test_a_silent_connection_does_not_hold_the_end_up(port: PortServer, connection: HTTPConnection) -> None:
