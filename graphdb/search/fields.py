@@ -57,6 +57,12 @@ class FieldSpec:
     search_analyzer: str = "standard"
     nested: str | None = None  # path of the innermost `nested` object that it is in
     options: Mapping[str, Any] = field(default_factory=dict)
+    multi_of: str | None = None  # of a multi-field the path of the field that it belongs to
+
+    @property
+    def value_path(self) -> str:
+        """Where a document has the values: a multi-field has those of the field that it belongs to."""
+        return self.multi_of or self.path
 
 
 def shingled(analyzer: str, size: int, prefixes: bool = False) -> str:

@@ -205,6 +205,9 @@ class Segment(Protocol):
     def having(self, path: str) -> Bools:
         """Which documents have a value for a path; for an object's path, for any below it."""
 
+    def having_itself(self, path: str) -> Bools:
+        """The same without those that only have one below it."""
+
     def ignored(self, doc: int) -> Sequence[str]:
         """The paths whose values were left out."""
 

@@ -1,13 +1,14 @@
 """A mapping compiled for reading documents: a node for each field."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.fields import FieldSpec, Storage, shingled
 from graphdb.search.mapping.documents_together import take_all_of, take_rows_of
 from graphdb.search.mapping.field_readers import reader_of
+from graphdb.search.mapping.flat_objects import is_flat
 from graphdb.search.mapping.instants import MS_NANOS
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, unparsable
 from graphdb.search.mapping.nodes import AliasNode, FieldNode, Node, ObjectNode
@@ -57,21 +58,24 @@ class Analyzers(Protocol):
 
 @dataclass(slots=True)
 class Compiled:
-    """specs has objects too (Storage.NONE), but no aliases; nodes are all of them by path."""
+    """specs has objects too (Storage.NONE), but no aliases; nodes are all of them by path. named are the
+    definitions of all, by path, with the names that the objects they are in have for them.
+    """
 
     root: ObjectNode
     specs: dict[str, FieldSpec]
     nodes: dict[str, Node]
     aliases: dict[str, str]
+    named: dict[str, tuple[str, Definition]]
 
 
 def compiled(root: Definition, analyzers: Analyzers, limits: MappingLimits) -> Compiled:
     """Errors: mapper_parsing_exception, illegal_argument_exception (unknown analyzers, limits)."""
     build = _Build(analyzers, limits)
-    top = ObjectNode("", root.get("dynamic", "true"))
+    top = ObjectNode("", root.get("dynamic", "true"), is_flat=is_flat(root))
     build.children(top, root["properties"], 1)
     build.check()
-    return Compiled(top, build.specs, build.nodes, build.aliases)
+    return Compiled(top, build.specs, build.nodes, build.aliases, build.named)
 
 
 class _Build:
@@ -79,6 +83,7 @@ class _Build:
         self.specs: dict[str, FieldSpec] = {}
         self.nodes: dict[str, Node] = {}
         self.aliases: dict[str, str] = {}
+        self.named: dict[str, tuple[str, Definition]] = {}
         self._analyzers, self._limits = analyzers, limits
         self._default = self._first_known("default")
         self._default_search = self._first_known("default_search", "default")
@@ -117,6 +122,9 @@ class _Build:
         for name, definition in properties.items():
             path = f"{parent.path}.{name}" if parent.path else name
             self._check_name(name, path, depth)
+            if path in self.nodes:
+                raise _defined_twice(path)
+            self.named[path] = name, definition
             if definition["type"] in OBJECT_TYPES:
                 node: Node = self._object(definition, path, parent, depth)
             elif definition["type"] == "alias":
@@ -152,6 +160,7 @@ class _Build:
             path if is_nested else parent.nested,
             definition.get("include_in_parent", False),
             definition.get("include_in_root", False),
+            is_flat(definition),
         )
         self.specs[path] = FieldSpec(
             path, definition["type"], Storage.NONE, indexed=False, doc_values=False, nested=node.nested
@@ -159,8 +168,14 @@ class _Build:
         self.children(node, definition["properties"], depth + 1)
         return node
 
-    def _field(self, definition: Definition, path: str, nested: str | None) -> FieldNode:
+    def _field(
+        self, definition: Definition, path: str, nested: str | None, multi_of: str | None = None
+    ) -> FieldNode:
+        if path in self.specs:
+            raise _defined_twice(path)
         spec = self._spec(definition, path, nested)
+        if multi_of is not None:
+            spec = replace(spec, multi_of=multi_of)
         self.specs[path] = spec
         node = FieldNode(spec, _column(spec), reader_of(spec.type, path, spec.options))
         node.split = _SPLITS.get(spec.type) if node.column is not None else None
@@ -176,8 +191,9 @@ class _Build:
             node.is_plain = analyzer.is_plain
         subs = []
         for name, given in definition.get("fields", {}).items():
-            sub = self._field(given, f"{path}.{name}", nested)
+            sub = self._field(given, f"{path}.{name}", nested, path)
             self.nodes[sub.spec.path] = sub
+            self.named[sub.spec.path] = name, given
             subs.append(sub)
         if spec.type == "search_as_you_type":
             subs += self._as_you_type(spec, nested)
@@ -214,7 +230,7 @@ class _Build:
                 definition["similarity"] = similarity
             if not spec.indexed:
                 definition["index"] = False
-            field = self._field(definition, f"{spec.path}.{name}", nested)
+            field = self._field(definition, f"{spec.path}.{name}", nested, spec.path)
             self.nodes[field.spec.path] = field
             fields.append(field)
         return fields
@@ -289,6 +305,11 @@ class _Build:
                 f"Unknown Similarity type [{name}] for field [{path.rpartition('.')[2]}]"
             )
             raise unparsable(missing) from None
+
+
+def _defined_twice(path: str) -> SearchError:
+    """A field of an object with `subobjects: false`, and a multi-field."""
+    return mapper_parsing(f"Field [{path}] is defined more than once")
 
 
 def _check_null_value(node: FieldNode) -> None:

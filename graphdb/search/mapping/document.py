@@ -7,12 +7,14 @@ from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import DOC_COUNT, ParsedDocument, TextTokens
 from graphdb.search.mapping.compiled import Compiled
 from graphdb.search.mapping.completions import completion_terms
+from graphdb.search.mapping.flat_objects import has_objects
 from graphdb.search.mapping.joins import join_of, parent_path
 from graphdb.search.mapping.mapping_definition import MappingLimits
 from graphdb.search.mapping.nodes import AliasNode, FieldNode, Node, ObjectNode
 from graphdb.search.mapping.percolators import terms_path
 from graphdb.search.mapping.readers import points_of, text_of
 from graphdb.search.mapping.shapes import shape_of, shape_term
+from graphdb.search.mapping.types import READS_OBJECTS
 from graphdb.search.mapping.vectors import vector_of
 from graphdb.search.mapping.weighted_features import FEATURES_TYPES, feature_tokens, features_of
 from graphdb.search.mapping.wildcards import flat
@@ -108,13 +110,37 @@ class _Reading:
     def member(self, node: ObjectNode, name: str, value: Any, out: ParsedDocument) -> None:
         """One that is no simple value."""
         child = node.children.get(name)
-        if child is not None:
+        if node.is_flat:
+            self._flat(node, child, name, value, out)
+        elif child is not None:
             self._child(child, name, value, out)
         elif "." in name:
             head, _, rest = name.partition(".")
             self.members(_only(node, head), {head: {rest: value}}, out)
-        elif node.dynamic in ("true", "strict") and value is not None and value != []:
+        else:
+            self._unknown(node, value)
+
+    def _unknown(self, node: ObjectNode, value: Any) -> None:
+        """`strict` refuses nulls too."""
+        if node.dynamic == "strict" or (node.dynamic == "true" and value is not None and value != []):
             self.has_unknown = True
+
+    def _flat(self, node: ObjectNode, child: Node | None, name: str, value: Any, out: ParsedDocument) -> None:
+        """A member of an object that has no objects: those in it are more of its own fields."""
+        reads = isinstance(child, FieldNode) and child.spec.type in READS_OBJECTS
+        if reads or not has_objects(value):
+            if child is not None:
+                self._child(child, name, value, out)
+            else:
+                self._unknown(node, value)
+            return
+        for item in flat(value):
+            if not isinstance(item, dict):
+                self._flat(node, child, name, item, out)
+                continue
+            self.has_unknown |= child is None and node.dynamic == "strict"
+            for inner, member in item.items():
+                self.member(node, f"{name}.{inner}", member, out)
 
     def _child(self, node: Node, name: str, value: Any, out: ParsedDocument) -> None:
         if isinstance(node, FieldNode):

@@ -10,9 +10,10 @@ from typing import Any
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format
 from graphdb.search.mapping.dynamic_templates import named_template, template_mapping
+from graphdb.search.mapping.flat_objects import is_flat, no_nested
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised
 from graphdb.search.mapping.readers import parse_number, text_of
-from graphdb.search.mapping.types import OBJECT_TYPES
+from graphdb.search.mapping.types import OBJECT_TYPES, READS_OBJECTS
 from graphdb.search.mapping.vectors import DIMS_MAX
 from graphdb.search.mapping.wildcards import flat
 from graphdb.search.protection import ALLOW_SIDS
@@ -86,11 +87,40 @@ class _Walk:
         for name, member in value.items():
             if name == ALLOW_SIDS and not path:
                 continue
+            if is_flat(known):
+                self._flat(known, new, name, member, path, dynamic, depth)
+                continue
             head, dot, rest = name.partition(".")
             if not head.strip() or (dot and not rest):
                 raise SearchError("document_parsing_exception", _bad_name(name))
+            if dynamic == "strict":
+                self._check_known(known, head, path)
             for item in self._items(member) if not dot else [{rest: member}]:
                 self._member(known, new, head, item, path, dynamic, depth)
+
+    def _flat(
+        self, known: Definition, new: Definition, name: str, value: Any, path: str, dynamic: str, depth: int
+    ) -> None:
+        """A member of an object that has no objects: those in it are more of its own fields."""
+        if not name.strip():
+            raise SearchError("document_parsing_exception", _bad_name(name))
+        if dynamic == "strict":
+            self._check_known(known, name, path)
+        for item in self._items(value):
+            definition = known["properties"].get(name) or new["properties"].get(name)
+            if not isinstance(item, dict) or (definition and definition["type"] in READS_OBJECTS):
+                self._member(known, new, name, item, path, dynamic, depth)
+                continue
+            template = template_mapping(self._templates, name, f"{path}{name}", "object")
+            if definition is None and template is not None and template.get("type") == "nested":
+                raise SearchError("document_parsing_exception", no_nested(name, path.rstrip(".") or "_doc"))
+            for inner, member in item.items():
+                self._flat(known, new, f"{name}.{inner}", member, path, dynamic, depth)
+
+    def _check_known(self, known: Definition, name: str, path: str) -> None:
+        """What is in the mapping, or a runtime field."""
+        if name not in known["properties"] and f"{path}{name}" not in self._root.get("runtime", {}):
+            raise _strict(name, path.rstrip("."))
 
     def _items(self, value: Any) -> list[Any]:
         """An array without objects is one item: it may be a vector."""
@@ -107,8 +137,6 @@ class _Walk:
         if definition is None:
             if full in self._root.get("runtime", {}):
                 return
-            if dynamic == "strict" and value is not None:
-                raise _strict(name, path.rstrip("."))
             if dynamic != "true":
                 return
             fresh = definition = self._new(name, full, value, depth)
@@ -199,8 +227,9 @@ class _Walk:
 
 def _single(name: str, mapping: Definition) -> Definition:
     """A template's mapping of one field in normal form."""
-    body: Definition = normalised({"properties": {name: mapping}})["properties"][name]
-    return body
+    body = {"properties": {name: mapping}} | ({"subobjects": False} if "." in name else {})
+    definition: Definition = normalised(body)["properties"][name]
+    return definition
 
 
 def _dimensions(value: Any) -> int:

@@ -13,8 +13,10 @@ from graphdb.search.mapping.compiled import Analyzers, Compiled, compiled
 from graphdb.search.mapping.document import read_document
 from graphdb.search.mapping.documents_together import read_together
 from graphdb.search.mapping.dynamic import dynamic_update, leave_out
+from graphdb.search.mapping.flat_objects import flattened
 from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised, unparsable
+from graphdb.search.mapping.nodes import FieldNode
 from graphdb.search.mapping.percolators import read_stored_query
 from graphdb.search.mapping.runtime_fields import checked_runtime, runtime_fields
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, Parameter
@@ -33,6 +35,8 @@ __all__ = ["Mapping", "merged_definitions"]
 
 def merged_definitions(existing: Definition, update: Definition) -> Definition:
     """The root of both; neither is changed."""
+    update = flattened(update, existing)
+    _check_subobjects(existing, update, "_doc")
     root = existing | {name: value for name, value in update.items() if name != "properties"}
     if "dynamic_templates" in existing and "dynamic_templates" in update:
         root["dynamic_templates"] = _templates(existing["dynamic_templates"], update["dynamic_templates"])
@@ -77,12 +81,20 @@ def _node(existing: Definition, update: Definition, path: str) -> Definition:
     return update if update["type"] == "alias" else _field(existing, update, path)
 
 
+def _check_subobjects(existing: Definition, update: Definition, path: str) -> None:
+    there = existing.get("subobjects", True)
+    if update.get("subobjects", there) is not there:
+        reason = f"the [subobjects] parameter can't be updated for the object mapping [{path}]"
+        raise SearchError("mapper_exception", reason, 500)
+
+
 def _object(existing: Definition, update: Definition, path: str) -> Definition:
     if existing["type"] != update["type"]:
         kinds = ("a nested", "a non-nested") if existing["type"] == "nested" else ("a non-nested", "a nested")
         raise illegal_argument(f"can't merge {kinds[0]} mapping [{path}] with {kinds[1]} mapping")
     if existing.get("enabled", True) and not update.get("enabled", True):
         raise illegal_argument(f"the [enabled] parameter can't be updated for the object mapping [{path}]")
+    _check_subobjects(existing, update, path)
     for name in ("include_in_parent", "include_in_root"):
         if update.get(name, existing.get(name)) != existing.get(name):
             raise illegal_argument(f"the [{name}] parameter can't be updated on a nested object mapping")
@@ -132,6 +144,7 @@ copies to new fields, take another.
 
 
 _ADDED: Definition = {"type": "text"}
+"""What is shown of a field that the type of another one adds (`_2gram`): it has no definition."""
 
 
 class Mapping:
@@ -259,12 +272,9 @@ class Mapping:
         """As `GET _mapping/field/{pattern}` shows: `{"a.b": {"full_name": "a.b", "mapping": {"b": ...}}}`."""
         found = {}
         for path in sorted(self._compiled.nodes):
-            definition = self._definition_at(path)
+            name, definition = self._compiled.named.get(path, (path.rpartition(".")[2], _ADDED))
             if definition["type"] not in OBJECT_TYPES and wildcard_match(pattern, path):
-                found[path] = {
-                    "full_name": path,
-                    "mapping": {path.rpartition(".")[2]: _shown_node(definition)},
-                }
+                found[path] = {"full_name": path, "mapping": {name: _shown_node(definition)}}
         return found
 
     @property
@@ -289,23 +299,14 @@ class Mapping:
             raise mapper_parsing(f"Field [{ALLOW_SIDS}] is a metadata field and cannot be mapped")
         nodes = self._compiled.nodes
         for path, spec in self._compiled.specs.items():
-            for target in self._definition_at(path).get("copy_to", ()) if path in nodes else ():
+            node = nodes.get(path)
+            for target in node.copy_to if isinstance(node, FieldNode) else ():
                 found = self._compiled.specs.get(target)
                 if found is not None and found.type in OBJECT_TYPES:
                     raise mapper_parsing(f"Cannot copy to field [{target}] since it is mapped as an object")
                 if found is not None and not _reaches(spec.nested, found.nested):
                     raise _illegal_copy(spec.nested, found.nested)
         return self
-
-    def _definition_at(self, path: str) -> Definition:
-        """The normal form of a field that there is; multi-fields are members of `fields`. A field that its
-        type adds (`_2gram`) has none.
-        """
-        definition = self._definition
-        for part in path.split("."):
-            inside = "properties" if definition["type"] in OBJECT_TYPES else "fields"
-            definition = definition.get(inside, {}).get(part, _ADDED)
-        return definition
 
     def _flattened_key(self, path: str) -> FieldSpec | None:
         parts = path.split(".")

@@ -15,6 +15,7 @@ from typing import Any
 from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.mapping.dates import date_format
 from graphdb.search.mapping.dynamic_templates import checked_templates
+from graphdb.search.mapping.flat_objects import flattened, is_flat, no_nested
 from graphdb.search.mapping.runtime_fields import checked_runtime
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType, boolean
 from graphdb.search.mapping.vectors import checked_vector
@@ -89,7 +90,12 @@ _NESTED_PARAMETERS = _OBJECT_PARAMETERS | {"include_in_parent", "include_in_root
 def normalised(body: Mapping[str, Any]) -> Definition:
     """The root of a mapping."""
     root: Definition = {"type": "object"}
+    if body.get("subobjects") is not None:
+        root["subobjects"] = _subobjects(body["subobjects"])
+    root["properties"] = _properties(body.get("properties") or {}, flat_in="_doc" if is_flat(root) else None)
     for name, value in body.items():
+        if name in root:
+            continue
         read = _ROOT.get(name)
         if read is None:
             raise mapper_parsing(
@@ -97,8 +103,7 @@ def normalised(body: Mapping[str, Any]) -> Definition:
             )
         if value is not None:
             root[name] = read(value)
-    root.setdefault("properties", {})
-    return root
+    return flattened(root, {})
 
 
 def unparsable(error: SearchError) -> SearchError:
@@ -106,8 +111,12 @@ def unparsable(error: SearchError) -> SearchError:
     return mapper_parsing(f"Failed to parse mapping: {error.reason}", error)
 
 
-def _properties(value: Any, path: str = "", depth: int = 1) -> dict[str, Definition]:
-    """Sorted by name, as Elasticsearch shows them."""
+def _properties(
+    value: Any, path: str = "", depth: int = 1, flat_in: str | None = None
+) -> dict[str, Definition]:
+    """Sorted by name, as Elasticsearch shows them. flat_in: the path of the object that they are in, if names
+    with dots are names of its own fields.
+    """
     if depth > DEPTH_MAX:
         raise mapper_parsing(
             f"Limit of mapping depth [{DEPTH_MAX}] has been exceeded due to object field [{path[:200]}]"
@@ -118,22 +127,25 @@ def _properties(value: Any, path: str = "", depth: int = 1) -> dict[str, Definit
         raise mapper_parsing("Expected map for property [properties] on field but got something else")
     properties: dict[str, Definition] = {}
     for name, given in value.items():
-        parts = _parts(name)
+        parts = _parts(name) if flat_in is None or not name.strip() else [name]
         full = f"{path}{name}"
         if not isinstance(given, dict):
             raise mapper_parsing(
                 f"Expected map for property [fields] on field [{full}] but got [{str(given)[:100]}]"
             )
-        _put(properties, parts, _node(given, full, depth + len(parts)), full)
+        node = _node(given, full, depth + len(parts))
+        if flat_in is not None and node["type"] == "nested":
+            raise mapper_parsing(no_nested(name, flat_in))
+        _put(properties, parts, node, full)
     return dict(sorted(properties.items()))
 
 
 def _parts(name: str) -> list[str]:
-    parts = name.split(".")
-    if not name.strip():
+    parts = name.rstrip(".").split(".")  # as Java splits
+    if not all(parts) or not name.strip():
         raise illegal_argument("field name cannot be an empty string")
     if len(parts) > DEPTH_MAX or not all(part.strip() for part in parts):
-        raise mapper_parsing(f"field name cannot contain only the whitespace or empty parts: [{name[:200]}]")
+        raise mapper_parsing(f"field name cannot contain only whitespace: [{name[:200]}]")
     return parts
 
 
@@ -196,12 +208,17 @@ def _object(given: Mapping[str, Any], type_name: str, path: str, depth: int) -> 
         node["dynamic"] = _dynamic(given["dynamic"])
     if "enabled" in given and not boolean(given["enabled"]):
         node["enabled"] = False
-    if "subobjects" in given and not boolean(given["subobjects"]):
-        raise mapper_parsing(f"[subobjects] must be [true] for the object mapping [{path}]")
+    if given.get("subobjects") is not None:
+        if type_name == "nested":
+            raise mapper_parsing(
+                f"Nested type [{path.rpartition('.')[2]}] does not support [subobjects] parameter"
+            )
+        node["subobjects"] = _subobjects(given["subobjects"])
     for name in ("include_in_parent", "include_in_root"):
         if name in given and boolean(given[name]):
             node[name] = True
-    node["properties"] = _properties(given.get("properties") or {}, f"{path}.", depth)
+    flat_in = path if is_flat(node) else None
+    node["properties"] = _properties(given.get("properties") or {}, f"{path}.", depth, flat_in)
     return node
 
 
@@ -313,6 +330,13 @@ def _dynamic(value: Any) -> str:
     return str(text)
 
 
+def _subobjects(value: Any) -> bool:
+    try:
+        return boolean(value)
+    except SearchError:
+        raise SearchError("parse_exception", f"unknown subobjects value: {str(value)[:100]}") from None
+
+
 def _formats(value: Any) -> list[str]:
     formats = value if isinstance(value, list) else [value]
     try:
@@ -346,7 +370,6 @@ def _meta(value: Any) -> Definition:
 
 
 _ROOT: dict[str, Any] = {
-    "properties": _properties,
     "dynamic": _dynamic,
     "dynamic_templates": checked_templates,
     "date_detection": _flag,

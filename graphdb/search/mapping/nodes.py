@@ -58,6 +58,7 @@ class ObjectNode:
     nested: str | None = None  # path of the innermost nested object, this one too
     in_parent: bool = False
     in_root: bool = False
+    is_flat: bool = False  # names of children may have dots, and none is an object
     children: dict[str, "Node"] = field(default_factory=dict)
     takes: dict[str, Take] = field(default_factory=dict)  # of those children that have one
     takes_all: dict[str, TakeAll] = field(default_factory=dict)  # the same

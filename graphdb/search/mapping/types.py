@@ -12,10 +12,23 @@ from graphdb.search.mapping.joins import relations
 from graphdb.search.mapping.range_fields import RANGE_TYPES
 from graphdb.search.mapping.vectors import BITS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
 
-__all__ = ["FIELD_TYPES", "OBJECT_TYPES", "FieldType", "Parameter", "boolean"]
+__all__ = ["FIELD_TYPES", "OBJECT_TYPES", "READS_OBJECTS", "FieldType", "Parameter", "boolean"]
 
 Check = Callable[[Any], Any]
 OBJECT_TYPES = ("object", "nested")
+READS_OBJECTS = {
+    "completion",
+    "flattened",
+    "geo_point",
+    "geo_shape",
+    "join",
+    "percolator",
+    "rank_features",
+    "sparse_vector",
+    *RANGE_TYPES,
+}
+"""The types of fields whose values may be JSON objects."""
+
 INT_MAX = 2**31 - 1
 
 

@@ -1,6 +1,6 @@
 """`highlight`: the parts of a hit's texts that say why it is one, as the unified highlighter shows them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,7 +95,7 @@ class Highlighter:
         shown = {}
         for spec, options, lookouts in self._fields:
             limit = spec.options.get("ignore_above")
-            texts = [_text(value) for value in _values(spec.path, source, self._context)]
+            texts = [_text(value) for value in scalars_at(spec.value_path, source)]
             texts = [text for text in texts if limit is None or len(text) <= limit]
             found = self._of_field(spec, options, lookouts, texts, doc_id)
             if found:
@@ -192,15 +192,6 @@ def _specs(pattern: str, context: QueryContext) -> list[FieldSpec]:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _values(path: str, source: Any, context: QueryContext) -> Iterator[Any]:
-    """The values in a document's JSON; a multi-field has those of the field that it belongs to."""
-    found = list(scalars_at(path, source))
-    above = path.rpartition(".")[0]
-    if not found and above and (spec := context.mapping.field(above)) is not None:
-        found = [] if spec.storage is Storage.NONE else list(_values(above, source, context))
-    yield from found
 
 
 def _options(members: Mapping[str, Any], context: QueryContext) -> Options:

@@ -91,8 +91,11 @@ class RuntimeSegment:
         return self._column(path, Storage.POINTS) if path in self._runtime else self.base.points(path)
 
     def having(self, path: str) -> Bools:
+        return self.having_itself(path) if path in self._runtime else self.base.having(path)
+
+    def having_itself(self, path: str) -> Bools:
         if path not in self._runtime:
-            return self.base.having(path)
+            return self.base.having_itself(path)
         column = self._column(path, self._runtime[path].spec.storage)
         if column is None:
             return np.zeros(self.base.size, np.bool_)

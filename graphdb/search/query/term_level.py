@@ -1,7 +1,7 @@
 """Term-level queries: term, terms, terms_set, exists, ids, by the exact value of a field."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Bools, Leaf, Longs
 from graphdb.search.mapping.range_fields import RANGE_TYPES
 from graphdb.search.mapping.readers import address_term, network_terms, text_of
+from graphdb.search.mapping.types import OBJECT_TYPES
 from graphdb.search.mapping.value_formats import range_of, term_of, whole_range
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, field_clause, malformed
@@ -96,11 +97,13 @@ def _names_index(pattern: str, context: QueryContext, any_character: bool = Fals
     return any(wildcard_match(pattern, name) for name in shown)
 
 
-def exists_query(paths: Sequence[str]) -> Query:
-    """Documents that have a value for any of the paths; some fields all documents have."""
+def exists_query(paths: Sequence[str], alone: Collection[str] = ()) -> Query:
+    """Documents that have a value for any of the paths; some fields all documents have. alone: those of the
+    paths that do not stand for what is below them.
+    """
     if not _EVERYWHERE.isdisjoint(paths):
         return MatchAllQuery()
-    return ExistsQuery(paths=tuple(paths))
+    return ExistsQuery(paths=tuple(paths), alone=frozenset(alone))
 
 
 def exact(path: str, value: Any, context: QueryContext, case_insensitive: bool = False) -> Query:
@@ -318,12 +321,18 @@ def _exists(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Que
     spec = context.mapping.field(pattern)
     specs = context.mapping.match(pattern) if "*" in pattern else [] if spec is None else [spec]
     paths = tuple(spec.path for spec in specs) if specs or "*" in pattern else (pattern,)
-    query = exists_query(paths)
+    query = exists_query(paths, [spec.path for spec in specs if _has_fields_below(spec, context)])
     if any(spec.type == "constant_keyword" and spec.options["value"] is not None for spec in specs):
         query = MatchAllQuery()
     if isinstance(query, MatchAllQuery):
         return boosted(query, clause.boost, clause.name)
     return ConstantScoreQuery(query=query, boost=clause.boost, name=clause.name)
+
+
+def _has_fields_below(spec: FieldSpec, context: QueryContext) -> bool:
+    """Whether a field has others below it that are neither multi-fields of it nor its keys."""
+    below = context.mapping.match(f"{spec.path}.*") if spec.type not in OBJECT_TYPES else ()
+    return any(one.multi_of is None for one in below)
 
 
 def _ids(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:

@@ -476,14 +476,18 @@ class IdsQuery(Query):
 
 @dataclass(frozen=True, kw_only=True)
 class ExistsQuery(Query):
-    """Documents with a value for any of the paths; every match scores the boost."""
+    """Documents with a value for any of the paths; every match scores the boost. A path stands for those
+    below it too, unless it is one of `alone`.
+    """
 
     paths: tuple[str, ...]
+    alone: frozenset[str] = frozenset()
 
     def matches(self, leaf: Leaf, searcher: Searcher, boost: float = 1.0) -> Matches:
         mask = np.zeros(leaf.segment.size, dtype=np.bool_)
         for path in self.paths:
-            mask |= leaf.segment.having(path)
+            segment = leaf.segment
+            mask |= segment.having_itself(path) if path in self.alone else segment.having(path)
         return Matches(mask, None, boost * self.boost)
 
     def text(self) -> str:

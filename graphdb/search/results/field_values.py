@@ -17,6 +17,7 @@ from graphdb.search.mapping.lookup import METADATA, FieldLookup
 from graphdb.search.mapping.range_fields import RANGE_TYPES, shown_range
 from graphdb.search.mapping.readers import Read
 from graphdb.search.mapping.shapes import shown_shape
+from graphdb.search.mapping.types import READS_OBJECTS
 from graphdb.search.mapping.value_formats import shown
 from graphdb.search.mapping.weighted_features import FEATURES_TYPES
 from graphdb.search.mapping.wildcards import flat, wildcard_match
@@ -158,7 +159,7 @@ def source_fields(
             if group is not None:
                 groups.add(group)
                 continue
-            values = list(_read(context, spec, pattern.format, source, inside))
+            values = list(_read(spec, pattern.format, source, inside))
             if values:
                 found[name] = values
     if names := [pattern.name for pattern in patterns if pattern.unmapped]:
@@ -204,12 +205,10 @@ def _group_below(mapping: FieldLookup, spec: FieldSpec, inside: str | None) -> s
     return path
 
 
-def _read(
-    context: QueryContext, spec: FieldSpec, shape: str | None, source: dict[str, Any], inside: str | None
-) -> Iterator[Any]:
+def _read(spec: FieldSpec, shape: str | None, source: dict[str, Any], inside: str | None) -> Iterator[Any]:
     """Values that do not fit the type, and those too long for it, are left out."""
     read = reader_of(spec.type, spec.path, spec.options)
-    for value in _given(context, spec, source, inside):
+    for value in _given(spec, source, inside):
         if spec.storage in (Storage.TEXT, Storage.NONE, Storage.VECTORS) or spec.type in _AS_GIVEN:
             yield value if spec.storage is not Storage.TEXT or isinstance(value, str) else str(value)
             continue
@@ -226,15 +225,11 @@ def _read(
             yield shown(spec, stored, shape)
 
 
-def _given(
-    context: QueryContext, spec: FieldSpec, source: dict[str, Any], inside: str | None
-) -> Iterator[Any]:
-    """What the source has for a field; a multi-field has the values of the field that it belongs to."""
-    parent = spec.path.rpartition(".")[0]
-    above = context.mapping.field(parent) if parent else None
-    is_multi_field = above is not None and above.type not in ("object", "nested", "flattened")
-    path = _relative(parent if is_multi_field else spec.path, inside)
-    values = values_at(source, path, spec.storage is Storage.POINTS)
+def _given(spec: FieldSpec, source: dict[str, Any], inside: str | None) -> Iterator[Any]:
+    """What the source has for a field."""
+    values = values_at(source, _relative(spec.value_path, inside), spec.storage is Storage.POINTS)
+    if spec.type not in READS_OBJECTS:  # an object has other fields, in an object with `subobjects: false`
+        values = (value for value in values if not isinstance(value, dict))
     if (instead := spec.options.get("null_value")) is not None:
         values = (instead if value is None else value for value in values)
     return (value for value in values if value is not None)
@@ -259,7 +254,7 @@ def malformed_values(
     for spec in (spec for pattern in patterns for spec in context.mapping.match(pattern.name)):
         if spec.path in ignored and spec.storage not in (Storage.TEXT, Storage.NONE, Storage.VECTORS):
             read = reader_of(spec.type, spec.path, spec.options)
-            values = _given(context, spec, source, None)
+            values = _given(spec, source, None)
             found[spec.path] = [value for value in values if _is_malformed(spec, read, value)]
     return {path: values for path, values in found.items() if values}
 

@@ -70,7 +70,7 @@ def term_vectors(
     shown: dict[str, Any] = {}
     left = _TEXT_MAX
     for spec in _fields(context, asked):
-        values = [str(value) for value in _values(source, spec, context)]
+        values = [str(value) for value in _values(source, spec)]
         left -= sum(map(len, values))
         if left < 0:
             raise illegal_argument(f"term vectors are made of at most [{_TEXT_MAX}] characters of a document")
@@ -87,12 +87,8 @@ def _fields(context: QueryContext, asked: VectorsAsked) -> list[FieldSpec]:
     return [spec for _, spec in sorted(found.items()) if spec.type in kinds and spec.indexed]
 
 
-def _values(source: Mapping[str, Any], spec: FieldSpec, context: QueryContext) -> Iterator[Any]:
-    """A multi-field has the values of the field that it belongs to."""
-    parent = spec.path.rpartition(".")[0]
-    above = context.mapping.field(parent) if parent else None
-    is_multi_field = above is not None and above.type not in ("object", "nested")
-    found = values_at(source, parent if is_multi_field else spec.path)
+def _values(source: Mapping[str, Any], spec: FieldSpec) -> Iterator[Any]:
+    found = values_at(source, spec.value_path)
     return (value for value in found if value is not None and not isinstance(value, dict | list))
 
 

@@ -278,7 +278,6 @@ class ArraySegment:
         return having
 
     def having_itself(self, path: str) -> Bools:
-        """Which documents have a value of the field; unlike `having`, none that only have one below it."""
         having = np.zeros(self.size, np.bool_)
         for storage in self._storages.get(path, ()):
             _mark(having, self.sections, storage, path)

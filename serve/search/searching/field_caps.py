@@ -72,16 +72,14 @@ class _Wanted:
     def name(self, name: str) -> bool:
         return any(wildcard_match(pattern, name) for pattern in self._patterns)
 
-    def field(self, index: Index, name: str, spec: FieldSpec) -> bool:
+    def field(self, spec: FieldSpec) -> bool:
         if "+metadata" in self._filters or (self._types and spec.type not in self._types):
             return False
         if "-nested" in self._filters and (spec.nested is not None or spec.type == "nested"):
             return False
         if "-parent" in self._filters and spec.type in ("object", "nested"):
             return False
-        above = index.mapping.field(name.rpartition(".")[0]) if "." in name else None
-        is_multi = above is not None and above.type not in ("object", "nested")
-        return not ("-multifield" in self._filters and is_multi)
+        return not ("-multifield" in self._filters and spec.multi_of is not None)
 
     @property
     def metadata(self) -> bool:
@@ -104,8 +102,9 @@ def _by_name(indexes: Sequence[Index], wanted: _Wanted) -> _Fields:
     fields: _Fields = {}
     for index in indexes:
         for name in _names(index):
-            spec = index.mapping.field(name)
-            if spec is not None and wanted.name(name) and wanted.field(index, name, spec):
+            # An object with `subobjects: false` has no objects in it, but names that say there are.
+            spec = index.mapping.field(name) or FieldSpec(name, "object", Storage.NONE, doc_values=False)
+            if wanted.name(name) and wanted.field(spec):
                 has_values = spec.doc_values and spec.storage is not Storage.NONE
                 searchable = (spec.indexed or has_values) and spec.storage is not Storage.NONE
                 can = _Can(searchable, has_values, spec.options.get("meta") or {})
