@@ -13,6 +13,7 @@ from graphdb.search.mapping.instants import MS_NANOS
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, unparsable
 from graphdb.search.mapping.nodes import AliasNode, FieldNode, Node, ObjectNode
 from graphdb.search.mapping.readers import Read, text_of
+from graphdb.search.mapping.runtime_fields import runtime_paths
 from graphdb.search.mapping.simple_values import take_of
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType
 from graphdb.search.mapping.vectors import similarity_of
@@ -67,6 +68,12 @@ class Compiled:
     nodes: dict[str, Node]
     aliases: dict[str, str]
     named: dict[str, tuple[str, Definition]]
+    runtime: frozenset[str]  # the paths of runtime fields
+
+    @property
+    def size(self) -> int:
+        """What the limit of all fields counts."""
+        return len(self.nodes) + len(self.runtime)
 
 
 def compiled(root: Definition, analyzers: Analyzers, limits: MappingLimits) -> Compiled:
@@ -74,8 +81,12 @@ def compiled(root: Definition, analyzers: Analyzers, limits: MappingLimits) -> C
     build = _Build(analyzers, limits)
     top = ObjectNode("", root.get("dynamic", "true"), is_flat=is_flat(root))
     build.children(top, root["properties"], 1)
+    runtime = runtime_paths(root.get("runtime", {}))
+    made = Compiled(top, build.specs, build.nodes, build.aliases, build.named, runtime)
+    if made.size > limits.total_fields:
+        raise limits.exceeded("total fields", limits.total_fields)
     build.check()
-    return Compiled(top, build.specs, build.nodes, build.aliases, build.named)
+    return made
 
 
 class _Build:
@@ -101,8 +112,6 @@ class _Build:
     def check(self) -> None:
         """What can be checked only for the whole: limits, and what aliases and copies point at."""
         limits = self._limits
-        if len(self.nodes) > limits.total_fields:
-            raise limits.exceeded("total fields", limits.total_fields)
         nested = sum(isinstance(node, ObjectNode) and node.is_nested for node in self.nodes.values())
         if nested > limits.nested_fields:
             raise limits.exceeded("nested fields", limits.nested_fields)

@@ -118,12 +118,24 @@ class _Reading:
             head, _, rest = name.partition(".")
             self.members(_only(node, head), {head: {rest: value}}, out)
         else:
-            self._unknown(node, value)
+            self._unknown(node, name, value)
 
-    def _unknown(self, node: ObjectNode, value: Any) -> None:
-        """`strict` refuses nulls too."""
-        if node.dynamic == "strict" or (node.dynamic == "true" and value is not None and value != []):
-            self.has_unknown = True
+    def _unknown(self, node: ObjectNode, name: str, value: Any) -> None:
+        """`strict` refuses nulls too. With `runtime` objects stay unknown: only what is in them counts."""
+        if node.dynamic == "false" or self.has_unknown:
+            return
+        path = f"{node.path}.{name}" if node.path else name
+        if node.dynamic == "runtime":
+            self.has_unknown = self._has_new(path, value)
+        elif path not in self._mapping.runtime or isinstance(value, dict):
+            self.has_unknown = node.dynamic == "strict" or (value is not None and value != [])
+
+    def _has_new(self, path: str, value: Any) -> bool:
+        if isinstance(value, dict):
+            return any(self._has_new(f"{path}.{name}", member) for name, member in value.items())
+        if isinstance(value, list):
+            return any(self._has_new(path, item) for item in flat(value))
+        return value is not None and path not in self._mapping.runtime
 
     def _flat(self, node: ObjectNode, child: Node | None, name: str, value: Any, out: ParsedDocument) -> None:
         """A member of an object that has no objects: those in it are more of its own fields."""
@@ -132,7 +144,7 @@ class _Reading:
             if child is not None:
                 self._child(child, name, value, out)
             else:
-                self._unknown(node, value)
+                self._unknown(node, name, value)
             return
         for item in flat(value):
             if not isinstance(item, dict):
@@ -207,7 +219,9 @@ class _Reading:
             if isinstance(target, FieldNode) and scope is not None:
                 self._field(target, value, scope)
             elif target is None:
-                self.has_unknown |= self._mapping.root.dynamic in ("true", "strict")
+                self.has_unknown |= (
+                    self._mapping.root.dynamic != "false" and path not in self._mapping.runtime
+                )
 
     def _field(self, node: FieldNode, value: Any, out: ParsedDocument) -> None:
         type_name = node.spec.type

@@ -9,10 +9,11 @@ from typing import Any
 
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.dates import DEFAULT_FORMAT, date_format
-from graphdb.search.mapping.dynamic_templates import named_template, template_mapping
+from graphdb.search.mapping.dynamic_templates import RUNTIME_TYPES, named_template, template_mapping
 from graphdb.search.mapping.flat_objects import is_flat, no_nested
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised
 from graphdb.search.mapping.readers import parse_number, text_of
+from graphdb.search.mapping.runtime_fields import checked_runtime, runtime_paths
 from graphdb.search.mapping.types import OBJECT_TYPES, READS_OBJECTS
 from graphdb.search.mapping.vectors import DIMS_MAX
 from graphdb.search.mapping.wildcards import flat
@@ -30,8 +31,8 @@ _IGNORE_ABOVE = 256
 def dynamic_update(
     root: Definition, source: Mapping[str, Any], limits: MappingLimits, named: Mapping[str, str]
 ) -> Definition:
-    """The root of an update in normal form; its properties are empty where nothing is new. named: the names
-    of dynamic templates by the paths of fields.
+    """The root of an update in normal form; its properties are empty where nothing is new, and it has runtime
+    fields only if there are new ones. named: the names of dynamic templates by the paths of fields.
 
     Errors: strict_dynamic_mapping_exception, document_parsing_exception (bad names),
     illegal_argument_exception (limits).
@@ -46,7 +47,11 @@ def leave_out(update: Definition, root: Definition, room: int) -> list[str]:
     already takes none.
     """
     left_out: list[str] = []
-    _leave_out(update, root, room, "", left_out)
+    room = _leave_out(update, root, room, "", left_out)
+    runtime = update.get("runtime", {})
+    for path in list(runtime)[max(room, 0) :]:
+        del runtime[path]
+        left_out.append(path)
     return left_out
 
 
@@ -73,6 +78,7 @@ class _Walk:
         self._root, self._limits, self._named = root, limits, named
         self._copying = False  # copies are not copied on
         self._templates = root.get("dynamic_templates", [])
+        self._runtime = runtime_paths(root.get("runtime", {}))
 
     def members(
         self,
@@ -119,7 +125,7 @@ class _Walk:
 
     def _check_known(self, known: Definition, name: str, path: str) -> None:
         """What is in the mapping, or a runtime field."""
-        if name not in known["properties"] and f"{path}{name}" not in self._root.get("runtime", {}):
+        if name not in known["properties"] and f"{path}{name}" not in self._runtime:
             raise _strict(name, path.rstrip("."))
 
     def _items(self, value: Any) -> list[Any]:
@@ -135,11 +141,12 @@ class _Walk:
         fresh = new["properties"].get(name)
         definition = fresh if old is None else old
         if definition is None:
-            if full in self._root.get("runtime", {}):
+            if dynamic == "runtime" and isinstance(value, dict):
+                self._below_runtime(new, name, value, full, depth)
                 return
-            if dynamic != "true":
+            if dynamic not in ("true", "runtime") or (full in self._runtime and not isinstance(value, dict)):
                 return
-            fresh = definition = self._new(name, full, value, depth)
+            fresh = definition = self._new(name, full, value, depth, dynamic)
             if fresh is None:
                 return
             new["properties"][name] = fresh
@@ -151,6 +158,15 @@ class _Walk:
             self.members(
                 old or fresh, fresh, value, f"{full}.", definition.get("dynamic", dynamic), depth + 1
             )
+
+    def _below_runtime(
+        self, new: Definition, name: str, value: Mapping[str, Any], full: str, depth: int
+    ) -> None:
+        """An object is in the mapping only if a template makes one of its fields an indexed one."""
+        holder: Definition = {"type": "object", "properties": {}}
+        self.members(holder, holder, value, f"{full}.", "runtime", depth + 1)
+        if holder["properties"]:
+            new["properties"][name] = holder
 
     def _field(self, definition: Definition, new: Definition, name: str, value: Any) -> None:
         """What a field that is known may still need: its dimensions, its constant, the targets of copy_to."""
@@ -174,8 +190,10 @@ class _Walk:
                 nested = {part: nested}
             self.members(self._root, self.update, nested, "", self._root.get("dynamic", "true"), 1)
 
-    def _new(self, name: str, path: str, value: Any, depth: int) -> Definition | None:
-        """The definition of a new field; None where nothing can be derived, or nothing is to be indexed."""
+    def _new(self, name: str, path: str, value: Any, depth: int, dynamic: str) -> Definition | None:
+        """The definition of a new field; None where nothing can be derived, or nothing is to be indexed: then
+        the update may have a runtime field.
+        """
         if len(name.encode("utf-16-le")) // 2 > self._limits.field_name_length:
             raise illegal_argument(
                 f"Field name [{name[:200]}] is longer than the limit of [{self._limits.field_name_length}] "
@@ -194,8 +212,13 @@ class _Walk:
             found = template_mapping(self._templates, name, path, match_type)
         else:
             found = named_template(self._templates, wanted, name, path, match_type)
+        if found is None and dynamic == "runtime":
+            found = {"runtime": {"type": RUNTIME_TYPES[match_type]}}
+        if found is not None and "runtime" in found:
+            self.update.setdefault("runtime", {}).update(checked_runtime({path: found["runtime"]}))
+            return None
         if found is not None:
-            return None if "runtime" in found else _single(name, found)
+            return _single(name, found)
         if match_type == "double" and _is_vector(value):
             return {"type": "dense_vector", "dims": len(value)}
         return default

@@ -1,14 +1,16 @@
 """Dynamic templates: which mapping a new field gets, by its name and what JSON it is."""
 
+import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from graphdb.search.errors import SearchError, mapper_parsing
+from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
+from graphdb.search.mapping.runtime_fields import checked_runtime
 from graphdb.search.mapping.wildcards import wildcard_match
 
-__all__ = ["MATCH_TYPES", "checked_templates", "named_template", "template_mapping"]
+__all__ = ["MATCH_TYPES", "RUNTIME_TYPES", "checked_templates", "named_template", "template_mapping"]
 
 MATCH_TYPES = {
     "string": "text",
@@ -20,6 +22,15 @@ MATCH_TYPES = {
     "binary": "binary",
 }
 """What `match_mapping_type` may say, and the type that a field gets where the template names none."""
+
+RUNTIME_TYPES = {
+    "string": "keyword",
+    "long": "long",
+    "double": "double",
+    "boolean": "boolean",
+    "date": "date",
+}
+"""The same of runtime fields."""
 
 TEMPLATES_MAX = 1000
 _NAME_LENGTH_MAX = 128  # longer names match no regular expression
@@ -44,11 +55,14 @@ def checked_templates(value: Any) -> list[dict[str, Any]]:
 def template_mapping(
     templates: list[dict[str, Any]], name: str, path: str, match_type: str
 ) -> dict[str, Any] | None:
-    """The mapping that the first fitting template gives a field; name is the last part of path. None: none
-    fits. `{"runtime": ...}` is the answer of a template that maps to a runtime field, which is not indexed.
+    """The mapping that the first fitting template gives a field; name is its name in the object that it is
+    in. None: none fits. `{"runtime": ...}` is the answer of a template that maps to a runtime field, which is
+    not indexed; objects are none.
     """
     for entry in templates:
         (template,) = entry.values()
+        if "runtime" in template and match_type not in RUNTIME_TYPES:
+            continue
         if _fits(template, name, path, match_type):
             return _mapping(template, name, match_type)
     return None
@@ -59,7 +73,7 @@ def named_template(
 ) -> dict[str, Any]:
     """The same of the template that is called so. Errors: document_parsing_exception where there is none."""
     for entry in templates:
-        if wanted in entry:
+        if wanted in entry and ("runtime" not in entry[wanted] or match_type in RUNTIME_TYPES):
             return _mapping(entry[wanted], name, match_type)
     raise SearchError(
         "document_parsing_exception",
@@ -69,7 +83,8 @@ def named_template(
 
 def _mapping(template: dict[str, Any], name: str, match_type: str) -> dict[str, Any]:
     if "runtime" in template:
-        return {"runtime": template["runtime"]}
+        kind = RUNTIME_TYPES[match_type]
+        return {"runtime": {"type": kind, **_filled(template["runtime"], name, kind)}}
     mapping: dict[str, Any] = _filled(template["mapping"], name, MATCH_TYPES[match_type])
     return mapping if "type" in mapping else {"type": MATCH_TYPES[match_type], **mapping}
 
@@ -78,7 +93,11 @@ def _check(name: str, template: Any) -> None:
     if not isinstance(template, dict):
         raise mapper_parsing(f"Dynamic template [{name[:100]}] must be an object")
     if unknown := set(template) - _MEMBERS:
-        raise mapper_parsing(f"Illegal dynamic template parameter: [{min(unknown)[:100]}]")
+        raise illegal_argument(f"Illegal dynamic template parameter: [{min(unknown)[:100]}]")
+    if "mapping" in template and "runtime" in template:
+        raise mapper_parsing(
+            f"mapping and runtime cannot be both specified in the same dynamic template [{name[:100]}]"
+        )
     if not isinstance(template.get("mapping", template.get("runtime")), dict):
         raise mapper_parsing(f"template [{name[:100]}] must have either mapping or runtime set")
     for key in ("match_mapping_type", "unmatch_mapping_type"):
@@ -88,12 +107,37 @@ def _check(name: str, template: Any) -> None:
                     f"No field type matched on [{match_type}], possible values are "
                     f"[{', '.join(kind for kind in MATCH_TYPES)}]"
                 )
+    if "runtime" in template:
+        _check_runtime(name, template)
     if template.get("match_pattern", "simple") not in ("simple", "regex"):
         raise mapper_parsing(f"No matching pattern matched on [{str(template['match_pattern'])[:100]}]")
     if template.get("match_pattern") == "regex":
         for key in ("match", "unmatch"):
             for pattern in _listed(template, key):
                 _regex(pattern)
+
+
+def _check_runtime(name: str, template: Mapping[str, Any]) -> None:
+    types = _listed(template, "match_mapping_type")
+    for match_type in types:
+        if match_type != "*" and match_type not in RUNTIME_TYPES:
+            raise mapper_parsing(
+                f"Dynamic template [{name[:100]}] defines a runtime field but type [{match_type}] is not "
+                "supported as runtime field"
+            )
+    tried = list(RUNTIME_TYPES) if not types or "*" in types else types
+    for match_type in tried:
+        field = f"__dynamic__{name}"
+        try:
+            checked_runtime({field: _mapping(template, field, match_type)["runtime"]})
+        except SearchError as error:
+            content = json.dumps(template, separators=(",", ":"), sort_keys=True)
+            cause = illegal_argument(
+                f"dynamic template [{name[:100]}] has invalid content [{content[:1000]}], attempted to "
+                f"validate it with the following match_mapping_type: [{', '.join(tried)}]",
+                error,
+            )
+            raise cause from None
 
 
 def _listed(template: Mapping[str, Any], key: str) -> list[str]:

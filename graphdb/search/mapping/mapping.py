@@ -18,7 +18,7 @@ from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised, unparsable
 from graphdb.search.mapping.nodes import FieldNode
 from graphdb.search.mapping.percolators import read_stored_query
-from graphdb.search.mapping.runtime_fields import checked_runtime, runtime_fields
+from graphdb.search.mapping.runtime_fields import Lookup, checked_runtime, runtime_fields
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, Parameter
 from graphdb.search.mapping.vectors import shown_vector
 from graphdb.search.mapping.wildcards import wildcard_match
@@ -239,10 +239,10 @@ class Mapping:
                 break
             update = dynamic_update(mapping._definition, source, self._limits, templates or {})
             if self._limits.ignores_beyond:
-                room = self._limits.total_fields - len(mapping._compiled.nodes)
+                room = self._limits.total_fields - mapping._compiled.size
                 left_out = leave_out(update, mapping._definition, room)
                 parsed.ignored += [path for path in left_out if path not in parsed.ignored]
-            if not update["properties"]:
+            if not (update["properties"] or update.get("runtime")):
                 break
             mapping = mapping._with(update)
         return parsed, mapping
@@ -286,6 +286,11 @@ class Mapping:
     def source_options(self) -> dict[str, Any]:
         """What `_source` says: enabled, includes, excludes; empty where all of a document is kept."""
         return dict(self._definition.get("_source", {}))
+
+    @property
+    def lookups(self) -> dict[str, Lookup]:
+        """The runtime fields of this type, by name."""
+        return {name: field.lookup for name, field in self.runtime.items() if field.lookup is not None}
 
     def _with(self, update: Definition) -> "Mapping":
         definition = merged_definitions(self._definition, update)

@@ -4,7 +4,7 @@ A script runs for all visible documents of the segment, once for a searcher, wha
 all that reads columns and terms (queries, sorting, aggregations, scripts) reads runtime fields as others.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from graphdb.search.mapping.field_readers import reader_of
 from graphdb.search.mapping.lookup import FieldLookup
 from graphdb.search.mapping.readers import address_term, points_of
 from graphdb.search.mapping.runtime_fields import RuntimeField
-from graphdb.search.mapping.wildcards import members_at, scalars_at
+from graphdb.search.mapping.wildcards import flat, members_at, scalars_at
 from graphdb.search.scripts.moments import Moment
 from graphdb.search.scripts.script import RUNTIME, parse_script
 from graphdb.search.segments.array_segment import ArrayTerms
@@ -44,7 +44,8 @@ def runtime_leaf(
 ) -> Leaf:
     """A leaf that has the runtime fields, too. mapping knows them."""
     base = leaf.segment.base if isinstance(leaf.segment, RuntimeSegment) else leaf.segment
-    segment = RuntimeSegment(base, fields, mapping, index_name)
+    valued = {path: field for path, field in fields.items() if field.lookup is None}
+    segment = RuntimeSegment(base, valued, mapping, index_name)
     made = replace(leaf, segment=segment)
     segment.leaf = made
     return made
@@ -63,6 +64,7 @@ class RuntimeSegment:
         self.derived: dict[tuple[str, str], Any] = _Derived(base.derived, frozenset(fields))
         self._columns: dict[str, Any] = {}
         self._pending: list[str] = []
+        self._emitted: dict[str, list[list[Mapping[str, Any]]]] = {}  # by composite, of each document
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -91,7 +93,13 @@ class RuntimeSegment:
         return self._column(path, Storage.POINTS) if path in self._runtime else self.base.points(path)
 
     def having(self, path: str) -> Bools:
-        return self.having_itself(path) if path in self._runtime else self.base.having(path)
+        if path in self._runtime:
+            return self.having_itself(path)
+        having = self.base.having(path)
+        for below in self._runtime:
+            if below.startswith(f"{path}."):
+                having = having | self.having_itself(below)
+        return having
 
     def having_itself(self, path: str) -> Bools:
         if path not in self._runtime:
@@ -121,7 +129,10 @@ class RuntimeSegment:
         spec, size = field.spec, self.base.size
         builder = _builder(spec.storage)
         docs = np.flatnonzero(self.leaf.roots)
-        values = self._of_source(spec, docs) if field.script is None else self._of_script(field, docs)
+        if field.member is not None:
+            values = self._of_maps(field, docs)
+        else:
+            values = self._of_source(spec, docs) if field.script is None else self._of_script(field, docs)
         for doc, found in zip(docs.tolist(), values, strict=True):
             if found:
                 builder.add(doc, found)
@@ -144,17 +155,32 @@ class RuntimeSegment:
         for emitted in running.emitted(docs, field.spec.path):
             yield [_emitted(field.spec, value) for value in emitted]
 
+    def _of_maps(self, field: RuntimeField, docs: Longs) -> Iterator[list[Any]]:
+        """What the script of a composite emits for one of its fields: in maps, or as a name and a value. The
+        script is run once for all of them. Values that do not fit the type are left out.
+        """
+        spec = field.spec
+        composite = spec.path.removesuffix(f".{field.member}")
+        if composite not in self._emitted:
+            script = parse_script(field.script, RUNTIME)
+            running = script.on(self.leaf, self._mapping, self._index_name)
+            self._emitted[composite] = [
+                list(map(_map_of, all_of)) for all_of in running.emitted(docs, composite)
+            ]
+        read = _reader(spec)
+        for maps in self._emitted[composite]:
+            given = (emitted[field.member] for emitted in maps if field.member in emitted)
+            values = given if spec.type == "geo_point" else (one for value in given for one in flat(value))
+            yield _stored(spec, read, values)
+
     def _of_source(self, spec: FieldSpec, docs: Longs) -> Iterator[list[Any]]:
         """Values that do not fit the type are left out."""
-        read = _points_of if spec.type == "geo_point" else reader_of(spec.type, spec.path, spec.options)
+        read = _reader(spec)
         at = members_at if spec.type == "geo_point" else scalars_at
         for place, doc in enumerate(docs.tolist()):
             if place % _CHECKED_DOCS == 0:
                 checkpoint()
-            given = at(spec.path, orjson.loads(self.base.source(doc)))
-            stored = [_read(read, value) for value in given]
-            known = [value for value in stored if value is not None]
-            yield [point for points in known for point in points] if spec.type == "geo_point" else known
+            yield _stored(spec, read, at(spec.path, orjson.loads(self.base.source(doc))))
 
 
 class _Derived(dict[tuple[str, str], Any]):
@@ -190,6 +216,25 @@ def _builder(storage: Storage) -> TermsBuilder | NumberBuilder | PointBuilder:
     if storage is Storage.TERMS:
         return TermsBuilder()
     return PointBuilder() if storage is Storage.POINTS else NumberBuilder(str(storage.value))
+
+
+def _reader(spec: FieldSpec) -> Any:
+    return _points_of if spec.type == "geo_point" else reader_of(spec.type, spec.path, spec.options)
+
+
+def _stored(spec: FieldSpec, read: Any, given: Iterable[Any]) -> list[Any]:
+    stored = [_read(read, value) for value in given]
+    known = [value for value in stored if value is not None]
+    return [point for points in known for point in points] if spec.type == "geo_point" else known
+
+
+def _map_of(emitted: Any) -> Mapping[str, Any]:
+    """What a script emits of a composite. Errors: illegal_argument_exception."""
+    if isinstance(emitted, Mapping):
+        return emitted
+    if isinstance(emitted, tuple) and len(emitted) == 2 and isinstance(emitted[0], str):
+        return {emitted[0]: emitted[1]}
+    raise illegal_argument(f"a composite runtime field emits maps, and not [{str(emitted)[:100]}]")
 
 
 def _points_of(value: Any) -> list[tuple[float, float]] | None:

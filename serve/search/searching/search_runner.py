@@ -42,7 +42,9 @@ from serve.search.backend import HeldIndex, SearchBackend, SearchHelpers
 from serve.search.frame.answer import query_failed
 from serve.search.frame.exchange import Exchange, SearchWork, TimedOut
 from serve.search.frame.identity import Identity
+from serve.search.frame.parameters import Parameters
 from serve.search.searching.at_once import AtOnce, Limits, RequestCache, is_large, is_long_to_parse
+from serve.search.searching.lookup_fields import LookupFields
 from serve.search.searching.search_body import (
     NOTHING,
     enveloped,
@@ -58,6 +60,7 @@ from serve.search.searching.search_names import (
     context_of_none,
     held_of,
     is_limited,
+    names_found,
     targets_of,
     task_of,
     whole_index,
@@ -125,6 +128,7 @@ class Asked:
     principal: Principal = NOBODY  # with whose visibility the graph is queried
     choice: ShardChoice = EVERY_SHARD
     has_scripts: bool = False  # compiling them takes a while
+    looks_up: bool = True  # runtime fields of the type `lookup` are shown
     raw: bool = False  # the members of the answer may be JSON already, as orjson.Fragment
     held: tuple[
         HeldIndex, ...
@@ -170,12 +174,17 @@ class SearchRunner:
     async def search_targets(self, targets: Sequence[Target], asked: Asked) -> dict[str, Any]:
         """The same for indexes as of some moment (a point in time)."""
         asked = self._with_scripts(asked)
+        lookups = LookupFields.of(asked.body, targets) if asked.looks_up else None
+        if lookups is not None:
+            asked = replace(asked, body=lookups.body, raw=False)
         start = time.perf_counter()
         failures: Sequence[Failure] = ()
         answer: dict[str, Any] = NOTHING
         if targets:
             try:
                 failures, answer = await self._answer(targets, asked)
+                if lookups is not None:
+                    answer = await lookups.answered(answer, self._look_up)
             except TimedOut:
                 answer = {**NOTHING, "timed_out": True}
             except (AllFailed, SearchError) as failed:
@@ -192,6 +201,10 @@ class SearchRunner:
             answer = {**answer, "hits": self._with_places(answer["hits"])}
         whole = enveloped(answer, int(taken_ms), shards)
         return totals_as_int(whole) if asked.total_as_int else whole
+
+    async def _look_up(self, names: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        found = names_found(self.node, names, Parameters({}))
+        return await self.search(found, Asked(body, looks_up=False))
 
     def _with_places(self, hits: dict[str, Any]) -> dict[str, Any]:
         """With `_shard` and `_node` in each hit that is explained, where its index is still there."""

@@ -134,7 +134,7 @@ def test_flattened_leaves() -> None:
 def test_disabled_objects_and_dynamic_false_are_left_alone() -> None:
     properties = {"e": {"enabled": False}, "o": {"dynamic": "true", "properties": {}}}
     source = {"e": 5, "x": 1, "o": {"y": 1}}
-    document, mapping = Mapping.of({"dynamic": "runtime", "properties": properties}, SPACES).parse(source)
+    document, mapping = Mapping.of({"dynamic": "false", "properties": properties}, SPACES).parse(source)
     assert document.ints == {"o.y": [1]}
     assert mapping.field("x") is None
 
