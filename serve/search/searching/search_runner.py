@@ -128,6 +128,7 @@ class Asked:
     principal: Principal = NOBODY  # with whose visibility the graph is queried
     choice: ShardChoice = EVERY_SHARD
     has_scripts: bool = False  # compiling them takes a while
+    reads_hits: bool = False  # hits are to be objects, not JSON
     looks_up: bool = True  # runtime fields of the type `lookup` are shown
     raw: bool = False  # the members of the answer may be JSON already, as orjson.Fragment
     held: tuple[
@@ -176,7 +177,7 @@ class SearchRunner:
         asked = self._with_scripts(asked)
         lookups = LookupFields.of(asked.body, targets) if asked.looks_up else None
         if lookups is not None:
-            asked = replace(asked, body=lookups.body, raw=False)
+            asked = replace(asked, body=lookups.body, raw=False, reads_hits=True)
         start = time.perf_counter()
         failures: Sequence[Failure] = ()
         answer: dict[str, Any] = NOTHING
@@ -381,7 +382,7 @@ class SearchRunner:
         if self.node.helpers is not None and asked.raw and not asked.has_scripts:
             with self.node.helpers.present():
                 return await self._by_helpers(self.node.helpers, targets, asked)
-        found, reason = await self._by_shards(targets, asked)
+        found, reason = await self._by_shards(targets, asked, reads_hits=asked.reads_hits)
         if found is not None:
             return found
         return await self._here(targets, asked, reason)

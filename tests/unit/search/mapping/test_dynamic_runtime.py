@@ -100,8 +100,8 @@ def test_a_template_may_index_a_field_of_a_runtime_object() -> None:
         ),
         (
             {"match": "a", "runtime": {"type": "text"}},
-            'dynamic template [t] has invalid content [{"match":"a","runtime":{"type":"text"}}], attempted to '
-            "validate it with the following match_mapping_type: [string, long, double, boolean, date]",
+            'dynamic template [t] has invalid content [{"match":"a","runtime":{"type":"text"}}], attempted '
+            "to validate it with the following match_mapping_type: [string, long, double, boolean, date]",
         ),
         ({"match": "a"}, "template [t] must have either mapping or runtime set"),
     ],
