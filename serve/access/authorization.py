@@ -204,6 +204,7 @@ SEARCH_PERMISSIONS = _table(
     ),
     (READ, "GET", "/_template /_template/{name}"),
     (ADMIN, "PUT DELETE", "/{index}"),
+    (ADMIN, "POST", "/{index}/_disk_usage"),
     (ADMIN, "PUT POST", "/{index}/_mapping /{index}/_mappings"),
     (ADMIN, "PUT", "[/{index}]/_settings /{index}/_block/{block}"),
     (ADMIN, "POST", "/_open /_close /{index}/_open /{index}/_close"),

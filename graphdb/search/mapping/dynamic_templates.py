@@ -81,7 +81,7 @@ def named_template(
     )
 
 
-def _mapping(template: dict[str, Any], name: str, match_type: str) -> dict[str, Any]:
+def _mapping(template: Mapping[str, Any], name: str, match_type: str) -> dict[str, Any]:
     if "runtime" in template:
         kind = RUNTIME_TYPES[match_type]
         return {"runtime": {"type": kind, **_filled(template["runtime"], name, kind)}}

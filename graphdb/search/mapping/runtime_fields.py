@@ -23,10 +23,10 @@ FIELDS_MAX = 1_000
 
 _TYPES = ("boolean", "date", "double", "geo_point", "ip", "keyword", "long")
 _ALL_TYPES = (*_TYPES, "composite", "lookup")
-_LOOKUP = ("target_index", "input_field", "target_field", "fetch_fields")
+_TARGETS = ("target_index", "input_field", "target_field")
 _MEMBERS = {
     "composite": frozenset({"type", "script", "fields", "meta"}),
-    "lookup": frozenset({"type", "meta", *_LOOKUP}),
+    "lookup": frozenset({"type", "meta", "fetch_fields", *_TARGETS}),
     "date": frozenset({"type", "script", "format", "meta"}),
 }
 _PLAIN_MEMBERS = frozenset({"type", "script", "meta"})
@@ -126,7 +126,7 @@ def _composite_members(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _lookup_members(given: Mapping[str, Any]) -> dict[str, Any]:
     members: dict[str, Any] = {}
-    for parameter in ("target_index", "input_field", "target_field"):
+    for parameter in _TARGETS:
         value = given.get(parameter)
         if not isinstance(value, str) or not value:
             raise illegal_argument(f"[{parameter}] parameter must be specified")
@@ -170,7 +170,8 @@ def runtime_paths(definitions: Mapping[str, Any]) -> frozenset[str]:
 
 def _fields(name: str, given: Mapping[str, Any]) -> Iterator[RuntimeField]:
     if given["type"] == "lookup":
-        lookup = Lookup(*(given[parameter] for parameter in _LOOKUP[:3]), tuple(given["fetch_fields"]))
+        names = {parameter: str(given[parameter]) for parameter in _TARGETS}
+        lookup = Lookup(**names, fetch_fields=tuple(given["fetch_fields"]))
         spec = FieldSpec(name, "lookup", Storage.NONE, False, False, options={"runtime": True})
         yield RuntimeField(spec, lookup=lookup)
     elif given["type"] == "composite":

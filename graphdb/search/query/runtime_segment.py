@@ -159,8 +159,9 @@ class RuntimeSegment:
         """What the script of a composite emits for one of its fields: in maps, or as a name and a value. The
         script is run once for all of them. Values that do not fit the type are left out.
         """
-        spec = field.spec
-        composite = spec.path.removesuffix(f".{field.member}")
+        spec, member = field.spec, field.member
+        assert member is not None
+        composite = spec.path.removesuffix(f".{member}")
         if composite not in self._emitted:
             script = parse_script(field.script, RUNTIME)
             running = script.on(self.leaf, self._mapping, self._index_name)
@@ -169,7 +170,7 @@ class RuntimeSegment:
             ]
         read = _reader(spec)
         for maps in self._emitted[composite]:
-            given = (emitted[field.member] for emitted in maps if field.member in emitted)
+            given = (emitted[member] for emitted in maps if member in emitted)
             values = given if spec.type == "geo_point" else (one for value in given for one in flat(value))
             yield _stored(spec, read, values)
 

@@ -28,7 +28,8 @@ def test_leaves_become_runtime_fields_and_objects_nothing() -> None:
 def test_a_document_without_new_fields_changes_nothing() -> None:
     source = {"a": {"b": 1}, "c": "x"}
     mapping = grown({"dynamic": "runtime"}, source)
-    for again in (source, {"a.b": 7}, {"a": {"b": "other"}}, {"a": None, "c": []}):
+    others: list[dict[str, Any]] = [source, {"a.b": 7}, {"a": {"b": "other"}}, {"a": None, "c": []}]
+    for again in others:
         assert mapping.parse(again, "1")[1] is mapping
     grows = mapping.parse({"c": {"d": 1}}, "1")[1]
     assert grows.as_json()["runtime"]["c.d"] == LONG

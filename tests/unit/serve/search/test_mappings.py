@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+from graphdb.search.segments.shard_view import array_segment
+from tests.support.memory_search import MemorySearch
 from tests.unit.serve.search.conftest import reason_of
 
 LONG, KEYWORD = {"type": "long"}, {"type": "keyword"}
@@ -220,3 +222,51 @@ def test_a_lookup_of_a_request(http: httpx.Client) -> None:
 def test_lookups_that_cannot_be(http: httpx.Client, members: Any, reason: str) -> None:
     refused = reason_of(http.put("/i", json={"mappings": {"runtime": {"by": {**LOOKUP, **members}}}}))
     assert refused == (400, "mapper_parsing_exception", f"Failed to parse mapping: {reason}")
+
+
+def test_what_each_field_takes(http: httpx.Client, node: MemorySearch) -> None:
+    searched = {"type": "long", "doc_values": False}
+    properties = {"t": {"type": "text"}, "k": KEYWORD, "n": LONG, "s": searched}
+    properties["v"] = {"type": "dense_vector", "dims": 3}
+    documents = [{"t": f"word {n}", "k": f"k{n}", "n": n, "s": n, "v": [n + 1, 1, 1]} for n in range(3)]
+    made(http, {"properties": properties}, *documents)
+    answer = http.post("/i/_disk_usage?run_expensive_tasks=true").raise_for_status().json()
+    assert answer["_shards"]["failed"] == 0
+    found = answer["i"]
+    taken = {
+        name: {use for use, size in uses_of(one).items() if size} for name, one in found["fields"].items()
+    }
+    assert taken == {
+        "_id": {"stored_fields", "inverted_index"},
+        "_source": {"stored_fields"},
+        "_seq_no": {"doc_values"},
+        "_version": {"doc_values"},
+        "t": {"inverted_index", "norms"},
+        "k": {"inverted_index", "doc_values"},
+        "n": {"doc_values"},
+        "s": {"points"},
+        "v": {"knn_vectors"},
+    }
+    assert found["fields"]["n"]["doc_values_in_bytes"] == 3 * 8
+    assert found["fields"]["v"]["knn_vectors_in_bytes"] >= 3 * 3 * 4
+    everything = sum(one["total_in_bytes"] for one in found["fields"].values())
+    assert everything == found["all_fields"]["total_in_bytes"] == found["store_size_in_bytes"]
+    index = node.catalog.find("i")
+    assert index is not None
+    segments = [array_segment(leaf) for leaf in index.shards.leaves()]
+    assert everything == sum(segment.size_bytes for segment in segments)
+
+
+def uses_of(one: Any) -> dict[str, int]:
+    plain = {name.removesuffix("_in_bytes"): size for name, size in one.items() if name.endswith("_in_bytes")}
+    plain["inverted_index"] = one["inverted_index"]["total_in_bytes"]
+    assert sum(plain.values()) == 2 * plain.pop("total")
+    return plain
+
+
+def test_disk_usage_has_to_be_wanted(http: httpx.Client) -> None:
+    made(http, {})
+    status, kind, reason = reason_of(http.post("/i/_disk_usage"))
+    assert (status, kind) == (400, "illegal_argument_exception")
+    assert "the parameter [run_expensive_tasks] must be set to [true]" in reason
+    assert reason_of(http.post("/no/_disk_usage?run_expensive_tasks=true"))[0] == 404
