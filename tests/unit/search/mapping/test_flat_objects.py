@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
@@ -210,6 +210,7 @@ def leaves(value: Any, path: str, found: dict[str, list[int]]) -> None:
         found.setdefault(path, []).extend(value if isinstance(value, list) else [value])
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(NAMES, OBJECTS, max_size=3))
 def test_a_document_is_its_leaves(source: dict[str, Any]) -> None:
     """Whatever objects it has them in; the mapping is the same too."""
