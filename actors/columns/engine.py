@@ -74,7 +74,7 @@ async def _run(connection: socket.socket, divide: Divide | None) -> None:
         except OutcomeUnknown as error:
             raise LogUnavailable(error.reason) from error
 
-    log = LogClient(find_log)
+    log = LogClient(find_log, omits_search=True)
     directory = Path(setup.directory)
     data_dir = directory.parent
     room = DiskRoom(data_dir, setup.disk_reserve_mb << 20)

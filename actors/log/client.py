@@ -64,8 +64,17 @@ class LogClient:
 
     settles_at_once = True
 
-    def __init__(self, endpoint: Callable[[], Awaitable[str]], messages: Messages = LOG_MESSAGES) -> None:
-        """endpoint answers the path of the socket, or raises LogUnavailable."""
+    def __init__(
+        self,
+        endpoint: Callable[[], Awaitable[str]],
+        messages: Messages = LOG_MESSAGES,
+        *,
+        omits_search: bool = False,
+    ) -> None:
+        """endpoint answers the path of the socket, or raises LogUnavailable. omits_search: entries of search
+        may be read without their payloads, which are documents that views of quads have no use for.
+        """
+        self._omits_search = omits_search
         self._wire = WireClient(messages, "the update log does", endpoint, away=LogUnavailable)
 
     async def append(self, entries: Sequence[LogEntry], expected_index: int = 0) -> int:
@@ -83,7 +92,8 @@ class LogClient:
 
     async def read(self, from_index: int, max_bytes: int = 4 << 20) -> list[LogEntry]:
         """See `UpdateLog.read`. Raises CorruptionError, LogUnavailable."""
-        return decode_entries((await self._ask(Read(from_index, max_bytes), Entries)).entries)
+        asked = Read(from_index, max_bytes, self._omits_search)
+        return decode_entries((await self._ask(asked, Entries)).entries)
 
     async def status(self) -> LogStatus:
         """See `UpdateLog.status`. Raises LogUnavailable."""

@@ -56,6 +56,7 @@ class Read:
 
     from_index: int
     max_bytes: int
+    omits_search: bool = False
 
 
 @dataclass(frozen=True, slots=True)

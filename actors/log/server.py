@@ -39,7 +39,7 @@ class ServedLog(Protocol):
     """What every log answers."""
 
     def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]": ...
-    def submit_read(self, from_index: int, max_bytes: int) -> "Future[bytes]": ...
+    def submit_read(self, from_index: int, max_bytes: int, omits_search: bool = False) -> "Future[bytes]": ...
     def submit_status(self) -> "Future[LogStatus]": ...
     def submit_truncate_before(self, index: int, view: str) -> "Future[None]": ...
     def submit_drop_before(self, index: int) -> "Future[int]": ...
@@ -51,7 +51,10 @@ def log_handlers(log: ServedLog) -> dict[type[Any], Handler]:
 
     return {
         Append: lambda asked: (log.submit_append(decode_entries(asked.entries), asked.expected_index), Index),
-        Read: lambda asked: (log.submit_read(asked.from_index, asked.max_bytes), Entries),
+        Read: lambda asked: (
+            log.submit_read(asked.from_index, asked.max_bytes, asked.omits_search),
+            Entries,
+        ),
         AskStatus: lambda _: (log.submit_status(), unchanged),
         TruncateBefore: lambda asked: (log.submit_truncate_before(asked.index, asked.view), done),
         DropBefore: lambda asked: (log.submit_drop_before(asked.index), Index),

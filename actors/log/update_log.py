@@ -134,9 +134,9 @@ class UpdateLog:
         self._enqueue(_Append(entries, expected_index, future))
         return future
 
-    def submit_read(self, from_index: int, max_bytes: int) -> "Future[bytes]":
-        """`read`, without waiting: the entries encoded, as they travel."""
-        return self._submit(lambda: encode_entries(self._log.read(from_index, max_bytes)))
+    def submit_read(self, from_index: int, max_bytes: int, omits_search: bool = False) -> "Future[bytes]":
+        """`read`, without waiting: the entries encoded, as they travel. omits_search: see `FileLog.read`."""
+        return self._submit(lambda: encode_entries(self._log.read(from_index, max_bytes, omits_search)))
 
     def submit_status(self) -> "Future[LogStatus]":
         """`status`, without waiting."""

@@ -205,8 +205,10 @@ class RaftLog:
         """See `UpdateLog.append`. Raises NotLeader, Overloaded (nothing was stored), OutcomeUnknown."""
         return self._driver.propose(entries, expected_index, timeout_s=_APPEND_S)
 
-    def submit_read(self, from_index: int, max_bytes: int) -> "Future[bytes]":
-        """Committed entries, encoded as they travel. Raises LogCompacted where a snapshot stands for them."""
+    def submit_read(self, from_index: int, max_bytes: int, omits_search: bool = False) -> "Future[bytes]":
+        """Committed entries, encoded as they travel, whole: most are in memory. Raises LogCompacted where a
+        snapshot stands for them.
+        """
         return _performed(lambda: self._read(from_index, max_bytes))
 
     def submit_status(self) -> "Future[LogStatus]":

@@ -79,6 +79,7 @@ __all__ = [
     "encode_lines",
     "entries_bytes",
     "entry_bytes",
+    "entry_without_payload",
     "graphs_named",
     "only_adds",
     "peek_entry",
@@ -198,6 +199,17 @@ def peek_entry(buffer: bytes | mmap, offset: int) -> EntryHead | None:
         return None
     kind = kind & ~_NAMED if name_bytes else kind
     return EntryHead(kind, log_index, timestamp_ms, offset + ENTRY_OVERHEAD_BYTES + length)
+
+
+def entry_without_payload(head: bytes) -> LogEntry | None:
+    """The entry whose first HEADER_BYTES these are, with neither its payload nor its author; its checksum is
+    not looked at. None where no entry of a known kind begins so.
+    """
+    mark, _, _, kind, _, name_bytes, log_index, raft_term, timestamp_ms, _, request_id = _HEADER.unpack(head)
+    kind = kind & ~_NAMED if name_bytes else kind
+    if mark != MARK or kind not in _KINDS:
+        return None
+    return LogEntry(log_index, raft_term, _KINDS[kind], request_id, timestamp_ms, b"")
 
 
 def decode_entries(buffer: bytes) -> list[LogEntry] | None:

@@ -120,9 +120,9 @@ class FileLog:
         except OSError as error:
             raise storage_error(error, "writing the log") from error
 
-    def read(self, from_index: int, max_bytes: int = 4 << 20) -> list[LogEntry]:
+    def read(self, from_index: int, max_bytes: int = 4 << 20, omits_search: bool = False) -> list[LogEntry]:
         """Entries from from_index on, in order: as many as fit max_bytes, at least one, none after
-        last_index.
+        last_index. omits_search: long ones of search come without their payloads, which are not read.
 
         The list ends at the end of a segment too: an empty list, and only that, means the end of the log.
         Raises CorruptionError where the index has been compacted away or an entry is damaged, LogUnavailable.
@@ -133,7 +133,7 @@ class FileLog:
             raise CorruptionError(f"the log begins at {self.first_index}, not {from_index}", self._directory)
         segment = next(s for s in reversed(self._segments) if s.first_index <= from_index)
         try:
-            return segment.read(from_index, max_bytes)
+            return segment.read(from_index, max_bytes, omits_search)
         except OSError as error:
             raise LogUnavailable(f"reading the log: {error.strerror}") from error
 

@@ -48,9 +48,10 @@ from graphdb.log.codec import (
     decode_entry,
     encode_entry,
     entry_bytes,
+    entry_without_payload,
 )
 from graphdb.log.file_system import File, FileSystem
-from graphdb.model import LogEntry
+from graphdb.model import EntryKind, LogEntry
 
 __all__ = [
     "SEGMENT_HEADER_BYTES",
@@ -71,6 +72,7 @@ _BODY = struct.Struct("<QQ?31x")
 _MAGIC = b"GDBLOG\r\n"
 _VERSION = 1
 _SECTOR_BYTES = 512
+_OMITTED_BYTES_MIN = 4096  # of an entry that may be left out: a shorter one is read with its neighbours
 _SUFFIX = ".segment"
 TEMPORARY_SUFFIX = ".tmp"
 
@@ -92,6 +94,7 @@ class Segment:
         self.begins_log = begins_log  # no older segment counts
         self._file = file
         self._starts = array("Q")  # where each entry begins
+        self._kinds = bytearray()  # of each
         self._end = SEGMENT_HEADER_BYTES
         self._reserved = file.size()
 
@@ -174,6 +177,7 @@ class Segment:
             if record.entry.log_index != self.last_index + 1:
                 raise self._damage(f"found entry {record.entry.log_index} in place of {self.last_index + 1}")
             self._starts.append(self._end)
+            self._kinds.append(record.entry.kind)
             self._end, durable_bytes = record.end, record.durable_bytes
         return durable_bytes
 
@@ -204,6 +208,7 @@ class Segment:
         self._reserve(end, reserve)
         self._write(b"".join(chunks))
         self._starts.extend(starts)
+        self._kinds += bytes(entry.kind for entry in entries)
         self._end = end
         return chunks
 
@@ -235,19 +240,51 @@ class Segment:
         except OSError as error:
             raise TailUnknown(cause.errno, cause.strerror) from error
 
-    def read(self, from_index: int, max_bytes: int) -> list[LogEntry]:
-        """Entries from from_index on, as many as fit max_bytes, at least one. Raises CorruptionError,
-        OSError.
+    def read(self, from_index: int, max_bytes: int, omits_search: bool = False) -> list[LogEntry]:
+        """Entries from from_index on, as many as fit max_bytes, at least one. omits_search: long ones of
+        search come without their payloads. Raises CorruptionError, OSError.
         """
-        first = from_index - self.first_index
-        start = self._starts[first]
-        if self._end <= start + max_bytes:
-            stop = self._end
-        else:
-            behind = bisect_right(self._starts, start + max_bytes, first) - 1
-            stop = self._starts[behind] if behind > first else self._entry_end(first)
-        data = self._file.read(stop - start, start)
-        entries = decode_entries(data)
+        position = from_index - self.first_index
+        if not omits_search:
+            return self._read(position, self._fitting(position, max_bytes))
+        entries: list[LogEntry] = []
+        while position < len(self._starts) and (max_bytes > 0 or not entries):
+            fitting = self._fitting(position, max_bytes)
+            stop = self._first_omitted(position, fitting)
+            size = self._start(stop) - self._starts[position]
+            if entries and size > max_bytes:
+                break
+            max_bytes -= size
+            entries += self._read(position, stop)
+            if stop < fitting:
+                entries.append(self._without_payload(stop))
+                max_bytes -= _OMITTED_BYTES_MIN
+                stop += 1
+            elif fitting < len(self._starts):
+                break  # what comes next does not fit
+            position = stop
+        return entries
+
+    def _fitting(self, position: int, max_bytes: int) -> int:
+        """Where the entries end that fit, at least one."""
+        bound = self._starts[position] + max_bytes
+        if self._end <= bound:
+            return len(self._starts)
+        return max(bisect_right(self._starts, bound, position) - 1, position + 1)
+
+    def _first_omitted(self, position: int, stop: int) -> int:
+        """The first long entry of search, stop where there is none before that."""
+        while (position := self._kinds.find(EntryKind.SEARCH, position, stop)) >= 0:
+            if self._start(position + 1) - self._starts[position] >= _OMITTED_BYTES_MIN:
+                return position
+            position += 1
+        return stop
+
+    def _read(self, position: int, stop: int) -> list[LogEntry]:
+        if position == stop:
+            return []
+        from_index, start = self.first_index + position, self._starts[position]
+        entries = decode_entries(self._file.read(self._start(stop) - start, start))
         for index, entry in enumerate(entries or (), from_index):
             if entry.log_index != index:
                 raise self._damage(f"the entry {index} is damaged")
@@ -255,18 +292,26 @@ class Segment:
             raise self._damage(f"one of the entries from {from_index} on is damaged")
         return entries
 
-    def _entry_end(self, position: int) -> int:
-        return self._starts[position + 1] if position + 1 < len(self._starts) else self._end
+    def _without_payload(self, position: int) -> LogEntry:
+        entry = entry_without_payload(self._file.read(HEADER_BYTES, self._starts[position]))
+        index = self.first_index + position
+        if entry is None or (entry.log_index, entry.kind) != (index, self._kinds[position]):
+            raise self._damage(f"the entry {index} is damaged")
+        return entry
+
+    def _start(self, position: int) -> int:
+        """Where an entry begins, or the next one will."""
+        return self._starts[position] if position < len(self._starts) else self._end
 
     def bytes_until(self, index: int) -> int:
         """How much of the file the entries up to index take."""
-        return self._entry_end(index - self.first_index) - SEGMENT_HEADER_BYTES
+        return self._start(index + 1 - self.first_index) - SEGMENT_HEADER_BYTES
 
     def index_before(self, index: int, size: int) -> int:
         """The largest index such that the entries after it, up to index, take size bytes or more; they must
         be there.
         """
-        start = self._entry_end(index - self.first_index) - size
+        start = self._start(index + 1 - self.first_index) - size
         return self.first_index + bisect_right(self._starts, start) - 2
 
     def forget_after(self, index: int) -> None:
@@ -274,7 +319,7 @@ class Segment:
         keep = max(index - self.first_index + 1, 0)
         if keep < len(self._starts):
             self._end = self._starts[keep]
-            del self._starts[keep:]
+            del self._starts[keep:], self._kinds[keep:]
 
     def close(self) -> None:
         self._file.close()
@@ -284,6 +329,7 @@ class Segment:
         bounds = [*self._starts, self._end]
         assert bounds[0] == SEGMENT_HEADER_BYTES, bounds[0]
         assert all(a < b for a, b in pairwise(bounds)), "entries overlap"
+        assert len(self._kinds) == len(self._starts)
 
 
 def segment_path(directory: str, sequence: int, first_index: int) -> str:

@@ -52,7 +52,13 @@ class HostedGraph:
         self.graph = (
             clustered_node(settings, RaftLogClient(log_endpoint), readers, columns=columns, indexes=indexes)
             if settings.cluster.enabled
-            else standalone_node(settings, LogClient(log_endpoint), readers, columns=columns, indexes=indexes)
+            else standalone_node(
+                settings,
+                LogClient(log_endpoint, omits_search=True),
+                readers,
+                columns=columns,
+                indexes=indexes,
+            )
         )
         self._namespace = namespace
         self._limits = settings.security

@@ -28,7 +28,7 @@ from tests.support.timing import HANG_S
 
 pytestmark = pytest.mark.anyio
 SMALL = FileLogConfig(segment_bytes=16_384, reserve_bytes=16_384)
-DOCUMENT = LogEntry(0, 0, EntryKind.SEARCH, bytes(16), 0, b"document" * 100)
+DOCUMENT = LogEntry(0, 0, EntryKind.SEARCH, bytes(16), 0, b"document" * 600)  # the store reads its head alone
 PARTS = WriterConfig(part_bytes_max=20_000, follow_s=1000)  # follows once, when it starts
 PATIENT = StoreConfig(checkpoint_log_bytes=100_000, writer=PARTS)
 PROMPT = StoreConfig(checkpoint_log_bytes=100_000, writer=WriterConfig(follow_s=0.01))
@@ -39,7 +39,7 @@ async def two_writers(data_dir: Path, config: StoreConfig) -> AsyncIterator[tupl
     log = UpdateLog(str(data_dir / "log"), SMALL, views=(QUADS, SEARCH), socket_directory=str(data_dir))
     shard = Shard.standalone(
         Settings(server={"data_dir": data_dir}),
-        LogClient(answering(log.endpoint())),
+        LogClient(answering(log.endpoint()), omits_search=True),
         no_readers(),
         config,
     )

@@ -52,6 +52,21 @@ def answering(path: str) -> Callable[[], Awaitable[str]]:
     return endpoint
 
 
+def test_views_of_quads_may_read_without_documents(log: UpdateLog) -> None:
+    documents = LogEntry(0, 0, EntryKind.SEARCH, bytes(range(16)), 7, bytes(10_000))
+
+    async def go() -> None:
+        there, quads = client(log), LogClient(answering(log.endpoint()), omits_search=True)
+        await there.append([*entries(b"a"), documents, *entries(b"b")])
+        whole, part = await there.read(1), await quads.read(1)
+        assert [one.payload for one in whole] == [b"a", documents.payload, b"b"]
+        assert part == [whole[0], whole[1]._replace(payload=b""), whole[2]]
+        await there.close()
+        await quads.close()
+
+    asyncio.run(go())
+
+
 def test_entries_go_in_and_come_out(log: UpdateLog) -> None:
     async def go() -> None:
         there = client(log)

@@ -12,7 +12,7 @@ from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown, Stor
 from graphdb.log.codec import entry_bytes
 from graphdb.log.file_log import FileLog, FileLogConfig, begin_log
 from graphdb.log.file_system import RealFileSystem, replace_file
-from graphdb.model import EntryKind, LogEntry
+from graphdb.model import UNKNOWN_AUTHOR, Author, EntryKind, Interface, LogEntry
 from tests.simulation.lossy_file_system import LossyFileSystem
 
 SMALL = FileLogConfig(segment_bytes=2000, reserve_bytes=1000)
@@ -72,6 +72,62 @@ def test_compaction_drops_whole_segments_only() -> None:
     log.truncate_before(1000)
     assert log.last_index == 40
     assert indexes(log) == list(range(log.first_index, 41))
+
+
+def mixed(random: Random, index: int) -> LogEntry:
+    """Of any kind, short or long, some by an author with a name."""
+    kind = random.choice((EntryKind.SEARCH, EntryKind.SEARCH, EntryKind.CHANGES, EntryKind.PART))
+    size = random.choice((0, 100, 4_030, 4_031, 4_032, 9_000))
+    author = random.choice((UNKNOWN_AUTHOR, Author("a name", Interface.SPARQL_UPDATE)))
+    return LogEntry(index, 3, kind, random.randbytes(16), index * 7, random.randbytes(size), author)
+
+
+def without_documents(one: LogEntry) -> LogEntry:
+    size = entry_bytes(len(one.payload)) + len(one.author.name)
+    if one.kind is not EntryKind.SEARCH or size < 4096:
+        return one
+    return LogEntry(one.log_index, one.raft_term, one.kind, one.request_id, one.timestamp_ms, b"")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_long_entries_of_search_may_be_read_without_their_payloads(seed: int) -> None:
+    random, file_system = Random(seed), LossyFileSystem(Random(seed))
+    config = FileLogConfig(segment_bytes=60_000, reserve_bytes=10_000)
+    log = FileLog(file_system, "log", config)
+    given: dict[int, LogEntry] = {}
+    while log.last_index < 80:
+        batch = [mixed(random, log.last_index + 1 + place) for place in range(random.randrange(1, 6))]
+        log.append(batch)
+        given |= {one.log_index: one for one in batch}
+        if random.random() < 0.2:
+            log.truncate_after(log.last_index - random.randrange(2))
+        if random.random() < 0.2:
+            log.close()
+            log = FileLog(file_system, "log", config)
+        log.validate_state()
+    for max_bytes in (0, 1, 4_096, 5_000, 30_000, 1 << 20):
+        found: list[LogEntry] = []
+        while more := log.read(len(found) + 1, max_bytes, omits_search=True):
+            whole = [one for one in more if one.payload]
+            assert len(more) == 1 or sum(entry_bytes(len(one.payload)) for one in whole) <= max_bytes
+            found += more
+        assert found == [without_documents(given[index]) for index in range(1, log.last_index + 1)]
+    assert any(one != given[one.log_index] for one in found)
+
+
+def test_an_entry_without_its_payload_is_the_one_that_was_asked_for() -> None:
+    file_system = LossyFileSystem(Random(1))
+    log = FileLog(file_system, "log")
+    log.append([entry(1)._replace(kind=EntryKind.SEARCH, payload=bytes(9_000)), entry(2)])
+    assert [len(one.payload) for one in log.read(1, omits_search=True)] == [0, 7]
+    file = file_system.open(only_segment(file_system))
+    for offset in (64, 64 + 12, 64 + 16):  # its mark, its kind, its index
+        byte = file.read(1, offset)
+        file.write(bytes([byte[0] ^ 2]), offset)
+        with pytest.raises(CorruptionError, match="entry 1 is damaged"):
+            log.read(1, omits_search=True)
+        file.write(byte, offset)
+    assert len(log.read(1, omits_search=True)) == 2
 
 
 def naive_index_before(sizes: dict[int, int], index: int, size: int) -> int:
