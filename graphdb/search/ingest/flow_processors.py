@@ -165,6 +165,11 @@ def _part_of_name(part: str, text: str) -> str:
     return (allowed if part == "namespace" else allowed.replace("-", "_"))[:_LENGTH_MAX]
 
 
+_NO_ADDRESSES = (
+    "no database of IP addresses comes with this service; look addresses up before documents are sent"
+)
+
+
 def _refused(instead: str) -> Any:
     def made(options: ProcessorOptions, reading: Reading) -> Step:
         raise illegal_argument(f"the processor [{options.kind}] is not supported: {instead}")
@@ -181,11 +186,8 @@ FLOW_PROCESSORS: dict[str, Callable[[ProcessorOptions, Any], Step]] = {
     "script": _script,
     "terminate": _terminate,
     "attachment": _refused("extract the text of files before they are sent"),
-    "circle": _refused("draw the polygon before documents are sent"),
     "enrich": _refused("a search can query the graph with [_ext] in its place"),
-    "geoip": _refused("there is no data base of addresses"),
-    "inference": _refused("make vectors before documents are sent"),
-    "ip_location": _refused("there is no data base of addresses"),
-    "registered_domain": _refused("there is no list of public suffixes"),
-    "user_agent": _refused("there is no list of user agents"),
+    "geoip": _refused(_NO_ADDRESSES),
+    "inference": _refused("no models run here; make vectors and labels before documents are sent"),
+    "ip_location": _refused(_NO_ADDRESSES),
 }

@@ -3,18 +3,16 @@
 Source: Elasticsearch's documentation of ingest processors.
 """
 
-import hashlib
 import math
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
-from urllib.parse import unquote_plus, urlsplit
-
-import orjson
+from urllib.parse import unquote_plus
 
 from graphdb.search.analysis.char_filters import html_strip
 from graphdb.search.analysis.parameters import JavaPattern, java_replacement
 from graphdb.search.errors import SearchError, illegal_argument
+from graphdb.search.ingest.circles import circle_processor
 from graphdb.search.ingest.document import (
     METADATA,
     IngestDocument,
@@ -24,9 +22,11 @@ from graphdb.search.ingest.document import (
     plain_text,
 )
 from graphdb.search.ingest.flow_processors import FLOW_PROCESSORS
+from graphdb.search.ingest.lookup_processors import LOOKUP_PROCESSORS
 from graphdb.search.ingest.network_processors import NETWORK_PROCESSORS
 from graphdb.search.ingest.options import ProcessorOptions
 from graphdb.search.ingest.reading import Reading, Step
+from graphdb.search.ingest.structure_processors import STRUCTURE_PROCESSORS
 from graphdb.search.ingest.text_processors import TEXT_PROCESSORS
 from graphdb.search.scripts.text_functions import size_bytes
 
@@ -47,7 +47,10 @@ def _set(options: ProcessorOptions, reading: Reading) -> Step:
         path = field.render(document)
         if not overrides and document.find(path) is not None:
             return
-        made = deepcopy(document.get(copied)) if copied else Template.filled(value, document)
+        if copied is None:
+            made = Template.filled(value, document)
+        else:
+            made = deepcopy(document.find(copied) if ignores_empty else document.get(copied))
         if ignores_empty and made in (None, ""):
             return
         document.set(path, str(made) if path in METADATA and made is not None else made)
@@ -348,120 +351,16 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "auto": _auto,
 }
 
-# Structures.
-
-
-def _json(options: ProcessorOptions, reading: Reading) -> Step:
-    field, target = options.text("field"), options.text("target_field", None)
-    to_root = options.flag("add_to_root", False)
-    merges = options.one_of("add_to_root_conflict_strategy", "replace", "replace", "merge") == "merge"
-    options.flag("allow_duplicate_keys", False)
-    options.flag("strict_json_parsing", True)
-    if to_root and target is not None:
-        raise options.error(
-            "target_field", "cannot set a target field while also setting `add_to_root` to true"
-        )
-
-    def step(document: IngestDocument) -> None:
-        value = document.get(field)
-        try:
-            found = orjson.loads(value) if isinstance(value, str) else value
-        except orjson.JSONDecodeError as error:
-            raise illegal_argument(f"the value of field [{field}] is no JSON: {error.msg}") from None
-        if not to_root:
-            document.set(target or field, found)
-        elif not isinstance(found, dict):
-            raise illegal_argument("cannot add non-map fields to root of document")
-        elif merges:
-            _merge(document.source, found)
-        else:
-            document.source.update(found)
-
-    return step
-
-
-def _merge(into: dict[str, Any], given: dict[str, Any]) -> None:
-    for name, value in given.items():
-        there = into.get(name)
-        if isinstance(there, dict) and isinstance(value, dict):
-            _merge(there, value)
-        else:
-            into[name] = value
-
-
-def _uri_parts(options: ProcessorOptions, reading: Reading) -> Step:
-    field, target = options.text("field"), options.text("target_field", "url")
-    keeps, removes = options.flag("keep_original", True), options.flag("remove_if_successful", False)
-    ignores = options.flag("ignore_missing", False)
-
-    def step(document: IngestDocument) -> None:
-        if ignores and document.find(field) is None:
-            return
-        text = cast_text(document.get(field), field)
-        try:
-            found = urlsplit(text)
-            port = found.port
-        except ValueError:
-            raise illegal_argument(f"unable to parse URI [{text[:200]}]") from None
-        last = found.path.rpartition("/")[2]
-        user = found.netloc.rpartition("@")[0] or None
-        parts: dict[str, Any] = {
-            "domain": found.hostname,
-            "path": found.path,
-            "scheme": found.scheme or None,
-            "fragment": found.fragment or None,
-            "query": found.query or None,
-            "port": port,
-            "extension": last.rpartition(".")[2] if "." in last else None,
-            "user_info": user,
-            "username": None if user is None else user.partition(":")[0],
-            "password": user.partition(":")[2] if user is not None and ":" in user else None,
-            "original": text if keeps else None,
-        }
-        if removes and field != target:
-            document.remove(field)
-        document.set(target, {name: value for name, value in parts.items() if value is not None})
-
-    return step
-
-
-_METHODS = {"MD5": "md5", "SHA-1": "sha1", "SHA-256": "sha256", "SHA-512": "sha512"}
-
-
-def _fingerprint(options: ProcessorOptions, reading: Reading) -> Step:
-    """The bytes that are hashed are ours: fingerprints of Elasticsearch are others."""
-    from base64 import b64encode
-
-    fields, target = sorted(options.texts("fields")), options.text("target_field", "fingerprint")
-    salt, ignores = options.text("salt", ""), options.flag("ignore_missing", False)
-    method = options.one_of("method", "SHA-1", *_METHODS)
-
-    def step(document: IngestDocument) -> None:
-        digest = hashlib.new(_METHODS[method], salt.encode(), usedforsecurity=False)
-        found = False
-        for field in fields:
-            if not document.has(field):
-                if not ignores:
-                    document.get(field)
-                continue
-            found = True
-            digest.update(orjson.dumps([field, document.get(field)], option=orjson.OPT_SORT_KEYS))
-        if found:
-            document.set(target, b64encode(digest.digest()).decode())
-
-    return step
-
 
 PROCESSORS: dict[str, Callable[[ProcessorOptions, Any], Step]] = {
     "append": _append,
     "bytes": _of_text(size_bytes),
+    "circle": circle_processor,
     "convert": _convert,
     "dot_expander": _dot_expander,
-    "fingerprint": _fingerprint,
     "gsub": _each(_gsub),
     "html_strip": _each(_html),
     "join": _each(_join, lists=False),
-    "json": _json,
     "lowercase": _of_text(str.lower),
     "remove": _remove,
     "rename": _rename,
@@ -470,9 +369,10 @@ PROCESSORS: dict[str, Callable[[ProcessorOptions, Any], Step]] = {
     "split": _each(_split, lists=False),
     "trim": _of_text(str.strip),
     "uppercase": _of_text(str.upper),
-    "uri_parts": _uri_parts,
     "urldecode": _of_text(unquote_plus),
     **FLOW_PROCESSORS,
+    **LOOKUP_PROCESSORS,
     **NETWORK_PROCESSORS,
+    **STRUCTURE_PROCESSORS,
     **TEXT_PROCESSORS,
 }

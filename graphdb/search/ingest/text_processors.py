@@ -136,7 +136,7 @@ def _groks(options: ProcessorOptions, patterns: Sequence[str], own: Mapping[str,
     try:
         return [Grok(pattern, own) for pattern in patterns]
     except SearchError as error:
-        reason = f"Invalid regex pattern found in: {patterns}. {error.reason}"
+        reason = f"Invalid regex pattern found in: [{', '.join(patterns)}]. {error.reason}"
         raise options.error("patterns", reason) from None
 
 
@@ -290,7 +290,8 @@ def _csv(options: ProcessorOptions, reading: Any) -> Step:
 
 
 def _kv(options: ProcessorOptions, reading: Any) -> Step:
-    field, target = Template(options.text("field")), options.text("target_field", None)
+    field, given = Template(options.text("field")), options.text("target_field", None)
+    target = None if given is None else Template(given)
     fields, values = JavaPattern(options.text("field_split")), JavaPattern(options.text("value_split"))
     included, excluded = options.texts("include_keys", None), options.texts("exclude_keys", [])
     ignores, prefix = options.flag("ignore_missing", False), options.text("prefix", "")
@@ -304,6 +305,7 @@ def _kv(options: ProcessorOptions, reading: Any) -> Step:
         pairs = _pieces(fields, text)
         if len(pairs) > _FIELDS_MAX:
             raise illegal_argument(f"a text is taken apart into more than [{_FIELDS_MAX}] fields")
+        before = prefix if target is None else f"{target.render(document)}.{prefix}"
         for pair in pairs:
             split = next(values.finditer(pair), None)
             if split is None:
@@ -314,7 +316,7 @@ def _kv(options: ProcessorOptions, reading: Any) -> Step:
             if strips and len(value) > 1 and value[0] + value[-1] in ("()", "<>", "[]", '""', "''"):
                 value = value[1:-1]
             if key and (included is None or key in included) and key not in excluded:
-                path = f"{prefix}{key}" if target is None else f"{target}.{prefix}{key}"
+                path = f"{before}{key}"
                 document.append(path, [value]) if document.has(path) else document.set(path, value)
 
     return step

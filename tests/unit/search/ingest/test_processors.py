@@ -45,6 +45,18 @@ def refused(source: dict[str, Any], *processors: Any, others: dict[str, Any] | N
         ({"set": {"field": "a", "value": "{{b}}", "ignore_empty_value": True}}, {}, {}),
         ({"append": {"field": "a", "value": [2, "{{b}}"]}}, {"a": 1, "b": "x"}, {"a": [1, 2, "x"], "b": "x"}),
         ({"append": {"field": "a", "value": [1, 2], "allow_duplicates": False}}, {"a": [1]}, {"a": [1, 2]}),
+        ({"set": {"field": "a", "copy_from": "b", "ignore_empty_value": True}}, {"a": 1}, {"a": 1}),
+        ({"json": {"field": "a", "strict_json_parsing": False}}, {"a": " 123 foo"}, {"a": 123}),
+        (
+            {"json": {"field": "a", "allow_duplicate_keys": True}},
+            {"a": '{"b": 1, "b": 2}'},
+            {"a": {"b": 2}},
+        ),
+        (
+            {"kv": {"field": "{{f}}", "target_field": "{{t}}", "field_split": " ", "value_split": "="}},
+            {"f": "x", "x": "a=b c=d", "t": "y"},
+            {"f": "x", "x": "a=b c=d", "t": "y", "y": {"a": "b", "c": "d"}},
+        ),
         ({"remove": {"field": ["a", "b.0"]}}, {"a": 1, "b": [1, 2]}, {"b": [2]}),
         ({"remove": {"keep": ["a"]}}, {"a": 1, "b": 2}, {"a": 1}),
         ({"remove": {"field": "a", "ignore_missing": True}}, {"b": 1}, {"b": 1}),
@@ -216,7 +228,8 @@ def test_what_a_processor_refuses(processor: Any, source: dict[str, Any], reason
         ({"set": {"field": "a", "value": 1, "if": "ctx.a ="}}, "compile error"),
         (
             {"geoip": {"field": "a"}},
-            "the processor [geoip] is not supported: there is no data base of addresses",
+            "the processor [geoip] is not supported: no database of IP addresses comes with this service; "
+            "look addresses up before documents are sent",
         ),
         ({"set": {}, "trim": {}}, "a processor must be an object with one member, its type"),
     ],
@@ -225,6 +238,24 @@ def test_definitions_that_cannot_be(processor: Any, reason: str | None) -> None:
     with pytest.raises(SearchError) as caught:
         pipeline(processor)
     assert reason is None or caught.value.reason == reason
+
+
+def test_json_that_a_processor_refuses() -> None:
+    assert refused({"a": '{"b": {"c": 1, "c": 2}}'}, {"json": {"field": "a"}}) == "Duplicate field 'c'"
+    assert run({"a": '{"b": "x:y"}'}, {"json": {"field": "a"}}).source == {"a": {"b": "x:y"}}
+    assert "is no JSON" in refused({"a": "123 foo"}, {"json": {"field": "a"}})
+    lenient = {"json": {"field": "a", "strict_json_parsing": False}}
+    for text in ("foo", "", "[" * 100_000):
+        assert "is no JSON" in refused({"a": text}, lenient)
+
+
+def test_every_method_of_a_fingerprint_is_its_own() -> None:
+    made = {
+        method: run({"a": 1}, {"fingerprint": {"fields": ["a"], "method": method}}).source["fingerprint"]
+        for method in ("MD5", "SHA-1", "SHA-256", "SHA-512", "MurmurHash3")
+    }
+    assert [len(one) for one in made.values()] == [24, 28, 44, 88, 24]
+    assert len(set(made.values())) == 5
 
 
 def test_every_processor_names_itself_in_an_error() -> None:
