@@ -1,12 +1,25 @@
 """`AppliedIndex`: how far a view has followed the log, as its readers see it."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from graphdb.errors import LogUnavailable
 
 __all__ = ["AppliedIndex"]
+
+
+class _Changing:
+    """See `AppliedIndex.changing`. A class: every write enters it."""
+
+    def __init__(self, begin: Callable[[], None], end: Callable[[], None]) -> None:
+        self._begin, self._end = begin, end
+
+    def __enter__(self) -> None:
+        self._begin()
+
+    def __exit__(self, *raised: object) -> None:
+        self._end()
 
 
 class AppliedIndex:
@@ -28,16 +41,17 @@ class AppliedIndex:
         """The log index of exactly the state that readers see; None while a change is being applied."""
         return None if self._is_changing else self._read()
 
-    @contextmanager
-    def changing(self) -> Iterator[None]:
+    def changing(self) -> AbstractContextManager[None]:
         """Around whatever changes the view and what read() returns."""
+        return _Changing(self._begin_change, self._end_change)
+
+    def _begin_change(self) -> None:
         self._is_changing = True
-        try:
-            yield
-        finally:
-            self._is_changing = False
-            if self._awaited:
-                self._wake()
+
+    def _end_change(self) -> None:
+        self._is_changing = False
+        if self._awaited:
+            self._wake()
 
     async def wait_for(self, index: int) -> None:
         """Return once current is at least index. Raises LogUnavailable: see `end_waits`."""

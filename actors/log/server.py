@@ -77,17 +77,21 @@ def log_server(
     log_directory: str,
     socket_directory: str | None,
     messages: Messages = LOG_MESSAGES,
+    append: Callable[[Call], None] | None = None,
 ) -> WireServer:
     """Serves one log, on the event loop that the log works on. handlers: by the kind of the request, of
-    these messages. They are called on the loop, and their futures answered there. Appends and all else go
-    over one connection of each client, so they do not wait for each other.
+    these messages. They are called on the loop, and their futures answered there. append: sees to requests
+    to append by itself, in place of their handler. Appends and all else go over one connection of each
+    client, so they do not wait for each other.
     """
 
     reports = ViewReports(time.monotonic)
 
     def serve(call: Call) -> None:
         request = call.request
-        if handler := handlers.get(type(request)):
+        if append is not None and type(request) is Append:
+            append(call)
+        elif handler := handlers.get(type(request)):
             call.answer_with(*handler(request))
         elif isinstance(request, ReportView):
             reports.note(request.status)

@@ -16,9 +16,10 @@ import uvloop
 
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
-from actors.log.protocol import LogStatus, decode_entries, encode_entries
+from actors.log.protocol import Index, LogStatus, decode_entries, encode_entries
 from actors.log.server import log_handlers, log_server
 from actors.loop_thread import LoopThread
+from actors.wire.server import Call
 from graphdb.log.codec import entries_bytes
 from graphdb.log.file_log import FileLog, FileLogConfig
 from graphdb.log.file_system import FileSystem, RealFileSystem
@@ -36,7 +37,33 @@ _BATCH_BYTES_MAX = 16 << 20  # more than this is written in several batches, eac
 class _Append:
     entries: list[LogEntry]
     expected_index: int
+    caller: "_OnThread | _OnSocket"
+
+
+@dataclass(frozen=True, slots=True)
+class _OnThread:
+    """Whoever has called `UpdateLog.append`."""
+
     future: "Future[int]"
+
+    def answer(self, index: int) -> None:
+        answer(self.future, index)
+
+    def fail(self, error: BaseException) -> None:
+        fail(self.future, error)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnSocket:
+    """A `LogClient`. A future would cost the append as much as its bytes do."""
+
+    call: Call
+
+    def answer(self, index: int) -> None:
+        self.call.answer(Index(index))
+
+    def fail(self, error: BaseException) -> None:
+        self.call.fail(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +104,7 @@ class UpdateLog:
         self._keep_bytes = keep_bytes
         self._watch = IndexWatch(self._log.last_index)
         self._jobs: deque[_Append | _Call] = deque()
-        self._server = log_server(log_handlers(self), directory, socket_directory)
+        self._server = log_server(log_handlers(self), directory, socket_directory, append=self._serve_append)
         self._thread = LoopThread("log", uvloop.new_event_loop)
         self._thread.run(self._server.start())
 
@@ -131,8 +158,12 @@ class UpdateLog:
     def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]":
         """`append`, without waiting."""
         future: Future[int] = Future()
-        self._enqueue(_Append(entries, expected_index, future))
+        self._enqueue(_Append(entries, expected_index, _OnThread(future)))
         return future
+
+    def _serve_append(self, call: Call) -> None:
+        asked = call.request
+        self._enqueue(_Append(decode_entries(asked.entries), asked.expected_index, _OnSocket(call)))
 
     def submit_read(self, from_index: int, max_bytes: int, omits_search: bool = False) -> "Future[bytes]":
         """`read`, without waiting: the entries encoded, as they travel. omits_search: see `FileLog.read`."""
@@ -194,7 +225,10 @@ class UpdateLog:
 
     def _gather(self, first: _Append) -> list[_Append]:
         """An append and those that wait right behind it, up to a size."""
-        batch, size = [first], _size(first)
+        batch = [first]
+        if not self._jobs:
+            return batch
+        size = _size(first)
         while self._jobs and size < _BATCH_BYTES_MAX:
             job = self._jobs[0]
             if not isinstance(job, _Append):
@@ -208,25 +242,25 @@ class UpdateLog:
         """Store a batch with one sync, and answer."""
         end = self._end
         entries: list[LogEntry] = []
-        answers: list[tuple[Future[int], int]] = []
+        answers: list[tuple[_OnThread | _OnSocket, int]] = []
         for job in batch:
             if not end.admits(job.expected_index):
-                answers.append((job.future, 0))
+                answers.append((job.caller, 0))
                 continue
             first_index = end.last_index + 1
-            answers.append((job.future, first_index))
+            answers.append((job.caller, first_index))
             entries += [entry.at(index) for index, entry in enumerate(job.entries, first_index)]
             end = end.extended(job.entries)
         try:
             if entries:
                 self._log.append(entries)
         except Exception as error:  # noqa: BLE001 the callers get it
-            for future, _ in answers:
-                fail(future, error)
+            for caller, _ in answers:
+                caller.fail(error)
         else:
             self._end = end
-            for future, index in answers:
-                answer(future, index)
+            for caller, index in answers:
+                caller.answer(index)
             self._watch.advance(end.last_index)
 
 

@@ -1,9 +1,9 @@
 """`LogAppender`: takes planned writes into the log, and finds out what has become of them."""
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+from actors.begun import Begun
 from actors.log.client import LogAccess
 from actors.log.group_commit import GroupCommit
 from actors.log.view_runner import ViewRunner
@@ -67,25 +67,26 @@ class LogAppender:
         """Log entries behind applied_index, and nothing that concerns quads between; the index of the first.
 
         0: the jobs are answered, or wait anew.
-        decided are the jobs that the entries store, one each. meanwhile is called in the next turn of the
-        loop, when the entries are on their way, unless the log has answered by then.
+        decided are the jobs that the entries store, one each. meanwhile is called when the entries are on
+        their way, unless the log has answered by then. Whoever applies the entries calls `note_logged`.
         """
         before, quad_entries = self._replayer.applied_index, self._replayer.quad_entries
         for job in decided:
             job.note_sent(before)
         settle = partial(self._settle, decided, before, quad_entries)
-        soon = None if meanwhile is None else asyncio.get_running_loop().call_soon(meanwhile)
-        try:
-            appended = await self._commit.append(
-                lambda: self._log.append(entries, before + 1), jobs, decided, settle
-            )
-        finally:
-            if soon is not None:
-                soon.cancel()
-        self._queue.put_back(appended.again)
-        if appended.first_index:
-            self._on_logged(entries)
+
+        def send() -> Awaitable[int]:
+            sending = self._log.append(entries, before + 1)
+            return sending if meanwhile is None else Begun(sending, meanwhile)
+
+        appended = await self._commit.append(send, jobs, decided, settle)
+        if appended.again:
+            self._queue.put_back(appended.again)
         return appended.first_index
+
+    def note_logged(self, entries: Sequence[LogEntry]) -> None:
+        """These were logged, and are applied now, or being applied."""
+        self._on_logged(entries)
 
     async def confirm_newest(self, jobs: Sequence[WriteJob]) -> bool:
         """Whether these jobs, none of which needs the log, have seen the newest state.

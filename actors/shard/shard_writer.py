@@ -77,7 +77,6 @@ class WriterConfig:
     # and the loop its time all the same, for it holds the interpreter
     inline_requests_max: int = 64
     inline_quads_max: int = 64  # so few are applied there too
-    foreseen_requests_min: int = 8  # fewer answers are not prepared while the log syncs: see `Batch.foresee`
 
 
 class _QuadsView:
@@ -449,19 +448,21 @@ class ShardWriter:
         if not await self._is_admitted(batch, entries):
             return False
         decided = [attempt.job for attempt in batch.logged]
-        meanwhile = None
-        if len(batch.attempts) >= self._config.foreseen_requests_min:
-            meanwhile = partial(batch.foresee, before)
-        began = asyncio.get_running_loop().time()
-        first_index = await self._appender.append(entries, batch.jobs, decided, meanwhile)
-        took_s = asyncio.get_running_loop().time() - began
-        self._gathering.note(took_s, len(batch.attempts), len(self._queue))
+        change = batch.overlay.pending
+        is_short = change.affected_triples <= self._config.inline_quads_max
+        loop_time = asyncio.get_running_loop().time
+        began = loop_time()
+        first_index = await self._appender.append(
+            entries, batch.jobs, decided, partial(batch.foresee, before)
+        )
+        took_s = loop_time() - began
         if not first_index:
             return False
-        change = batch.overlay.pending
+        if not is_short:  # a checkpoint that is made beside it has to know
+            self._appender.note_logged(entries)
         try:
             with self.applied.changing():
-                if change.affected_triples <= self._config.inline_quads_max:
+                if is_short:
                     self._quads.apply(change)
                 else:
                     await self._on_thread(self._quads.apply, change)
@@ -475,6 +476,9 @@ class ShardWriter:
             return False
         # answered first: no other request is served before this is done, and clients go on meanwhile
         batch.succeed(first_index - 1)
+        if is_short:
+            self._appender.note_logged(entries)
+        self._gathering.note(took_s, len(batch.attempts), len(self._queue))
         self._on_changes(
             before,
             first_index,

@@ -101,6 +101,7 @@ class SingleEntries:
         index = await self._appender.append([entry], [job], [] if kind is EntryKind.PART else [job])
         if not index:
             return False
+        self._appender.note_logged([entry])
         try:
             await self._change(self._replayer.replay, [entry.at(index)])
         except (UnavailableError, CorruptionError) as error:

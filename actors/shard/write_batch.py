@@ -227,8 +227,7 @@ class Batch:
     def foresee(self, index: int) -> None:
         """Have answers prepared: the entries are on their way to the log, probably right behind index.
 
-        The writer has nothing else to do while the log syncs. A few answers are not worth a turn of the event
-        loop, for which the log may wait where processors are busy.
+        The writer has nothing else to do while the log syncs.
         """
         for attempt in self.attempts:
             if attempt.payload:

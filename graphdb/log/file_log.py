@@ -102,8 +102,9 @@ class FileLog:
         Their log_index continues last_index without a gap. Raises StorageFull, LogUnavailable,
         OutcomeUnknown.
         """
+        first_index = self.last_index + 1
         assert [entry.log_index for entry in entries] == list(
-            range(self.last_index + 1, self.last_index + 1 + len(entries))
+            range(first_index, first_index + len(entries))
         ), "entries must continue the log"
         self._settle()
         if self._segments[-1].end >= self._config.segment_bytes:

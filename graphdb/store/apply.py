@@ -82,9 +82,13 @@ def apply_changes(
     bulk_loading is entered around a bulk load, which flushes what the engine holds in memory.
     Raises StorageFull, CorruptionError, and whatever the iterable raises; then the store is as it was.
     """
+    alone = isinstance(changes, tuple) and len(changes) == 1
+    if alone and _only_adds_few(changes[0]):
+        with storage_failures():
+            store.extend(changes[0].added)
+        return
     parts = iter(changes)
     first = _first(parts)
-    alone = isinstance(changes, tuple) and len(changes) == 1
     names = _Names(first)
     rest = names.watch(parts)
     with storage_failures():
@@ -218,6 +222,13 @@ def _reads(store: Store, operations: Sequence[str]) -> bool:
     except SyntaxError:
         return False
     return True
+
+
+def _only_adds_few(change: ChangeSet) -> bool:
+    """Whether it adds some quads and does nothing else, as most writes do."""
+    if change.removed or change.dropped_graphs or change.created_graphs:
+        return False
+    return len(change.added) <= MANY_QUADS
 
 
 def _first(parts: Iterator[ChangeSet]) -> ChangeSet:

@@ -5,7 +5,8 @@ PanicException, which is no `Exception` at all and would pass every ordinary han
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
 
 from graphdb.errors import CorruptionError, EvaluationFailed, GraphDBError, StorageFull
 from graphdb.public_text import without_paths
@@ -43,15 +44,25 @@ def request_failure(error: BaseException) -> GraphDBError | None:
     return None
 
 
-@contextmanager
-def storage_failures() -> Iterator[None]:
+class _StorageFailures:
+    """See `storage_failures`. A class: every write enters it."""
+
+    def __enter__(self) -> None:
+        """Nothing has failed yet."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None and (isinstance(error, OSError) or _is_panic(error)):
+            raise _disk_failure(str(error)) or CorruptionError(str(error), "the quad store") from error
+
+
+_STORAGE_FAILURES = _StorageFailures()
+
+
+def storage_failures() -> AbstractContextManager[None]:
     """Change or copy the store: no request is to blame, so what fails is the disk's fault, or ours."""
-    try:
-        yield
-    except BaseException as error:
-        if not (isinstance(error, OSError) or _is_panic(error)):
-            raise
-        raise _disk_failure(str(error)) or CorruptionError(str(error), "the quad store") from error
+    return _STORAGE_FAILURES
 
 
 def _is_panic(error: BaseException) -> bool:

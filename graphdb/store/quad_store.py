@@ -407,8 +407,11 @@ class QuadStore:
             watch.note(changes)
         for listener in self._listeners:
             changes = listener.applying(changes)
-        with self._watching_room():
+        try:
             apply_changes(self._store, changes, self._flushes.watched)
+        except StorageFull:
+            self.is_starved = True
+            raise
         for listener in self._listeners:
             listener.applied()
 

@@ -14,7 +14,6 @@ CONFIG = WriterConfig(
     retry_s=0.001,
     inline_requests_max=2,
     inline_quads_max=8,
-    foreseen_requests_min=2,
 )
 
 

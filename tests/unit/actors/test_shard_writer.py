@@ -553,13 +553,10 @@ def begun(log: ToldLog, writer: ShardWriter, *names: str) -> list[Foreseeing]:
     return outcomes
 
 
-FORESEEING = replace(CONFIG, foreseen_requests_min=2)
-
-
 def test_results_are_foreseen_while_the_log_syncs() -> None:
     async def go() -> None:
         log = SyncingLog()
-        async with writing(log, config=FORESEEING) as (writer, _):
+        async with writing(log) as (writer, _):
             outcomes = begun(log, writer, "a", "b", "a", "c")
             results = [await outcome.told for outcome in outcomes]
             assert [(each.snapshot_index, each.affected_triples) for each in results] == [
@@ -576,13 +573,30 @@ def test_results_are_foreseen_while_the_log_syncs() -> None:
     asyncio.run(go())
 
 
-def test_results_of_few_are_not_foreseen() -> None:
+def test_the_result_of_one_is_foreseen_too() -> None:
     async def go() -> None:
         log = SyncingLog()
-        async with writing(log, config=FORESEEING) as (writer, _):
+        async with writing(log) as (writer, _):
             [outcome] = begun(log, writer, "a")
+            result = await outcome.told
+            assert result.snapshot_index == 1
+            assert outcome.foreseen == [(result, 0)]
+
+    asyncio.run(go())
+
+
+def test_what_cannot_be_foreseen_takes_effect() -> None:
+    class Failing(Foreseeing):
+        def foresee(self, result: Confirmation, /) -> None:
+            raise RuntimeError("no answer is prepared")
+
+    async def go() -> None:
+        log = SyncingLog()
+        async with writing(log) as (writer, _):
+            outcome = Failing(log)
+            writer.begin(adding("a"), outcome, quick=True)
             assert (await outcome.told).snapshot_index == 1
-            assert outcome.foreseen == []
+            assert len(log.entries) == 1
 
     asyncio.run(go())
 
@@ -590,7 +604,7 @@ def test_results_of_few_are_not_foreseen() -> None:
 def test_a_log_that_answers_at_once_leaves_nothing_to_foresee() -> None:
     async def go() -> None:
         log = ToldLog()
-        async with writing(log, config=FORESEEING) as (writer, _):
+        async with writing(log) as (writer, _):
             outcomes = begun(log, writer, "a", "b")
             assert [(await outcome.told).snapshot_index for outcome in outcomes] == [1, 2]
             await asyncio.sleep(0)
@@ -603,7 +617,7 @@ def test_what_was_foreseen_does_not_count_where_other_entries_come_between() -> 
     async def go() -> None:
         log = SyncingLog()
         log.on_append = [lambda _: log.add(LogEntry(0, 0, EntryKind.SEARCH, b"s" * 16, 0, b""))]
-        async with writing(log, config=FORESEEING) as (writer, _):
+        async with writing(log) as (writer, _):
             outcomes = begun(log, writer, "a", "b")
             assert [(await outcome.told).snapshot_index for outcome in outcomes] == [2, 3]
             assert [outcome.foreseen[0][0].snapshot_index for outcome in outcomes] == [1, 2]
@@ -616,7 +630,7 @@ def test_what_was_foreseen_does_not_count_where_the_log_fails(error: GraphDBErro
     async def go() -> None:
         log = SyncingLog(settles_at_once=True)
         log.on_append = [raising(error)]
-        async with writing(log, config=FORESEEING) as (writer, _):
+        async with writing(log) as (writer, _):
             outcomes = begun(log, writer, "a", "b")
             if isinstance(error, StorageFull):
                 for outcome in outcomes:
@@ -635,7 +649,7 @@ def test_a_state_that_another_writer_has_changed_is_planned_upon_anew() -> None:
     async def go() -> None:
         log = SyncingLog()
         log.on_append = [lambda _: log.add(foreign("a"))]
-        async with writing(log, config=FORESEEING) as (writer, _):
+        async with writing(log) as (writer, _):
             first, second = begun(log, writer, "a", "b")
             assert await first.told == Confirmation(1, 0)
             assert await second.told == Confirmation(2, 1)
