@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from actors.begun import Begun
+from actors.log.begun import Begun
 from actors.log.client import LogAccess
 from actors.log.group_commit import GroupCommit
 from actors.log.view_runner import ViewRunner

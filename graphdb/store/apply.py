@@ -83,12 +83,12 @@ def apply_changes(
     Raises StorageFull, CorruptionError, and whatever the iterable raises; then the store is as it was.
     """
     alone = isinstance(changes, tuple) and len(changes) == 1
-    if alone and _only_adds_few(changes[0]):
-        with storage_failures():
-            store.extend(changes[0].added)
-        return
     parts = iter(changes)
-    first = _first(parts)
+    first = next(parts) if alone else _first(parts)
+    if alone and _only_adds_few(first):
+        with storage_failures():
+            store.extend(first.added)
+        return
     names = _Names(first)
     rest = names.watch(parts)
     with storage_failures():

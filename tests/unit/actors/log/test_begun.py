@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from actors.begun import Begun
+from actors.log.begun import Begun
 
 
 def test_it_is_called_when_what_is_awaited_has_begun_to_wait() -> None:
