@@ -218,6 +218,11 @@ class ViewRunner(Generic[E, R]):
 
     # now and then, between other work of the view's owner
 
+    @property
+    def is_up(self) -> bool:
+        """Whether `keep_up` has nothing to do, as far as is known."""
+        return self.fault is None and self._heard_index <= self._view.index
+
     async def keep_up(self, *, wait_s: float, poll_s: float, gather: bool = False) -> bool:
         """Follow the log where there is more, or where the view had fallen behind; whether it follows now.
 

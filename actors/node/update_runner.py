@@ -35,6 +35,7 @@ __all__ = ["UpdateRunner", "is_quick"]
 
 _QUICK_UPDATE_CHARACTERS = 4096
 _OWN_DATASET = Dataset()
+_DATA = (InsertData, DeleteData)
 
 
 class UpdateRunner:
@@ -69,7 +70,7 @@ class UpdateRunner:
             gate.check(update, self._limits)
         check_calls(update, self._context)
         if is_quick(update):
-            return await writer.write(lambda state: _plan(update, state, using, self._context), quick=True)
+            return await writer.write(partial(_plan, update, using, self._context), quick=True)
         return await self._run_listed(update, using, writer, scratch, None if using else clearing)
 
     def begin(
@@ -84,9 +85,8 @@ class UpdateRunner:
         """See `serve.backend.Writing.begin_update`, and `ShardWriter.write` for since."""
         if not is_quick(update):
             return False
-        context = self._context
         writer.begin(
-            lambda state: _plan(update, state, _OWN_DATASET, context),
+            partial(_plan, update, _OWN_DATASET, self._context),
             outcome,
             quick=True,
             request_id=request_id,
@@ -138,12 +138,12 @@ class UpdateRunner:
                     evaluate_apart=partial(self._where_clauses.solutions, turn, scratch),
                     check=run.check,
                 )
-                return _plan(update, state, using, context)
+                return _plan(update, using, context, state)
 
             return await writer.write(plan)
 
 
-def _plan(update: Update, state: Overlay, using: Dataset, context: UpdateContext) -> Iterable[ChangeSet]:
+def _plan(update: Update, using: Dataset, context: UpdateContext, state: Overlay) -> Iterable[ChangeSet]:
     return (plan_update(update, state, using, context),)
 
 
@@ -154,6 +154,9 @@ def _calls_geometry(update: Update) -> bool:
 
 def is_quick(update: Update) -> bool:
     """Whether planning takes no longer than reading the text."""
-    return len(update.text) <= _QUICK_UPDATE_CHARACTERS and all(
-        isinstance(operation, InsertData | DeleteData) for operation in update.operations
-    )
+    operations = update.operations
+    if len(update.text) > _QUICK_UPDATE_CHARACTERS:
+        return False
+    if len(operations) == 1:  # without a generator, which would take longer than the rest
+        return isinstance(operations[0], _DATA)
+    return all(isinstance(operation, _DATA) for operation in operations)

@@ -339,12 +339,16 @@ class ShardWriter:
         wait_s, poll_s = self._config.log_wait_s, self._config.log_poll_s
         while self._queue or self._removal.parked or not self._closing:
             is_idle = not self._queue and not self._closing
-            if not await self._runner.keep_up(wait_s=wait_s, poll_s=poll_s, gather=is_idle):
+            if not self._runner.is_up and not await self._runner.keep_up(
+                wait_s=wait_s, poll_s=poll_s, gather=is_idle
+            ):
                 assert self.fault is not None
                 self._removal.unpark()
                 self._queue.fail_all(self.fault)
-            elif self._queue:
-                await self._gather()
+            elif waiting := len(self._queue):
+                # a client that is alone need not wait for others
+                if waiting > 1 or not self._was_alone:
+                    await self._gather()
                 await self._guarded_turn()
             if self.fault is None:
                 self._removal.look()
@@ -358,11 +362,8 @@ class ShardWriter:
 
     async def _gather(self) -> None:
         """Let the requests that have been received already come into the queue, as long as more do with each
-        step of the event loop: a batch costs the log and the engine almost as much as a single request. A
-        client that is alone need not wait for others.
+        step of the event loop: a batch costs the log and the engine almost as much as a single request.
         """
-        if self._was_alone and len(self._queue) == 1:
-            return
         idle = 0
         while idle < _IDLE_STEPS and len(self._queue) < self._config.batch_requests_max:
             waiting = len(self._queue)
@@ -402,7 +403,7 @@ class ShardWriter:
             return
         taken = self._queue.take_writes(self._config.batch_requests_max)
         self._was_alone = len(taken) == 1
-        self._under_way = [job for job in taken if not self._appender.answer_known(job)]
+        self._under_way = [job for job in taken if job.is_new or not self._appender.answer_known(job)]
         batch = await self._plan(self._under_way)
         committed = await self._commit(batch)
         if batch.large is None:
@@ -447,7 +448,8 @@ class ShardWriter:
             return True
         if not await self._is_admitted(batch, entries):
             return False
-        decided = [attempt.job for attempt in batch.logged]
+        logged = batch.logged
+        decided = [attempt.job for attempt in logged]
         change = batch.overlay.pending
         is_short = change.affected_triples <= self._config.inline_quads_max
         loop_time = asyncio.get_running_loop().time
@@ -468,7 +470,7 @@ class ShardWriter:
                     await self._on_thread(self._quads.apply, change)
                 self._replayer.note_applied(
                     first_index,
-                    ((attempt.job.request_id, attempt.affected_triples) for attempt in batch.logged),
+                    [(attempt.job.request_id, attempt.affected_triples) for attempt in logged],
                 )
         except (UnavailableError, CorruptionError) as error:
             self._runner.fall_behind(error)
@@ -483,7 +485,7 @@ class ShardWriter:
             before,
             first_index,
             entries[0].timestamp_ms,
-            lambda: [attempt.change for attempt in batch.logged],
+            lambda: [attempt.change for attempt in logged],
         )
         if self._guard is not None:
             self._guard.note(change, self.applied_index)

@@ -221,7 +221,8 @@ class Batch:
                 attempt.payload,
                 attempt.job.author,
             )
-            for attempt in self.logged
+            for attempt in self.attempts
+            if attempt.payload
         ]
 
     def foresee(self, index: int) -> None:
@@ -306,7 +307,8 @@ def _plan(
         parts = iter(())  # what reads from the engine must end here, and not with an error's traceback
         raise
     told = first.affected_triples
-    payloads = encode_change_parts(change, part_bytes, told) if second is None else []
+    reported = None if change is first else told
+    payloads = encode_change_parts(change, part_bytes, reported) if second is None else []
     if len(payloads) > 1 or second is not None:
         if overlay.pending:
             raise BaseNotApplied
@@ -407,10 +409,14 @@ class WriteQueue:
         jobs: dict[bytes, WriteJob] = {}
         later: list[WriteJob] = []
         while self._jobs and len(jobs) < count_max and isinstance(job := self._jobs[0], WriteJob):
-            if _is_entry(job):
+            if isinstance(job.plan, EntryPlan):
                 break
             self._jobs.popleft()
-            if not job.answer.done() and jobs.setdefault(key_part(job.request_id), job) is not job:
+            if job.answer.done():
+                continue
+            # an id that was made for it is nobody else's
+            part = job.request_id if job.is_new else key_part(job.request_id)
+            if jobs.setdefault(part, job) is not job:
                 later.append(job)
         if later:
             self.put_back(later)

@@ -68,7 +68,8 @@ class RecentRequests:
             for request_id, index, affected_triples in requests:
                 if index > self.through:
                     self.through = index
-                    self._of(request_id).add(request_id, index, affected_triples)
+                    last = self._keyed if is_keyed(request_id) else self._random
+                    last.add(request_id, index, affected_triples)
 
     def pass_over(self, log_index: int) -> None:
         """The entry at log_index has changed nothing by itself."""

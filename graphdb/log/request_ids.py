@@ -44,7 +44,7 @@ def is_keyed(request_id: bytes) -> bool:
 
 def key_part(request_id: bytes) -> bytes:
     """What no two requests share that may both take effect: of a keyed id its first half, else all of it."""
-    return request_id[:_HALF_BYTES] if is_keyed(request_id) else request_id
+    return request_id[:_HALF_BYTES] if request_id[6] & 0xF0 == _KEYED else request_id
 
 
 def _digest(pieces: Iterable[bytes], purpose: bytes) -> bytes:

@@ -331,8 +331,10 @@ class QuadStore:
         """
         if self.hides(change):
             self.remove_hidden()
-        for index in self._noters():
-            index.note(change)
+        if self.spatial_index is not None:
+            self.spatial_index.note(change)
+        if self.text_index is not None:
+            self.text_index.note(change)
         self._apply((change,))
 
     def apply_many(self, changes: Iterable[ChangeSet]) -> None:
@@ -361,7 +363,8 @@ class QuadStore:
 
     def hides(self, change: ChangeSet) -> bool:
         """Whether a change is about such graphs: applying it takes as long as their removal."""
-        return self._hidden.now.concerns(change)
+        hidden = self._hidden.now
+        return bool(hidden.graphs) and hidden.concerns(change)
 
     def remove_some(self) -> None:
         """Take some of these quads away, in a tenth of a second or so; nothing while the store is copied.

@@ -112,11 +112,11 @@ class _UpdateAnswer(LaterAnswer, ForeseeingOutcome):
         self.prepare(confirm(result))
 
     def set_result(self, result: Confirmation, /) -> None:
-        self._updates.close(self._text, self._began, "ok", result.snapshot_index)
         if result is self._foreseen and self.prepared is not None:
             self.reply(self.prepared[0])
         else:
             self.reply(confirm(result))
+        self._updates.close(self._text, self._began, "ok", result.snapshot_index)
 
     def set_exception(self, exception: Exception, /) -> None:
         """The same answers as `serve.routing` gives."""
