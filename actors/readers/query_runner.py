@@ -30,15 +30,19 @@ from graphdb.node import (
     ValidationRequest,
 )
 from graphdb.planning.engine_text import engine_text_and_services, entities_text
+from graphdb.planning.graph_variables import may_list_graphs
 from graphdb.planning.sources import scans_of
 from graphdb.sparql.algebra import TextSearch
 from graphdb.sparql.dataset import Dataset, own_dataset
 from graphdb.sparql.results import ResultFormat
 from graphdb.sparql.translation import abstract_query
+from graphdb.sparql.tree_walk import nodes_of
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.search_tables import Stale, Table, patterns_of
 
 __all__ = ["QueryRunner", "ReaderAnswer", "query_task"]
+
+_REMOVAL = "the removal of a large graph, which the query has to wait for,"
 
 
 class QueryRunner:
@@ -58,33 +62,44 @@ class QueryRunner:
         self, run: QueryRun, request: QueryRequest, checkpoints: CheckpointSource, quads: QuadStore
     ) -> "ReaderAnswer":
         """See `GraphReads.start_query`. run ends with the answer; quads is what the checkpoints are of."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + request.timeout_s
         if request.searching is not None:
-            return await self._start_searched(run, request, request.searching, checkpoints, quads)
-        make_task = partial(self._query_task, request, checkpoints, quads, {})
+            find = partial(self._entities, run, request, deadline, quads)
+            before = _searched(run, request.searching, checkpoints, find)
+            return await self._start_after(before, "searching", deadline, run, request, checkpoints, quads)
         take = checkpoints.take_hiding
+        if may_list_graphs(nodes_of(abstract_query(request.query))):
+            if quads.is_removing:
+                taken = _taken(run, checkpoints)
+                return await self._start_after(taken, _REMOVAL, deadline, run, request, checkpoints, quads)
+            take = partial(_seeing_all, checkpoints)
+        make_task = partial(self._query_task, request, checkpoints, quads, {})
         return await self._start(run, request.timeout_s, checkpoints, make_task, take)
 
-    async def _start_searched(
+    async def _start_after(
         self,
+        before: Awaitable[tuple[Checkpoint, Mapping[str, Table]]],
+        what: str,
+        deadline: float,
         run: QueryRun,
         request: QueryRequest,
-        searching: Searching,
         checkpoints: CheckpointSource,
         quads: QuadStore,
     ) -> "ReaderAnswer":
-        """Searches come before the reader: writes wait for an exact checkpoint, and may need a reader."""
+        """What comes before the reader: for a search, writes wait for an exact checkpoint, and may need one;
+        a removal takes long. what: it is, for who waits too long.
+        """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + request.timeout_s
         with ExitStack() as held:
             ended = held.enter_context(ExitStack())
             ended.callback(run.end)
             try:
                 async with asyncio.timeout_at(deadline):
-                    find = partial(self._entities, run, request, deadline, quads)
-                    checkpoint, tables = await _searched(run, searching, checkpoints, find)
+                    checkpoint, tables = await before
                 held.callback(checkpoints.give_back, checkpoint)
             except TimeoutError:
-                raise QueryTimeout(f"searching took longer than {round(request.timeout_s, 2):g} s") from None
+                raise QueryTimeout(f"{what} took longer than {round(request.timeout_s, 2):g} s") from None
             ended.pop_all()  # from here on the answer ends it
 
             async def take() -> Checkpoint:
@@ -241,6 +256,20 @@ def query_task(
         services=services,
         calls_geometry=calls_geometry,
     )
+
+
+async def _taken(run: QueryRun, checkpoints: CheckpointSource) -> tuple[Checkpoint, Mapping[str, Table]]:
+    """A whole copy, without searches."""
+    return await run.unless_cancelled(checkpoints.take(), checkpoints.give_back), {}
+
+
+async def _seeing_all(checkpoints: CheckpointSource) -> Checkpoint:
+    """For a query that may list graphs: it waits where some have come to be hidden since it was asked."""
+    checkpoint = await checkpoints.take_hiding()
+    if not checkpoint.hidden_graphs:
+        return checkpoint
+    checkpoints.give_back(checkpoint)
+    return await checkpoints.take()
 
 
 async def _searched(

@@ -15,6 +15,7 @@ The two differ, and the algebra is changed, where
   unbound at run time, the engine's reading stays.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +33,7 @@ from graphdb.sparql.algebra import (
     Lateral,
     LeftJoin,
     Minus,
+    OrderBy,
     Path,
     Project,
     Reduced,
@@ -51,7 +53,7 @@ from graphdb.sparql.terms import BlankNodeLabel, RdfLiteral, Variable
 from graphdb.sparql.translation import FreshNames
 from graphdb.sparql.tree_walk import all_below, all_parts_of, nodes_below, renamed
 
-__all__ = ["GraphVariables", "needs_graph_variables"]
+__all__ = ["GraphVariables", "may_list_graphs", "needs_graph_variables"]
 
 _FALSE = RdfLiteral("false", "http://www.w3.org/2001/XMLSchema#boolean", None, None)
 
@@ -59,6 +61,32 @@ _FALSE = RdfLiteral("false", "http://www.w3.org/2001/XMLSchema#boolean", None, N
 def needs_graph_variables(node: Any) -> bool:
     """Whether a node is one for which the pass is there."""
     return isinstance(node, Minus) or (isinstance(node, Graph) and isinstance(node.name, Variable))
+
+
+def may_list_graphs(nodes: Iterable[Any]) -> bool:
+    """Whether any of the nodes may tell that a graph without quads is there, as `GRAPH ?g {}` does."""
+    return any(
+        isinstance(node, Graph) and isinstance(node.name, Variable) and not _needs_quad(node.pattern)
+        for node in nodes
+    )
+
+
+def _needs_quad(node: Algebra) -> bool:
+    """Whether a pattern in GRAPH surely has no solution in a graph without quads."""
+    match node:
+        case Bgp(triples=triples):
+            return bool(triples)
+        case Join(left=left, right=right):
+            return _needs_quad(left) or _needs_quad(right)
+        case LeftJoin(left=left) | Minus(left=left):
+            return _needs_quad(left)
+        case Union(branches=branches):
+            return all(map(_needs_quad, branches))
+        case Filter() | Extend() | OrderBy() | Project() | Distinct() | Reduced() | Slice():
+            return _needs_quad(node.pattern)
+        case Group(pattern=pattern, keys=keys):
+            return bool(keys) and _needs_quad(pattern)
+    return False
 
 
 class GraphVariables(GroupPass):

@@ -10,6 +10,7 @@ from graphdb.geo.function_calls import calls_functions
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.planning.engine_text import where_text
 from graphdb.planning.gate import check_services
+from graphdb.planning.graph_variables import may_list_graphs
 from graphdb.sparql.algebra import Algebra
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import ground_quads
@@ -32,8 +33,9 @@ from graphdb.sparql.syntax import (
     Update,
 )
 from graphdb.sparql.translation import pattern_of_group, pattern_of_quads
+from graphdb.sparql.tree_walk import nodes_below
 from graphdb.store.engine_errors import request_failures
-from graphdb.store.overlay import Overlay
+from graphdb.store.overlay import GraphsInRemoval, Overlay
 from graphdb.store.quad_store import QuadStore
 from graphdb.store.small_joins import SmallJoin, is_one_scan
 from graphdb.updates import graph_operations
@@ -230,9 +232,11 @@ class _Planner:
     ) -> Iterable[QuerySolution]:
         """The solutions of a WHERE clause, evaluated here only where that is sure not to run away.
 
-        is_stated as in `SmallJoin.of_pattern`.
+        is_stated as in `SmallJoin.of_pattern`. Raises GraphsInRemoval.
         """
         store = self._state.applied_store()
+        if store.is_removing and may_list_graphs(nodes_below(pattern)):
+            raise GraphsInRemoval
         apart = self._context.evaluate_apart
         if apart is not None and not _is_bounded(store, where, pattern, is_stated):
             return apart(store, where)

@@ -9,7 +9,7 @@ import pytest
 from pyoxigraph import NamedNode
 
 from graphdb.access.visibility import FULL_VISIBILITY
-from graphdb.errors import LogUnavailable
+from graphdb.errors import LogUnavailable, QueryTimeout
 from graphdb.model import Confirmation, EntryKind, GraphName
 from graphdb.node import QueryRequest
 from graphdb.sparql.dataset import Dataset
@@ -35,6 +35,11 @@ class Gate:
 
     def open(self) -> None:
         self.free.release(1_000_000)
+
+    def close(self) -> None:
+        """Again."""
+        while self.free.acquire(blocking=False):
+            pass
 
     def removing(self, remove_some: Callable[[hidden_graphs.HiddenGraphs], None]) -> Callable[..., None]:
         def gated(hidden: hidden_graphs.HiddenGraphs) -> None:
@@ -199,9 +204,9 @@ async def test_readers_see_nothing_of_it(tmp_path: Path, gate: Gate) -> None:
         copies.give_back(await whole)
 
 
-async def count(reads: QueriedState, pattern: str) -> int:
+async def count(reads: QueriedState, pattern: str, timeout_s: float = HANG_S) -> int:
     query = parse_query(f"SELECT (COUNT(*) AS ?n) {{ {pattern} }}")
-    stream = await reads.start_query(QueryRequest(query, Dataset(), ResultFormat.CSV, HANG_S))
+    stream = await reads.start_query(QueryRequest(query, Dataset(), ResultFormat.CSV, timeout_s))
     body = b""
     try:
         while (piece := await stream.read()) is not None:
@@ -209,3 +214,33 @@ async def count(reads: QueriedState, pattern: str) -> int:
     finally:
         stream.close()
     return int(body.split()[-1])
+
+
+LISTING = ["GRAPH ?g {}", "GRAPH ?g { OPTIONAL { ?s ?p ?o } }", "FILTER EXISTS { GRAPH ?g {} }"]
+
+
+@pytest.mark.parametrize("pattern", LISTING)
+async def test_a_graph_that_is_emptied_and_not_dropped_is_found(
+    tmp_path: Path, gate: Gate, pattern: str
+) -> None:
+    """Once its quads are gone, for which who asks for graphs without looking at quads has to wait."""
+    async with open_shard(tmp_path) as shard:
+        await fill(shard)
+        await update(shard, "DROP GRAPH <urn:h>")
+        gate.open()
+        await removed(shard)
+        gate.close()
+        await update(shard, "CLEAR GRAPH <urn:g>")
+        assert is_removing(shard)
+        whole = shard.node.queries.whole
+        with pytest.raises(QueryTimeout, match="removal of a large graph"):
+            await count(whole, pattern, 0.1)
+        asked = asyncio.create_task(count(whole, pattern))
+        noted = asyncio.create_task(update(shard, f"INSERT {{ <urn:n> <urn:p> 1 }} WHERE {{ {pattern} }}"))
+        assert await count(whole, "GRAPH ?g { ?s ?p ?o }") == 0  # this one does not
+        await update(shard, "INSERT DATA { <urn:a> <urn:p> 1 }")
+        assert not asked.done()
+        assert not noted.done()
+        gate.open()
+        assert await asked == 1
+        assert (await noted).affected_triples == 1
