@@ -21,7 +21,15 @@ from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.shapes import on_shapes
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query, boosted
 
-__all__ = ["PARSERS", "BoundingBoxQuery", "DistanceQuery", "PolygonQuery", "distances_m", "meters"]
+__all__ = [
+    "EARTH_RADIUS_M",
+    "PARSERS",
+    "BoundingBoxQuery",
+    "DistanceQuery",
+    "PolygonQuery",
+    "distances_m",
+    "meters",
+]
 
 EARTH_RADIUS_M = 6_371_008.7714  # the mean radius
 
