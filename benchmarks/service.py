@@ -1,6 +1,7 @@
 """What is measured: a real service in processes of its own, and the flight data that it is filled with."""
 
 import contextlib
+import fcntl
 import gzip
 import os
 import random
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 import httpx
 
@@ -35,6 +37,9 @@ __all__ = [
 PROJECT = Path(__file__).resolve().parent.parent
 READY_TIMEOUT_S = 120  # several may start at once
 STOP_TIMEOUT_S = 20
+
+_CLAIMS: list[IO[bytes]] = []  # the ports of this process
+_RANDOM = random.SystemRandom()  # what tests make of random numbers is the same in several processes
 
 
 class BenchmarkError(Exception):
@@ -169,12 +174,20 @@ def stop(process: subprocess.Popen[bytes], timeout_s: float) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on, between the ranges that Ray and the kernel give ports out of."""
+    """A port that nobody listens on, between the ranges that Ray and the kernel give ports out of. No other
+    process gets it here as long as this one lives: a service may start on it late, and more than once.
+    """
+    claims = Path(tempfile.gettempdir()) / f"graphdb-ports-{os.getuid()}"
+    claims.mkdir(mode=0o700, exist_ok=True)
     while True:
-        port = random.randrange(20_000, 32_768)
-        with socket.socket() as probe, contextlib.suppress(OSError):
+        port = _RANDOM.randrange(20_000, 32_768)
+        claim = (claims / str(port)).open("wb")
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
             probe.bind(("127.0.0.1", port))
+            _CLAIMS.append(claim)
             return port
+        claim.close()
 
 
 def _command(*arguments: str) -> list[str]:
