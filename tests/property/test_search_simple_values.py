@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError
 from graphdb.search.fields import NO_VALUES, Column, ParsedDocument
-from graphdb.search.mapping import Mapping
+from graphdb.search.mapping import Mapping, simple_values
 from graphdb.search.mapping import compiled as compiling
+from graphdb.search.mapping.nodes import FieldNode
+from graphdb.search.mapping.simple_values import stored_all_of, stored_of
 
 ANALYZERS = Analyzers.of({"normalizer": {"low": {"type": "custom", "filter": ["lowercase"]}}})
 NUMBERS = ["long", "byte", "unsigned_long", "double", "half_float", "scaled_float"]
@@ -215,3 +217,30 @@ def test_most_fields_need_no_walk() -> None:
         terms={"k": ["abc", "a"], "m.keyword": ["a B"]},
         ints={"n": [5], "d": [0]},
     )
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.sampled_from(["strict_date_optional_time||epoch_millis", "basic_date", "dd/MM/uuuu"]),
+    st.lists(
+        st.lists(
+            st.one_of(
+                st.sampled_from(
+                    ["2015-03-31", "20150331", "31/03/2015", "2015", 5, True, None, 1.5, "", "x"]
+                ),
+                st.sampled_from([[], ["2015-03-31"], {}, "2015-03-31T12:00:00Z", "2015-03-31T12:00"]),
+                st.dates().map(str),
+            ),
+            max_size=12,
+        ),
+        max_size=5,
+    ),
+)
+def test_days_that_come_again_are_what_they_were(form: str, batches: list[list[Any]]) -> None:
+    mapping = Mapping.of({"properties": {"d": {"type": "date", "format": form}}}, ANALYZERS)
+    node = mapping._compiled.root.children["d"]
+    assert isinstance(node, FieldNode)
+    with patch.object(simple_values, "_DAYS_MAX", 3):
+        all_of, one_of = stored_all_of(node), stored_of(node)
+        for values in [*batches, *batches]:
+            assert all_of(values) == list(map(one_of, values))

@@ -24,7 +24,7 @@ from graphdb.search.mapping.simple_values import (
     has_simple_values,
     is_float_vector,
     length_max_of,
-    stored_of,
+    stored_all_of,
 )
 
 __all__ = ["read_together", "take_all_of", "take_rows_of"]
@@ -108,11 +108,12 @@ def _take_texts(node: FieldNode) -> TakeAll:
 
 def _take_values(node: FieldNode) -> TakeAll:
     """One value each."""
-    path, storage, one_of, are_stored = node.spec.path, node.column or "", stored_of(node), _are_stored(node)
+    path, storage, are_stored = node.spec.path, node.column or "", _are_stored(node)
+    all_of = stored_all_of(node)
 
     def take(docs: Sequence[int], values: _Values) -> Taken:
         if not are_stored(values):
-            values = list(map(one_of, values))
+            values = all_of(values)
             if None in values:
                 return [], [place for place, value in enumerate(values) if value is None]
         return [Column(storage, path, docs, values)], ()

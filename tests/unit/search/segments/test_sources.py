@@ -1,11 +1,13 @@
 """Stored documents, read with and without the blocks that were read before."""
 
 import random
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from graphdb.search.segments import sources
-from graphdb.search.segments.sources import SourceBlocks, source_sections
+from graphdb.search.segments.sources import SourceBlocks, merged_sources, source_sections
 
 
 @pytest.mark.parametrize("bytes_max", [0, 20_000, 1 << 20])
@@ -30,3 +32,32 @@ def test_documents_are_read_the_same_whatever_is_kept(
         assert young == kept._bytes
         assert young + old <= bytes_max
     assert bool(kept._young) == bool(bytes_max)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_block_ends_when_it_is_full_and_a_long_document_is_alone(seed: int) -> None:
+    chance = random.Random(seed)
+    sizes = chance.choices((0, 1, 100, 1_000, 3_067, 3_068, 3_071, 3_072, 9_000), k=chance.randrange(60))
+    raws = [bytes([65 + place % 7]) * size for place, size in enumerate(sizes)]
+    expected, opened = [0], 0
+    for place, size in enumerate(sizes):
+        if size >= sources._BLOCK_BYTES and opened:
+            expected, opened = [*expected, place], 0
+        opened += size + sources._ROOT_BYTES
+        if opened >= sources._BLOCK_BYTES:
+            expected, opened = [*expected, place + 1], 0
+    expected += [len(sizes)] if opened else []
+    sections = source_sections(raws)
+    assert sections["", "", "sources_roots"].tolist() == expected
+    assert sections["", "", "sources_lengths"].tolist() == sizes
+    found = SourceBlocks(sections, "a test")
+    assert [*found.raws(0, len(raws))] == raws
+    every = np.arange(len(raws), dtype=np.int32)
+    merged = merged_sources([(found, every), (found, every[::2])])
+    again = SourceBlocks(merged, "a test")
+    assert [*again.raws(0, len(again))] == raws + raws[::2]
+    roots = merged["", "", "sources_roots"].tolist()
+    assert all(
+        stop - start == 1 or max(map(len, (raws + raws[::2])[start:stop])) < sources._BLOCK_BYTES
+        for start, stop in pairwise(roots)
+    )
