@@ -21,7 +21,7 @@ GraphDBError
     NotAuthenticated          credentials that are missing or wrong
     Forbidden                 what the roles of whoever asks do not allow
     LockedOut                 an address from which wrong credentials have come too often
-    HostNotAllowed            SERVICE, LOAD, WEBHOOK or REINDEX to a host that is not allowed
+    HostNotAllowed            SERVICE, LOAD, WEBHOOK, REINDEX or RERANK to a host that is not allowed
     KeyReused                 an Idempotency-Key that stands for another request already
     NotClustered              a change of the cluster, asked of a node that stands alone
     MembershipRefused         a change of the cluster that its members do not allow
@@ -324,8 +324,8 @@ class LockedOut(RequestError):
 
 
 class HostNotAllowed(RequestError):
-    """SERVICE, LOAD, WEBHOOK or REINDEX (operation) to a host that is not allowed; reason says more, where
-    there is more.
+    """SERVICE, LOAD, WEBHOOK, REINDEX or RERANK (operation) to a host that is not allowed; reason says more,
+    where there is more.
     """
 
     def __init__(self, operation: str, host: str, reason: str | None = None) -> None:

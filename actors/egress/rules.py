@@ -44,7 +44,7 @@ class Destination:
 
 
 class HostRules:
-    """The hosts that one operation ("SERVICE", "LOAD", "WEBHOOK", "REINDEX") may call.
+    """The hosts that one operation ("SERVICE", "LOAD", "WEBHOOK", "REINDEX", "RERANK") may call.
 
     A rule that is a name allows URLs with this very name, in letters of either case. The addresses that the
     name turns out to have must be public, each of them, or be covered by a rule that is an address or range.

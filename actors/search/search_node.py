@@ -13,6 +13,7 @@ from actors.clustering.cluster_follower import ClusterFollower
 from actors.clustering.cluster_report import node_status
 from actors.disk_room import MARGIN_BYTES, DiskRoom
 from actors.egress.remote_clusters import RemoteClusters
+from actors.egress.reranking import RerankingModels
 from actors.log.client import LogAccess
 from actors.log.view_reports import report_views
 from actors.raft.log_requests import ClusterView, ForwardedRequest, RequestQueue
@@ -97,6 +98,7 @@ class SearchNode:
         """Nothing is opened yet. log belongs to this node from here on; graph is a `GraphAccess`."""
         self.graph = graph
         self.remotes = RemoteClusters(settings.security)
+        self.rerankers = RerankingModels(settings.search.rerankers)
         self.own = known_node(settings)
         self.filling: set[str] = set()
         self.shards: ShardCluster | None = None  # see search_on

@@ -1,7 +1,8 @@
 """The sections that say where a node listens, keeps its data and what it may use: all but access control."""
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
@@ -33,6 +34,7 @@ __all__ = [
     "Mcp",
     "Readers",
     "Repository",
+    "RerankerAddress",
     "Search",
     "Security",
     "Server",
@@ -40,6 +42,9 @@ __all__ = [
     "Text",
     "split_address",
 ]
+
+
+_ModelName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z0-9._-]{1,100}$")]
 
 
 class Server(Section):
@@ -181,6 +186,33 @@ class Server(Section):
         return self
 
 
+class RerankerAddress(Section):
+    """A model that `text_similarity_reranker` asks; NAME is its `inference_id`."""
+
+    url: str = Field(
+        description="Where questions are posted to. Whoever names it here allows it, private addresses too."
+    )
+    format: Literal["cohere", "tei", "elasticsearch"] = Field(
+        "cohere",
+        description="How questions and answers are written: as by Cohere, Jina, Voyage and vLLM, by Text "
+        "Embeddings Inference, or by `_inference/rerank` of Elasticsearch.",
+    )
+    model: str | None = Field(None, min_length=1, description="Name of the model, for servers with several.")
+    api_key: SecretStr | None = Field(
+        None, description="Sent as `Authorization: Bearer`; beyond loopback only with https."
+    )
+    timeout_seconds: float = Field(10, gt=0, le=600, description="Seconds that one question may take.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+            raise ValueError("url is no address that begins with http:// or https://")
+        if self.api_key is not None and parts.scheme == "http" and not is_loopback(parts.hostname):
+            raise ValueError("api_key: a secret is sent without https on loopback only")
+        return self
+
+
 class Search(Section):
     """Port 9200, the search API."""
 
@@ -220,6 +252,9 @@ class Search(Section):
         (),
         description="Absolute directories below which snapshot repositories of type `fs` may lie, as "
         "`path.repo` in Elasticsearch; by default none, and repositories are refused.",
+    )
+    rerankers: dict[_ModelName, RerankerAddress] = Field(
+        {}, description="Models that `text_similarity_reranker` may ask, by name."
     )
 
     @model_validator(mode="after")

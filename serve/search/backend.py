@@ -15,6 +15,7 @@ from graphdb.search.catalog.catalog import Catalog
 from graphdb.search.catalog.catalog_commands import Command, DocumentWrite, WriteResult
 from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
+from graphdb.search.hybrid.reranker import Rerankers
 from graphdb.search.pool_use import PoolUse
 from graphdb.search.remote_cluster import RemoteAnswer, RemoteCall
 
@@ -208,6 +209,10 @@ class SearchBackend(Protocol):
     @property
     def remotes(self) -> RemoteCaller:
         """Calls other clusters, as far as the settings allow."""
+
+    @property
+    def rerankers(self) -> Rerankers:
+        """The models that the settings name."""
 
     @property
     def helpers(self) -> SearchHelpers | None:

@@ -5,14 +5,15 @@ Commands are applied at once, to the real catalogue. What is missing is durabili
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 from uuid import UUID
 
 from actors.egress.remote_clusters import RemoteClusters
+from actors.egress.reranking import RerankingModels
 from graphdb.access.principal import Principal
-from graphdb.config.service import Security
+from graphdb.config.service import RerankerAddress, Security
 from graphdb.errors import UnavailableError
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog import Catalog
@@ -25,6 +26,7 @@ from graphdb.search.catalog.catalog_commands import (
 )
 from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.contexts import SearchContexts
+from graphdb.search.hybrid.reranker import Rerankers
 from graphdb.search.pool_use import PoolUse
 from graphdb.search.segments.index_shard import MergePlan
 from serve.search.backend import GraphAccess, RemoteCaller, SearchHelpers, ShardSearch, ToldWrite
@@ -52,7 +54,12 @@ class NoGraph:
 class MemorySearch:
     """A node that forgets everything at its end. Its clock stands still, unless a test moves `clock_ms`."""
 
-    def __init__(self, graph: GraphAccess | None = None, security: Security | None = None) -> None:
+    def __init__(
+        self,
+        graph: GraphAccess | None = None,
+        security: Security | None = None,
+        rerankers: Mapping[str, RerankerAddress] | None = None,
+    ) -> None:
         self.clock_ms = 1_700_000_000_000
         self.catalog = Catalog()
         self._numbers = count(1)
@@ -63,6 +70,7 @@ class MemorySearch:
         self.helpers: SearchHelpers | None = None
         self.graph: GraphAccess = graph or NoGraph()
         self.remotes: RemoteCaller = RemoteClusters(security or Security())
+        self.rerankers: Rerankers = RerankingModels(rerankers or {})
         self.others: dict[int, Callable[[bytes], Awaitable[bytes]]] = {}  # how other nodes answer, by number
         self.failing: Exception | None = None  # what every change meets, where a test says so
         self.writes: list[int] = []  # how many documents each call of `write` had

@@ -15,6 +15,7 @@ from graphdb.search.hybrid.fusion import (
     ReciprocalRank,
     Scorer,
 )
+from graphdb.search.hybrid.reranker import RERANKED, parse_pinned, parse_reranked
 from graphdb.search.query import Query, QueryContext, parse_query
 from graphdb.search.query.clause import malformed
 from graphdb.search.query.knn import KnnQuery
@@ -23,6 +24,8 @@ from graphdb.search.query.tree import boosted, walk
 
 __all__ = [
     "COMPOUND",
+    "PINNED",
+    "check_window",
     "fused",
     "nearest_of",
     "nearest_of_several",
@@ -69,6 +72,7 @@ def nearest_of_several(body: object, context: QueryContext) -> Query | None:
 # From the JSON of a retriever to a query: `standard`, `knn`, and those that make one list of several.
 
 COMPOUND = ("rrf", "linear", "bayesian")
+PINNED = "pinned"
 WINDOW_DEFAULT = 10  # rank_window_size
 WINDOW_MAX = 10_000  # index.max_result_window
 RETRIEVERS_MAX = 100
@@ -90,6 +94,15 @@ def parse_retriever(body: object, context: QueryContext, filters: Filters = ()) 
         query = _knn(options, context, filters, score_min)
     elif kind in COMPOUND:
         query = _compound(kind, options, context.deeper(), filters, score_min)
+    elif kind in (PINNED, RERANKED):
+        inner = parse_retriever(options.take("retriever"), context.deeper(), filters)
+        make = parse_reranked if kind == RERANKED else parse_pinned
+        query = make(options, inner, context, window_of(options, kind))
+        query = query if score_min is None else BestQuery(query=query, count=WINDOW_MAX, score_min=score_min)
+    elif kind == "rescorer":
+        raise illegal_request("a [rescorer] retriever inside another one is not supported")
+    elif kind == "text_similarity_reranker":
+        raise illegal_request(f"[{kind}] is only supported in [_search] and [_msearch], without [scroll]")
     else:
         raise parsing(f"unknown retriever [{kind[:100]}]", line=1, col=1)
     return boosted(query, 1.0, name)
@@ -239,8 +252,10 @@ def _retrieved(body: Mapping[str, Any], context: QueryContext) -> tuple[Query | 
     kind, members = only_member(body["retriever"], "retriever")
     if kind == "standard":
         return _standard(members, rest, context)
+    if kind == "rescorer":
+        return _rescorer(members, rest, context)
     query = parse_retriever(body["retriever"], context)
-    if kind in COMPOUND and isinstance(query, FusedQuery) and _size(body) > query.kept:
+    if kind in (*COMPOUND, PINNED) and isinstance(query, FusedQuery) and _size(body) > query.kept:
         raise _too_many(kind, query.kept, _size(body))
     return query, rest
 
@@ -257,6 +272,22 @@ def _standard(
     if filters:
         query = {"bool": {"must": [query], "filter": filters}}
     return parse_query(query, context), rest | moved
+
+
+def _rescorer(
+    members: Any, rest: dict[str, Any], context: QueryContext
+) -> tuple[Query | None, dict[str, Any]]:
+    """The same: what the retriever inside finds, with `rescore`."""
+    options = Options("rescorer", members)
+    inner, rescore = options.take("retriever"), options.take("rescore")
+    filters, score_min = options.items("filter"), options.number("min_score")
+    options.ignore("_name")
+    options.done()
+    for name, value in (("retriever", inner), ("rescore", rescore)):
+        if value is None:
+            raise illegal_request(f"Required [{name}]")
+    moved = {"rescore": rescore} if score_min is None else {"rescore": rescore, "min_score": score_min}
+    return parse_retriever(inner, context.deeper(), tuple(filters)), rest | moved
 
 
 def _ranked(body: Mapping[str, Any], context: QueryContext) -> Query:
@@ -290,6 +321,12 @@ def _check_rank(body: Mapping[str, Any], window: int, lists: int) -> None:
     for key in _BESIDE_RANK:
         if body.get(key) is not None:
             raise _invalid(f"[rank] cannot be used with [{'highlighter' if key == 'highlight' else key}]")
+
+
+def check_window(kind: str, window: int, size: int) -> None:
+    """Errors: action_request_validation_exception, where more hits are asked for than there can be."""
+    if size > window:
+        raise _too_many(kind, window, size)
 
 
 def _too_many(kind: str, window: int, size: int) -> SearchError:

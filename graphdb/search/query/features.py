@@ -20,7 +20,7 @@ from graphdb.search.query.score_functions import Decay, duration_ms
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import SCORE_MAX, Matches, MatchNoneQuery, Query
 
-__all__ = ["PARSERS", "DistanceFeatureQuery", "PinnedQuery", "RankFeatureQuery"]
+__all__ = ["PARSERS", "DistanceFeatureQuery", "PinnedQuery", "RankFeatureQuery", "pinned_scores"]
 
 # `distance_feature`: boost * pivot / (pivot + distance), of dates in milliseconds, of points in metres.
 
@@ -222,6 +222,12 @@ _FUNCTIONS: dict[str, Callable[[Clause], RankFeatureQuery]] = {
 _PINNED_MAX = 100
 
 
+def pinned_scores(count: int) -> list[np.float32]:
+    """Those of so many pinned documents, the last of them first."""
+    least = int(np.float32(SCORE_MAX).view(np.int32)) + 1
+    return [np.int32(least + place).view(np.float32) for place in range(count)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PinnedQuery(Query):
     """The documents with these ids in this order, then what the organic query finds. Pinned ones score just
@@ -240,10 +246,8 @@ class PinnedQuery(Query):
 
     def _pinned(self, leaf: Leaf) -> list[tuple[int, np.float32]]:
         """The first of equal ids counts, so it is written last."""
-        least = int(np.float32(SCORE_MAX).view(np.int32)) + 1
         docs = [leaf.segment.find(doc_id) for doc_id in reversed(self.ids)]
-        scores = (np.int32(least + place).view(np.float32) for place in range(len(docs)))
-        return [(doc, score) for doc, score in zip(docs, scores, strict=True) if doc >= 0]
+        return [(doc, score) for doc, score in zip(docs, pinned_scores(len(docs)), strict=True) if doc >= 0]
 
     def children(self) -> tuple[Query, ...]:
         return (self.organic,)

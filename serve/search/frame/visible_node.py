@@ -14,6 +14,7 @@ from graphdb.search.catalog.state import Index, KnownNode
 from graphdb.search.catalog.visible_catalog import VisibleCatalog
 from graphdb.search.contexts import SearchContext, SearchContexts
 from graphdb.search.errors import SearchError
+from graphdb.search.hybrid.reranker import Rerankers
 from graphdb.search.pool_use import PoolUse
 from graphdb.search.protection import protection_forbidden, sets_protection, without_protection
 from graphdb.search.segments.operations import Action, OperationResult
@@ -60,6 +61,7 @@ class VisibleNode:
         self._visibility = principal.index_visibility
         self.graph: GraphAccess = node.graph
         self.remotes: RemoteCaller = node.remotes
+        self.rerankers: Rerankers = node.rerankers
         self.own: KnownNode = node.own
         self.filling: set[str] = node.filling
         self.shards: ShardSearch | None = node.shards

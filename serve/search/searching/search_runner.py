@@ -45,6 +45,7 @@ from serve.search.frame.identity import Identity
 from serve.search.frame.parameters import Parameters
 from serve.search.searching.at_once import AtOnce, Limits, RequestCache, is_large, is_long_to_parse
 from serve.search.searching.lookup_fields import LookupFields
+from serve.search.searching.reranking import asks_for_model, with_relevance
 from serve.search.searching.search_body import (
     NOTHING,
     enveloped,
@@ -183,6 +184,7 @@ class SearchRunner:
         answer: dict[str, Any] = NOTHING
         if targets:
             try:
+                asked = await self._with_relevance(targets, asked)
                 failures, answer = await self._answer(targets, asked)
                 if lookups is not None:
                     answer = await lookups.answered(answer, self._look_up)
@@ -299,6 +301,20 @@ class SearchRunner:
         body = {name: value for name, value in asked.body.items() if name not in ("timeout", "profile")}
         asked = replace(asked, held=held, partial=False)
         return ShardScroll(targets, body, lambda page: self._read(targets, replace(asked, body=page)))
+
+    async def _with_relevance(self, targets: Sequence[Target], asked: Asked) -> Asked:
+        """With what models say of the hits of its `text_similarity_reranker`. Raises SearchError."""
+        if not asks_for_model(asked.body):
+            return asked
+
+        async def find(body: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+            failures, answer = await self._read(targets, replace(asked, body=body, raw=False))
+            if failures:
+                raise self._failed(failures)
+            hits: Sequence[Mapping[str, Any]] = answer["hits"]["hits"]
+            return hits
+
+        return replace(asked, body=await with_relevance(asked.body, self.node.rerankers, find))
 
     async def _read(
         self, targets: Sequence[Target], asked: Asked
