@@ -18,6 +18,7 @@ from graphdb.search.extension.boosting import page_rank
 from graphdb.search.multi import Searchers, Target, prepare
 from graphdb.search.multi.prepared import is_short
 from graphdb.search.query.dense_positions import dense_positions
+from graphdb.search.query.document_rows import document_rows
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.results import SearchOptions
 from graphdb.search.segments.operations import Action, Operation
@@ -246,6 +247,7 @@ def _states(directory: str) -> Iterator[Index]:
 def _with_dense(index: Index) -> Index:
     for leaf in index.searcher().leaves:
         dense_positions(leaf, "text", eager=True)
+        document_rows(leaf, "text").address(leaf, "text", 0)
     return index
 
 

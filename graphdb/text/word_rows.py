@@ -62,8 +62,9 @@ def answer_of(
     """
     limit = layout[LIMIT]
     kept, best = np.empty(limit, np.int64), np.empty(limit, np.float32)
+    dense, order = np.zeros_like(numbers), np.arange(len(weights))
     hits, _ = top_of_leaves(
-        table, live, numbers, weights, inverse, False, np.arange(len(weights)), kept, best, 0, 0, False
+        table, live, numbers, dense, weights, inverse, False, order, kept, best, 0, 0, False
     )
     met = longs_at(layout[MET], limit)
     _number(table, layout, kept[:hits], met)

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphdb.search.query.document_rows import row_of as compiled_row
 from graphdb.search.query.few_terms import NEVER
 from graphdb.search.query.few_terms import top_of_few as compiled_of_few
 from graphdb.search.query.field_table import (
@@ -33,6 +34,7 @@ SIZE = 9000  # more than two windows
 top_of_any: Any = compiled
 top_of_few: Any = compiled_of_few
 top_of_leaves: Any = compiled_of_leaves
+row_of: Any = compiled_row
 
 
 @st.composite
@@ -132,14 +134,33 @@ def _table(leaves: list[dict[str, Any]]) -> tuple[Any, Any, list[Any]]:
     return rows, live, kept
 
 
+def _dense(leaves: list[dict[str, Any]], has_rows: list[bool]) -> tuple[Any, list[Any]]:
+    """(addresses, what has to be kept): the rows of those terms that shall have some, in each leaf."""
+    dense, kept = np.zeros((len(has_rows), len(leaves)), np.int64), []
+    for number, leaf in enumerate(leaves):
+        for term, has_row in enumerate(has_rows):
+            begin, end = leaf["begins"][term], leaf["ends"][term]
+            if has_row:
+                row = row_of(leaf["docs"][begin:end], leaf["freqs"][begin:end], leaf["norms"])
+                dense[term, number] = address_of(row)
+                kept.append(row)
+    return dense, kept
+
+
+has_rows = st.lists(st.booleans(), min_size=6, max_size=6)
+
+
 @settings(deadline=None)  # the first call may have to compile
 @given(
     st.lists(postings(), min_size=1, max_size=3),
     st.integers(0, 20),
     st.sampled_from([0, 100, 5000, NEVER]),
     st.booleans(),
+    has_rows,
 )
-def test_the_best_of_several_leaves(leaves: list[dict[str, Any]], k: int, counted: int, masked: bool) -> None:
+def test_the_best_of_several_leaves(
+    leaves: list[dict[str, Any]], k: int, counted: int, masked: bool, has_rows: list[bool]
+) -> None:
     """Also where it is known without counting that many match, and where filters hide more than deletions."""
     terms = min(len(leaf["weights"]) for leaf in leaves)
     weights = np.maximum(leaves[0]["weights"][:terms], np.float32(0.1))
@@ -148,6 +169,7 @@ def test_the_best_of_several_leaves(leaves: list[dict[str, Any]], k: int, counte
         leaf["inverse"] = leaves[0]["inverse"]
         leaf["docs"], leaf["freqs"] = leaf["docs"][: leaf["ends"][-1]], leaf["freqs"][: leaf["ends"][-1]]
     rows, live, kept = _table(leaves)
+    dense, kept_rows = _dense(leaves, has_rows[:terms])
     if masked:
         rows[:, HIDDEN] = 0
     scores = np.concatenate([_all_scores(leaf) for leaf in leaves])
@@ -158,6 +180,7 @@ def test_the_best_of_several_leaves(leaves: list[dict[str, Any]], k: int, counte
         rows,
         live,
         numbers,
+        dense,
         weights,
         leaves[0]["inverse"],
         False,
@@ -174,7 +197,7 @@ def test_the_best_of_several_leaves(leaves: list[dict[str, Any]], k: int, counte
     assert best[:some].tolist() == scores[order].tolist()
     matching = np.count_nonzero(scores)
     assert count == matching if matching <= counted else counted < count <= matching
-    del kept
+    del kept, kept_rows
 
 
 @settings(deadline=None)  # the first call may have to compile
@@ -185,9 +208,16 @@ def test_the_best_of_several_leaves(leaves: list[dict[str, Any]], k: int, counte
     st.sampled_from([0, 100, 1500, NEVER]),
     st.sampled_from([0.2, 1.0]),
     st.integers(1, 2),
+    has_rows,
 )
 def test_the_best_that_have_all_terms(
-    seed: int, shares: list[float], k: int, counted: int, share_allowed: float, leaves: int
+    seed: int,
+    shares: list[float],
+    k: int,
+    counted: int,
+    share_allowed: float,
+    leaves: int,
+    has_rows: list[bool],
 ) -> None:
     """Those that cannot be among the best are only counted, and not even that when enough are."""
     random = np.random.default_rng(seed)
@@ -226,7 +256,8 @@ def test_the_best_that_have_all_terms(
     rows, live, kept = _table(made)
     found, best = np.empty(k, np.int64), np.empty(k, np.float32)
     numbers = np.repeat(np.arange(len(shares))[:, np.newaxis], leaves, axis=1)
-    given_table = (rows, live, numbers, weights, inverse, True, order)
+    dense, kept_rows = _dense(made, has_rows[: len(shares)])
+    given_table = (rows, live, numbers, dense, weights, inverse, True, order)
     some, count = top_of_leaves(*given_table, found, best, 0, counted, False)
     whole = np.concatenate(scores)
     wanted = np.lexsort((np.arange(len(whole)), -whole))[:k]
@@ -235,4 +266,4 @@ def test_the_best_that_have_all_terms(
     assert best[:some].tolist() == whole[wanted].tolist()
     matching = np.count_nonzero(whole)
     assert count == matching if matching <= counted else counted < count <= matching
-    del kept
+    del kept, kept_rows

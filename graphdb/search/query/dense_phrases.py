@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphdb.search.bit_words import lowest_bit
 from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Ints, Longs
 from graphdb.search.query.field_table import eights_at
@@ -31,18 +32,6 @@ def words_of(slots: Ints) -> Any:
 @compiled(nogil=True)
 def _row(address: int, slots: Ints) -> Any:
     return eights_at(address, words_of(slots))
-
-
-@compiled(nogil=True)
-def _lowest(word: np.uint64) -> Any:
-    """The place of the lowest bit that is set: of the bits below it, how many there are."""
-    below = (word & (~word + np.uint64(1))) - np.uint64(1)
-    below -= (below >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    below = (below & np.uint64(0x3333333333333333)) + (
-        (below >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    below = (below + (below >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((below * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @compiled(nogil=True)
@@ -72,7 +61,7 @@ def phrases_of_rows(rows: Longs, offsets: Longs, slots: Ints, guide: Ints, most:
             for i in range(group, group + _GROUP):
                 word = common[i]
                 while word != 0:
-                    slot = 64 * (base + i) + _lowest(word)
+                    slot = 64 * (base + i) + lowest_bit(word)
                     word &= word - np.uint64(1)
                     if slot >= end:
                         doc = sought(slots, max(guide[slot // GUIDED], doc), len(slots), slot + 1) - 1

@@ -8,7 +8,6 @@ other, shifted, have in common: nothing is decoded and no document looked up.
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Ints, Leaf, Longs
 from graphdb.search.query.dense_phrases import GUIDED, words_of
 from graphdb.search.query.field_table import address_of
+from graphdb.search.query.row_room import RowRoom
 from graphdb.search.segments.postings import Bytes, freq_at, varint_at
 
 __all__ = ["DensePositions", "dense_positions"]
@@ -46,27 +46,7 @@ class _Slots:
     count: int
 
 
-class _Room:
-    """How much the rows of all segments take. Any thread; also while the garbage collector runs in one."""
-
-    def __init__(self, most: int) -> None:
-        self._left, self._lock = most, RLock()
-
-    def take(self, size: int) -> bool:
-        """Whether there is so much."""
-        with self._lock:
-            if self._left < size:
-                return False
-            self._left -= size
-            return True
-
-    def give_back(self, sizes: list[int]) -> None:
-        """Those of what is gone."""
-        with self._lock:
-            self._left += sum(sizes)
-
-
-_ROOM = _Room(_BYTES_TOGETHER_MAX)
+_ROOM = RowRoom(_BYTES_TOGETHER_MAX)
 
 
 class DensePositions:

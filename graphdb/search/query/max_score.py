@@ -31,6 +31,7 @@ from graphdb.search.query.field_table import (
     words_at,
 )
 from graphdb.search.query.posting_steps import FREQ_MAX, SLACK, Ceilings, bounds_of, keep, score_of, sought
+from graphdb.search.query.top_of_rows import takes_rows, top_of_rows
 from graphdb.search.segments.postings import ESCAPE, Bytes, high_freq
 
 __all__ = ["FEW", "top_of_all", "top_of_any", "top_of_leaves"]
@@ -140,6 +141,7 @@ def top_of_leaves(
     table: Longs,
     live: Longs,
     numbers: Longs,
+    dense: Longs,
     weights: Floats,
     inverse: Floats,
     needs_all: bool,
@@ -155,7 +157,8 @@ def top_of_leaves(
     or some number of them beyond `counted`.
 
     table, live: rows of a `FieldTable`, of these leaves; masked: live hides more than the table says.
-    numbers: (terms, leaves). weights descend, and order has the places of the terms in the query; needs_all:
+    numbers: (terms, leaves). dense: the same, the addresses of `DocumentRows`, 0 where there is none. weights
+    descend, and order has the places of the terms in the query; needs_all:
     all of them have to match.
     """
     count, k = 0, len(best)
@@ -184,7 +187,27 @@ def top_of_leaves(
         if k > 0 and begun == k:
             floor = best[k - 1]
         few, ceilings = min(k, size), words_at(table[leaf, CEILINGS], postings // BLOCK + 1)
-        if needs_all:
+        rows, hides = dense[places[:terms], leaf], masked or table[leaf, HIDDEN] > 0
+        if takes_rows(begins, ends, own, inverse, rows, size, needs_all):
+            found, scores, some = top_of_rows(
+                docs,
+                freqs,
+                high,
+                begins,
+                ends,
+                own,
+                order if needs_all else np.arange(terms),
+                norms,
+                inverse,
+                allowed,
+                rows,
+                needs_all,
+                hides,
+                few,
+                floor,
+                counted - count,
+            )
+        elif needs_all:
             found, scores, some = top_of_all(
                 docs,
                 freqs,
@@ -203,7 +226,7 @@ def top_of_leaves(
             )
         else:
             some = 0
-            if count <= counted and terms == 1 and table[leaf, HIDDEN] == 0 and not masked:
+            if count <= counted and terms == 1 and not hides:
                 some = ends[0] - begins[0]
             elif count <= counted:
                 some = _count_any(docs, begins, ends, allowed, counted - count)

@@ -9,6 +9,7 @@ import numpy as np
 from graphdb.search.deadline import checkpoint
 from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query.compound import BoolQuery
+from graphdb.search.query.document_rows import rows_in
 from graphdb.search.query.few_terms import NEVER, top_of_few
 from graphdb.search.query.field_table import ceilings_of, with_masks
 from graphdb.search.query.kernels import accumulate, find_sorted, top_k
@@ -97,6 +98,7 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     weighed = sorted(zip([-weight for weight in own], words, range(len(words)), strict=True))
     places = [place for _, _, place in weighed]
     numbers = np.array([known[place].numbers for place in places])
+    dense = np.array([_rows(searcher, path, words[place], known[place].numbers) for place in places])
     weights = np.array([own[place] for place in places], np.float32)
     order = np.array(sorted(range(len(places)), key=places.__getitem__), np.int64)
     inverse = searcher.inverse_norms(path)
@@ -104,7 +106,8 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     begun = total = 0
     for part in searcher.keep("runs", lambda: tuple(_runs(searcher.leaves))):
         checkpoint()
-        held = np.ascontiguousarray(numbers[:, part])  # else the loops are compiled once more for it
+        # contiguous, else the loops are compiled once more for them
+        held, rows = np.ascontiguousarray(numbers[:, part]), np.ascontiguousarray(dense[:, part])
         allowed, masks = table.live[part], None
         if peeled.narrows:
             # of leaves without the terms nothing is looked at
@@ -116,6 +119,7 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
             table.rows[part],
             allowed,
             held,
+            rows,
             weights,
             inverse,
             needs_all,
@@ -128,6 +132,11 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
         )
         total += count
     return TopHits(kept[:begun], best[:begun], total)
+
+
+def _rows(searcher: Searcher, path: str, term: str, numbers: Longs) -> Longs:
+    """As `rows_in`, made once for a searcher; numbers: of the term in each leaf."""
+    return searcher.keep(("rows", path, term), lambda: rows_in(searcher.leaves, path, numbers))
 
 
 def _runs(leaves: Sequence[Leaf]) -> Iterator[slice]:

@@ -6,10 +6,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.search.bit_words import lowest_bit
 from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Bools, Ints
 
-__all__ = ["Bits", "RowSet", "is_in", "trailing_zeros"]
+__all__ = ["Bits", "RowSet", "is_in"]
 
 Bits = NDArray[np.uint64]
 
@@ -56,26 +57,12 @@ def is_in(bits: Bits, row: int) -> bool:
     return bool((word >> np.uint64(row & 63)) & np.uint64(1))
 
 
-@numba.njit(inline="always")
-def trailing_zeros(word: np.uint64) -> int:
-    """The number of the lowest bit that is 1 in a word that is not 0; for compiled code.
-
-    The compiler knows this way of counting bits, and makes one instruction of the loop.
-    """
-    below = (word & (~word + np.uint64(1))) - np.uint64(1)
-    count = 0
-    while below:
-        below &= below - np.uint64(1)
-        count += 1
-    return count
-
-
 @compiled(nogil=True)
 def _list(bits: Bits, rows: Ints) -> None:
     place = 0
     for word in range(len(bits)):
         left = bits[word]
         while left:
-            rows[place] = (word << 6) + trailing_zeros(left)
+            rows[place] = (word << 6) + lowest_bit(left)
             place += 1
             left &= left - np.uint64(1)

@@ -16,14 +16,14 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from graphdb.search.bit_words import lowest_bit, set_bits
 from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Floats, Ints
-from graphdb.search.vectors.row_set import Bits, is_in, trailing_zeros
+from graphdb.search.vectors.row_set import Bits, is_in
 
 __all__ = [
     "prefetch",
     "scan",
-    "set_bits",
     "walk",
 ]
 
@@ -53,17 +53,6 @@ def _prefetch(typing_context: Any, rows: Any, row: Any) -> Any:
 
 prefetch: Any = intrinsic(_prefetch)
 """prefetch(rows, row): ask for the beginning of rows[row] to be brought near; row is an int64, and there."""
-
-
-def _set_bits(typing_context: Any, word: Any) -> Any:
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), emit
-
-
-set_bits: Any = intrinsic(_set_bits)
-"""set_bits(word): how many bits of an uint64 are 1; for compiled code only."""
 
 
 # The loops.
@@ -237,11 +226,11 @@ def scan(
     for word in range(len(allowed)):
         left = allowed[word + 1] if word + 1 < len(allowed) else np.uint64(0)
         while left:
-            prefetch(codes, np.int64((word + 1 << 6) + trailing_zeros(left)))
+            prefetch(codes, np.int64((word + 1 << 6) + lowest_bit(left)))
             left &= left - np.uint64(1)
         left = allowed[word]
         while left:
-            row = (word << 6) + trailing_zeros(left)
+            row = (word << 6) + lowest_bit(left)
             left &= left - np.uint64(1)
             distance = _distance(codes, row, query, weights, words)
             if found < count:

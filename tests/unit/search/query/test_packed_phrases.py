@@ -13,6 +13,7 @@ from graphdb.search.query import dense_positions
 from graphdb.search.query.dense_phrases import SHIFT_MAX, words_of
 from graphdb.search.query.dense_positions import DensePositions
 from graphdb.search.query.packed_phrases import phrases_in
+from graphdb.search.query.row_room import RowRoom
 from graphdb.search.segments.postings import Bytes, narrow_freqs, pack_positions
 
 Text = dict[int, list[int]]
@@ -169,10 +170,10 @@ def test_rare_terms_have_no_rows_and_there_is_room_for_some() -> None:
 def test_all_rows_of_a_process_share_one_room(monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[Text] = [{0: [0], 1: [1]}] * 100
     packed, probe = _Packed.of(texts, 2), DensePositions(eager=True)
-    monkeypatch.setattr(dense_positions, "_ROOM", dense_positions._Room(1 << 30))
+    monkeypatch.setattr(dense_positions, "_ROOM", RowRoom(1 << 30))
     assert packed.rows(probe, [0]) == [True]
     (size,) = probe._sizes
-    monkeypatch.setattr(dense_positions, "_ROOM", dense_positions._Room(3 * size))
+    monkeypatch.setattr(dense_positions, "_ROOM", RowRoom(3 * size))
     first, second = DensePositions(eager=True), DensePositions(eager=True)
     assert packed.rows(first, [0, 1]) == [True, True]
     assert packed.rows(second, [0, 1]) == [True, False]
