@@ -29,6 +29,7 @@ __all__ = [
     "Dfi",
     "Dfr",
     "DirichletModel",
+    "Doubles",
     "InformationBased",
     "JelinekMercerModel",
     "Normalization",
@@ -72,6 +73,10 @@ class OtherSimilarity(ABC):
     @abstractmethod
     def scores(self, freqs: Doubles, lengths: Doubles, term: TermStatistics) -> Doubles:
         """Without boost, of documents that have the term: how often, and how long their field is."""
+
+    def boosted(self, freqs: Doubles, lengths: Doubles, term: TermStatistics, boost: float) -> Doubles:
+        """The same with the boost of the query."""
+        return boost * self.scores(freqs, lengths, term)
 
 
 @dataclass(frozen=True, slots=True)

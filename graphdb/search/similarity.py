@@ -27,6 +27,7 @@ from graphdb.search.other_similarities import (
     Normalization,
     OtherSimilarity,
 )
+from graphdb.search.scripted_similarity import ScriptedSimilarity
 
 __all__ = ["BUILT_IN", "STANDARD", "AnySimilarity", "Similarity", "similarities_of"]
 
@@ -82,6 +83,8 @@ def similarities_of(settings: object) -> dict[str, AnySimilarity]:
 
 def _similarity(name: str, values: Mapping[str, Any]) -> AnySimilarity:
     kind = str(values["type"])
+    if kind == "scripted":
+        return ScriptedSimilarity.of(name, values)
     if kind not in _READERS:
         raise illegal_argument(f"Unknown Similarity type [{kind[:100]}] for [{name}]")
     members, read = _READERS[kind]

@@ -101,7 +101,7 @@ def _summed(
     given, lengths = freqs.astype(np.float64), LENGTHS[norms].astype(np.float64)
     for doc_freq, total in known:
         term = TermStatistics(statistics.doc_count, statistics.total_terms, doc_freq, max(total, doc_freq))
-        sums += (boost * similarity.scores(given, lengths, term)).astype(np.float32)
+        sums += similarity.boosted(given, lengths, term, boost).astype(np.float32)
     return sums
 
 
