@@ -238,6 +238,7 @@ SEARCH_PERMISSIONS = _table(
     (READ, "POST", "/_tasks/_cancel /_tasks/{task_id}/_cancel"),
     # Searches.
     (READ, "GET POST", "[/{index}]/_search [/{index}]/_msearch [/{index}]/_count [/{index}]/_field_caps"),
+    (READ, "GET POST", "/{index}/_mvt/{field}/{zoom}/{x}/{y}"),
     (READ, "GET POST", "[/{index}]/_search/template [/{index}]/_msearch/template"),
     (READ, "GET POST", "/_render/template /_render/template/{id}"),
     (READ, "GET POST", "[/{index}]/_validate/query [/{index}]/_search_shards [/{index}]/_analyze"),

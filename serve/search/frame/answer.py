@@ -241,7 +241,8 @@ ENCODE = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """value is JSON, with `orjson.Fragment` where text is sent as it is; or a str, sent as plain text.
+    """value is JSON, with `orjson.Fragment` where text is sent as it is; or a str, sent as plain text; or
+    bytes, whose type the headers say.
 
     is_whole: `filter_path` takes nothing away, as of an error.
     """
@@ -254,8 +255,8 @@ class Answer:
 
 async def rendered(exchange: Exchange, answer: Answer) -> Response:
     """The answer as the request wants it. Raises SearchError for a filter_path that cannot be."""
-    is_text = isinstance(answer.value, str)
-    body = answer.value.encode() if is_text else await _json(exchange, answer)
+    is_text = isinstance(answer.value, str | bytes)
+    body = await _body(exchange, answer)
     headers = {**PRODUCT, "content-type": exchange.answer_type(is_text), **answer.headers}
     if not is_text and exchange.wants_yaml and len(body) <= _PRETTY_BYTES_MAX:
         body = (await asyncio.to_thread(lambda text: yaml_text(orjson.loads(text)), body)).encode()
@@ -268,6 +269,12 @@ async def rendered(exchange: Exchange, answer: Answer) -> Response:
         headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
     headers["content-length"] = str(len(body))
     return Response(b"" if exchange.method == "HEAD" else body, answer.status, headers)
+
+
+async def _body(exchange: Exchange, answer: Answer) -> bytes:
+    if isinstance(answer.value, bytes):
+        return answer.value
+    return answer.value.encode() if isinstance(answer.value, str) else await _json(exchange, answer)
 
 
 async def _json(exchange: Exchange, answer: Answer) -> bytes:

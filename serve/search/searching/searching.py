@@ -12,6 +12,7 @@ from serve.search.searching import (
     search,
     search_contexts,
     search_templates,
+    tiles,
 )
 from serve.search.searching.search_runner import SearchRunner
 
@@ -24,5 +25,5 @@ def runner_of(node: SearchBackend, settings: Settings, work: SearchWork) -> Sear
 
 
 def routes(runner: SearchRunner) -> list[Endpoint]:
-    with_runner = (async_search, explaining, rank_eval, search, search_contexts, search_templates)
+    with_runner = (async_search, explaining, rank_eval, search, search_contexts, search_templates, tiles)
     return [one for module in with_runner for one in module.endpoints(runner)] + field_caps.endpoints()
