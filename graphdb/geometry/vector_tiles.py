@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
 
-__all__ = ["MEDIA_TYPE", "Feature", "Layer", "Tile", "tile_bytes"]
+__all__ = ["MEDIA_TYPE", "Feature", "Layer", "Scalar", "Tile", "tile_bytes"]
 
 MEDIA_TYPE = "application/vnd.mapbox-vector-tile"
 LATITUDE_MAX = 85.0511287798066  # where the projection ends
