@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from graphdb.search.analysis.analyzer import MULTIPLIED_MAX, applied, too_many_tokens
 from graphdb.search.analysis.token import Token, TokenFilter
 from graphdb.search.analysis.token_filters import Stream
@@ -11,13 +13,16 @@ from graphdb.search.errors import parsing
 
 __all__ = ["Predicate", "conditional", "predicate_of", "tokens_that"]
 
-Predicate = Callable[[], Callable[[Token, int], bool]]
-"""Begins a text; what is asked of each of its tokens, and of how far its position is from the one before."""
+Predicate = Callable[[int], Callable[[Token, int], bool]]
+"""Begins a text of so many tokens. It is asked of each, with how far its position is from the last one's."""
 
-_STEPS_MAX = 20_000_000
-"""Nodes that the script of a filter may evaluate for one text: some ten seconds. All nodes analyze the texts
-that they apply, so the same ones have to fail everywhere.
+_STEPS_MAX = 5_000
+_STEPS_MAX_A_TOKEN = 500
+"""Nodes that the script of a filter may evaluate for one text: 0.1 ms for a token, and more for a short text.
+Whoever writes many texts keeps those waiting who write others. All nodes analyze the texts that they apply,
+so the same ones have to fail everywhere.
 """
+_PARAMS_A_STEP = 4  # bytes of its params as JSON, which each run gets a copy of
 
 _MEMBERS: dict[str, Callable[[Token], Any]] = {
     "term": lambda token: token.term,
@@ -54,18 +59,23 @@ def predicate_of(body: Any) -> Predicate:
     too much for one text.
     """
     # Scripts read mappings, which are above this package; few analyzers have any.
-    from graphdb.search.scripts.faults import class_cast
+    from graphdb.search.scripts.faults import ScriptFault, class_cast
     from graphdb.search.scripts.script import Purpose, parse_script
     from graphdb.search.scripts.values import Budget
 
     if body is None:
         raise parsing("[script] is missing")
     script = parse_script(body, Purpose("analysis", frozenset({"token", "params"})))
+    own_steps = len(orjson.dumps(script.params)) // _PARAMS_A_STEP
 
-    def begin() -> Callable[[Token, int], bool]:
-        budget = Budget(_STEPS_MAX)
+    def begin(tokens: int) -> Callable[[Token, int], bool]:
+        budget = Budget(_STEPS_MAX + _STEPS_MAX_A_TOKEN * tokens)
 
         def holds(token: Token, increment: int) -> bool:
+            try:
+                budget.spend(own_steps)
+            except ScriptFault as fault:
+                raise script.error(fault) from None
             found = script.run({"token": _ScriptToken(token, increment)}, budget)
             if not isinstance(found, bool):
                 raise script.error(class_cast("Cannot cast from [def] to [boolean]."))
@@ -80,7 +90,7 @@ def tokens_that(begin: Predicate) -> Stream:
     """Without the other tokens, which leave holes in the positions."""
 
     def change(tokens: list[Token]) -> list[Token]:
-        holds = begin()
+        holds = begin(len(tokens))
         return [token for token, increment in _stepped(tokens) if holds(token, increment)]
 
     return change
@@ -94,7 +104,7 @@ def conditional(chain: Sequence[TokenFilter], begin: Predicate) -> Stream:
 
     def change(tokens: list[Token]) -> list[Token]:
         result: list[Token] = []
-        holds = begin()
+        holds = begin(len(tokens))
         for token, increment in _stepped(tokens):
             if not holds(token, increment):
                 result.append(token)

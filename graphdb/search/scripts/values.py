@@ -41,15 +41,17 @@ class Budget:
 
     def __init__(self, steps_max: int = STEPS_MAX) -> None:
         self._steps = self._allocated = 0
-        self._next_check, self._steps_max = _CHECKED_STEPS, steps_max
+        self._next_check, self._steps_max = min(_CHECKED_STEPS, steps_max), steps_max
 
     def spend(self, steps: int) -> None:
         """Raises ScriptFault where too many have been; what the deadline raises."""
         self._steps += steps
         if self._steps > self._next_check:
-            self._next_check = self._steps + _CHECKED_STEPS
             checkpoint()
-            if self._steps > self._steps_max:
+            self._next_check = self._steps + _CHECKED_STEPS
+            if self._steps <= self._steps_max:
+                self._next_check = min(self._next_check, self._steps_max)
+            else:
                 raise ScriptFault(
                     "painless_error",
                     "The maximum number of statements that can be executed in a loop has been reached.",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphdb.search.analysis import Analyzers, token_scripts
+from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError
 
 Definition = dict[str, Any]
@@ -25,8 +25,8 @@ def condition(source: str, *names: str, **script: Any) -> Definition:
     return {"type": "condition", "filter": list(names), "script": {"source": source, **script}}
 
 
-def predicate(source: str) -> Definition:
-    return {"type": "predicate_token_filter", "script": {"source": source}}
+def predicate(source: str, **params: Any) -> Definition:
+    return {"type": "predicate_token_filter", "script": {"source": source, "params": params}}
 
 
 def test_a_condition_chooses_tokens() -> None:
@@ -94,13 +94,25 @@ def test_a_script_that_fails() -> None:
             terms("a", predicate(source))
 
 
-def test_what_a_script_does_for_one_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_scripts, "_STEPS_MAX", 200_000)
-    loop = predicate("int n = 0; for (int i = 0; i < 1000; i++) { n += i } return n > 0")
+def test_what_a_script_does_for_one_text_is_bounded() -> None:
+    """By how long the text is: who writes many texts is not to keep those waiting who write others."""
+    loop = predicate("int n = 0; for (int i = 0; i < params.n; i++) { n += i } return n >= 0", n=50)
     assert len(terms("a b c", loop)) == 3
     with pytest.raises(SearchError, match="runtime error"):
         terms("a " * 500, loop)
     assert len(terms("a b c", loop)) == 3
+    with pytest.raises(SearchError, match="runtime error"):
+        terms("a", predicate("int n = 0; for (int i = 0; i < 10000; i++) { n += i } return n > 0"))
+    found = "if (token.term.substring(i, i + 1) == 'b') { return false }"
+    letters = predicate(f"for (int i = 0; i < token.term.length(); i++) {{ {found} }} return true")
+    assert len(terms("abcd efgh " * 5_000, letters)) == 5_000
+
+
+def test_large_params_count_for_each_token() -> None:
+    large = predicate("params.n.size() > 0", n=list(range(1_000)))
+    assert len(terms("a b c", large)) == 3
+    with pytest.raises(SearchError, match="runtime error"):
+        terms("a " * 5_000, large)
 
 
 def test_a_condition_names_no_condition() -> None:
