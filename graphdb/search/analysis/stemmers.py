@@ -7,6 +7,7 @@ from itertools import pairwise
 import Stemmer  # type: ignore[import-not-found]  # a compiled module without stubs
 
 from graphdb.search.analysis.asian_stemmers import ASIAN_STEMMERS
+from graphdb.search.analysis.iberian_stemmers import portuguese_minimal, portuguese_rslp, spanish_plural
 from graphdb.search.analysis.kstem import kstem
 from graphdb.search.analysis.light_stemmers import LIGHT_STEMMERS
 from graphdb.search.errors import illegal_argument
@@ -33,11 +34,8 @@ _SNOWBALL = {name: name for name in _SNOWBALL_LANGUAGES.split()} | {
 _NOT_HERE = {
     "lovins": "use [english] or [porter2]",
     "minimal_galician": "use [galician]",
-    "minimal_portuguese": "use [light_portuguese]",
     "minimal_swedish": "use [light_swedish]",
     "persian": "use [stemmer_override]",
-    "portuguese_rslp": "use [light_portuguese]",
-    "spanish_plural": "use [light_spanish]",
 }
 _POSSESSIVE = ("'s", "'S", "\u2019s", "\u2019S", "\uff07s", "\uff07S")
 
@@ -106,6 +104,9 @@ _OWN: dict[str, Stem] = {
     "light_english": kstem,
     "minimal_english": minimal_english,
     "possessive_english": possessive,
+    "minimal_portuguese": portuguese_minimal,
+    "portuguese_rslp": portuguese_rslp,
+    "spanish_plural": spanish_plural,
     **LIGHT_STEMMERS,
     **ASIAN_STEMMERS,
 }

@@ -59,6 +59,27 @@ def test_minimal_english() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "stems"),
+    [
+        (
+            "spanish_plural",
+            "casas leyes voces parques lunes clubes jerséis abades",
+            "casa ley voz parque lunes club jersey abad",
+        ),
+        (
+            "portuguese_rslp",
+            "meninas quilométricas balões felizmente amigos",
+            "menin quilometr bal feliz amig",
+        ),
+        ("minimal_portuguese", "balões mães lápis", "balão mãe lápis"),
+    ],
+)
+def test_stemmers_of_portuguese_and_spanish(name: str, words: str, stems: str) -> None:
+    """All words of the rules are compared with Lucene's in tests/conformance."""
+    assert [stemmer(name)(word) for word in words.split()] == stems.split()
+
+
 def test_languages() -> None:
     assert snowball("English")("generously") == "generous"
     assert stemmer("porter2")("generously") == "generous"
