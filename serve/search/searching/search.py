@@ -224,6 +224,9 @@ def _written_out(query: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"term": {name: {**value, "boost": value.get("boost", 1.0)} for name, value in given.items()}}
 
 
+_MALFORMED = ("action_request_validation_exception", "parsing_exception", "x_content_parse_exception")
+
+
 def _multi_endpoints(shared: SearchRunner) -> list[Endpoint]:
     async def search_all(exchange: Exchange) -> Any:
         runner = shared.visible_to(exchange)
@@ -238,7 +241,11 @@ async def multi_answers(
     searches: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
     made: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None,
 ) -> dict[str, Any]:
-    """Of (header, body) each; made: what makes the body of a search of the one that was sent."""
+    """Of (header, body) each; made: what makes the body of a search of the one that was sent.
+
+    Each fails by itself, but for a body that is malformed as it was sent: then there is no answer at all, as
+    in Elasticsearch. Raises SearchError.
+    """
     start = time.perf_counter()
     limit = exchange.parameters.integer("max_concurrent_searches", None)
     if limit is not None and limit < 1:
@@ -248,34 +255,44 @@ async def multi_answers(
         for _, body in searches:  # one that cannot be so makes the request one that cannot
             _counted(body)
 
-    async def one(header: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    async def one(header: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any] | SearchError:
         async with at_once:
             try:
                 whole = body if made is None else await made(body)
             except Exception as error:  # noqa: BLE001 - each search fails by itself
                 return envelope(search_error(error))
-            return await _item(runner, exchange, header, whole)
+            try:
+                return await _item(runner, exchange, header, whole)
+            except SearchError as error:
+                return error if made is None and _is_malformed(error) else envelope(error)
+            except Exception as error:  # noqa: BLE001 - each search fails by itself
+                return envelope(search_error(error))
 
     with one_answer():
         answering = asyncio.gather(*(one(header, body) for header, body in searches))
         items = await unless_gone(exchange.request, answering)
+    for item in items:
+        if isinstance(item, SearchError):
+            raise item
     return {"took": int((time.perf_counter() - start) * 1000), "responses": items}
 
 
 async def _item(
     runner: SearchRunner, exchange: Exchange, header: Mapping[str, Any], body: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One answer with its status; raises only CancelledError."""
-    try:
-        parameters = _parameters(exchange.parameters, header)
-        names = _names(header) or exchange.get("index") or exchange.parameters.text("index")
-        asked = asked_of(parameters, body, exchange.principal)
-        if "pit" in body:
-            return {**await search_point_in_time(runner, asked, _names(header), parameters), "status": 200}
-        found = names_found(runner.node, names, parameters)
-        return {**await runner.search(found, asked), "status": 200}
-    except Exception as error:  # noqa: BLE001 - each search fails by itself
-        return envelope(search_error(error))
+    """One answer with its status."""
+    parameters = _parameters(exchange.parameters, header)
+    names = _names(header) or exchange.get("index") or exchange.parameters.text("index")
+    asked = asked_of(parameters, body, exchange.principal)
+    if "pit" in body:
+        return {**await search_point_in_time(runner, asked, _names(header), parameters), "status": 200}
+    found = names_found(runner.node, names, parameters)
+    return {**await runner.search(found, asked), "status": 200}
+
+
+def _is_malformed(error: SearchError) -> bool:
+    """Whether Elasticsearch finds it before it looks for an index."""
+    return error.status == 400 and (error.of_request or error.kind in _MALFORMED)
 
 
 def searches_of(body: bytes) -> list[tuple[dict[str, Any], dict[str, Any]]]:

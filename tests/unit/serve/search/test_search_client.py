@@ -99,15 +99,17 @@ def test_count_and_msearch(es: Elasticsearch) -> None:
             {"index": "a"},
             {"query": {"term": {"k": "odd"}}},
             {},
-            {"query": {"nonsense": {}}},
+            {"query": {"match": {"n": "no number"}}},
             {"index": "zz"},
             {},
         ]
     )
-    found, unparsed, missing = several["responses"]
+    found, unfit, missing = several["responses"]
     assert (found["status"], found["hits"]["total"]["value"]) == (200, 5)
-    assert (unparsed["status"], unparsed["error"]["type"]) == (400, "parsing_exception")
+    assert (unfit["status"], unfit["error"]["type"]) == (400, "search_phase_execution_exception")
     assert (missing["status"], missing["error"]["type"]) == (404, "index_not_found_exception")
+    with pytest.raises(BadRequestError, match="parsing_exception"):  # no search at all, as in Elasticsearch
+        es.msearch(searches=[{"index": "a"}, {}, {"index": "a"}, {"query": {"nonsense": {}}}])
 
 
 def test_a_scroll_reads_everything_once_as_of_its_beginning(es: Elasticsearch, node: MemorySearch) -> None:
