@@ -17,7 +17,7 @@ from actors.node.visible_writer import VisibleWriter, VisibleWrites
 from actors.readers.write_evaluation import WriteChecks
 from actors.shard.body_source import BodySource, BodyThreads, read_small
 from actors.shard.graph_clearing import GraphClearing
-from actors.shard.large_bodies import LargeBodies, StagedDocument
+from actors.shard.large_bodies import LargeBodies, StagedDocument, is_dense
 from actors.shard.store_directory import StoreDirectory
 from actors.worker_thread import on_thread
 from graphdb.access.visibility import Visibility
@@ -129,7 +129,7 @@ class StoreWrites:
                 precondition(state)
             return staged.change(state)
 
-        if is_all:
+        if is_all and not is_dense(beginning):
             staged = await on_thread(stage_small)
         else:
             source = BodySource(beginning, body, asyncio.get_running_loop())

@@ -17,7 +17,7 @@ Predicate = Callable[[int], Callable[[Token, int], bool]]
 """Begins a text of so many tokens. It is asked of each, with how far its position is from the last one's."""
 
 _STEPS_MAX = 5_000
-_STEPS_MAX_A_TOKEN = 500
+_STEPS_MAX_A_TOKEN = 200
 """Nodes that the script of a filter may evaluate for one text: 0.1 ms for a token, and more for a short text.
 Whoever writes many texts keeps those waiting who write others. All nodes analyze the texts that they apply,
 so the same ones have to fail everywhere.

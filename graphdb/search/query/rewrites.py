@@ -79,7 +79,7 @@ class ExpandedQuery(RewrittenQuery):
             likeness.update(found)
             is_text |= is_of_text
         kind, path = self.rewrite.kind, self.terms.path
-        if not likeness:
+        if not likeness or self.rewrite.count == 0:
             return MatchNoneQuery(reason=f"no term like {self.terms}")
         if kind == "constant_score":
             return TermsQuery(path=path, terms=tuple(sorted(likeness)))

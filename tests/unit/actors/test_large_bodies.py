@@ -122,6 +122,22 @@ async def test_a_process_that_ends_costs_time_and_nothing_else(
         assert scratch(shard) == []
 
 
+@pytest.mark.parametrize("body", [b"(" + b"1 " * 50_000, b"(" * 50_000], ids=["flat", "nested"])
+async def test_short_documents_with_many_quads_are_read_by_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    """Else they would keep all who ask the port waiting."""
+    ended = b")" * body.count(b"(")
+    async with open_shard(tmp_path) as shard:
+        signalled = Signalled(monkeypatch, "_Conversion", signal.SIGCONT)
+        done = await shard.writes(FULL_VISIBILITY).write_graph(
+            *(whole(b"<urn:s> <urn:p> " + body + ended + b" ."), RdfSyntax.TURTLE),
+            **{"graph": GRAPH, "whole_dataset": False, "replace": False, "base_iri": None},
+        )
+        assert done.affected_triples in (100_001, 99_999)
+        assert len(signalled.pids) == 1
+
+
 async def test_blank_nodes_may_keep_their_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_bodies, "read_quads", None)  # a quad at a time it would be slow
 

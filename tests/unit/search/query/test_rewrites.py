@@ -39,6 +39,13 @@ def test_rewrites_that_are_none(corpus: Corpus, rewrite: str) -> None:
         parse_query({"prefix": {"t": {"value": "q", "rewrite": rewrite}}}, corpus.context)
 
 
+@pytest.mark.parametrize("rewrite", ["top_terms_0", "top_terms_boost_0", "top_terms_blended_freqs_0"])
+def test_the_best_of_no_terms_are_none(corpus: Corpus, rewrite: str) -> None:
+    for kind, text in (("prefix", "q"), ("wildcard", "q*")):
+        assert corpus.hits({kind: {"t": {"value": text}}}) != []
+        assert corpus.hits({kind: {"t": {"value": text, "rewrite": rewrite}}}) == []
+
+
 def _found(corpus: Corpus, text: str, **members: Any) -> set[str]:
     body = {"query": text, "fields": ["t"], "default_operator": "and", **members}
     return {key for key, _ in corpus.hits({"simple_query_string": body})}
