@@ -121,7 +121,7 @@ async def _explain(exchange: Exchange) -> dict[str, Any]:
         failed = None if name is None else _failed(exchange.node, index)
         if (name is None and only_managed) or (failed is None and only_errors):
             continue
-        shown[index.name] = _explained(index, name, standing, failed, now_ms)
+        shown[index.name] = _explained(state, index, name, standing, failed, now_ms)
     return {"indices": shown}
 
 
@@ -162,7 +162,12 @@ def _failed(node: SearchBackend, index: Index) -> _Failed | None:
 
 
 def _explained(
-    index: Index, name: str | None, standing: Standing | None, failed: _Failed | None, now_ms: int
+    state: CatalogState,
+    index: Index,
+    name: str | None,
+    standing: Standing | None,
+    failed: _Failed | None,
+    now_ms: int,
 ) -> dict[str, Any]:
     if name is None:
         return {"index": index.name, "managed": False}
@@ -181,8 +186,15 @@ def _explained(
         return {**shown, **failure}
     shown["lifecycle_date_millis"] = standing.since_ms
     shown["age"] = age_text(now_ms - standing.since_ms)
-    step = standing.step(now_ms)
+    step, stored = standing.step(now_ms), state.lifecycles[standing.policy]
     shown |= {"phase": step.phase, "action": step.action, "step": step.name}
+    if step.phase in standing.phases:
+        shown["phase_execution"] = {
+            "policy": standing.policy,
+            "phase_definition": standing.phases[step.phase],
+            "version": stored["version"],
+            "modified_date_in_millis": stored["modified_ms"],
+        }
     if failed is not None:
         failure |= {"action": failed.action, "failed_step": failed.step, "is_auto_retryable_error": True}
     return {**shown, **failure}

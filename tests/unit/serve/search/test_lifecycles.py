@@ -198,6 +198,12 @@ def test_a_step_in_whose_way_something_is(logs: httpx.Client, node: MemorySearch
     for number in range(3):
         logs.put(f"/old-1/_doc/{number}?refresh=true", json={})
     shown = explained(logs, "old-1")["old-1"]
+    assert shown["phase_execution"] == {
+        "policy": "p",
+        "phase_definition": HOT,
+        "version": 1,
+        "modified_date_in_millis": node.clock_ms,
+    }
     assert (shown["phase"], shown["action"], shown["step"], shown["failed_step"]) == (
         "hot",
         "rollover",
