@@ -272,11 +272,11 @@ class Histogram(Aggregation):
         np.maximum.at(greatest, cells.owners, cells.keys)
         low, high = self.extended
         if low is not None and (high is None or low <= high):
-            least = np.minimum(least, low - base)
-            greatest = np.maximum(greatest, low - base)
+            least = np.minimum(least, _clipped(low - base))
+            greatest = np.maximum(greatest, _clipped(low - base))
         if high is not None and (low is None or low <= high):
-            greatest = np.maximum(greatest, high - base)
-            least = np.minimum(least, high - base)
+            greatest = np.maximum(greatest, _clipped(high - base))
+            least = np.minimum(least, _clipped(high - base))
         sizes = np.where(greatest >= least, greatest.astype(float) - least + 1, 0)
         scope.count_buckets(int(min(sizes.sum(), 2.0**53)))
         numbers = sizes.astype(np.int64)
@@ -513,6 +513,10 @@ def _finished(
     return kind(definition.common, source, dates, steps, least, order, keyed, extended, hard)
 
 
+def _clipped(number: int) -> int:
+    return max(min(number, np.iinfo(np.int64).max), np.iinfo(np.int64).min)
+
+
 def _bounds(
     options: Options, key: str, steps: Steps | Rounding, read: Callable[[Any], float]
 ) -> tuple[int | None, int | None]:
@@ -527,6 +531,8 @@ def _bounds(
         ends = [None if value is None else read(value) for value in values]
     except (TypeError, ValueError, OverflowError) as error:
         raise options.unreadable(key) from error
+    if any(end is not None and not math.isfinite(end) for end in ends):
+        raise options.unreadable(key)
     low, high = ends
     if low is not None and high is not None and low > high:
         raise illegal_request(f"[{key}.min][{values[0]}] cannot be greater than [{key}.max][{values[1]}]")

@@ -88,8 +88,8 @@ def trailing_shingles(size: int) -> Stream:
 
 
 def _slots(tokens: list[Token]) -> list[Token | None]:
-    """One for each position up to the last token's; None in a hole."""
-    slots: list[Token | None] = [None] * (tokens[-1].position + 1 if tokens else 0)
+    """One for each position up to the last; None in a hole. Tokens of a graph need not be in their order."""
+    slots: list[Token | None] = [None] * (1 + max((token.position for token in tokens), default=-1))
     for token in tokens:
         if slots[token.position] is None:
             slots[token.position] = token

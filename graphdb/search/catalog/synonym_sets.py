@@ -126,8 +126,9 @@ def with_sets(settings: Mapping[str, Any], state: CatalogState) -> dict[str, Any
 
 def _naming(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The filters of an index that name a set."""
-    filters = (settings.get("analysis") or {}).get("filter") or {}
-    for key, one in filters.items():
+    analysis = settings.get("analysis")
+    filters = analysis.get("filter") if isinstance(analysis, Mapping) else None
+    for key, one in filters.items() if isinstance(filters, Mapping) else ():  # others are refused elsewhere
         if (
             isinstance(one, Mapping)
             and one.get("type") in _FILTERS

@@ -38,9 +38,11 @@ async def whole(body: bytes) -> AsyncIterator[bytes]:
         yield body[start : start + 100_000]
 
 
-async def put(shard: Shard, body: AsyncIterator[bytes]) -> Confirmation:
+async def put(
+    shard: Shard, body: AsyncIterator[bytes], syntax: RdfSyntax = RdfSyntax.N_TRIPLES
+) -> Confirmation:
     return await shard.writes(FULL_VISIBILITY).write_graph(
-        body, RdfSyntax.N_TRIPLES, graph=GRAPH, whole_dataset=False, replace=True, base_iri=None
+        body, syntax, graph=GRAPH, whole_dataset=False, replace=True, base_iri=None
     )
 
 
@@ -130,10 +132,7 @@ async def test_short_documents_with_many_quads_are_read_by_a_process(
     ended = b")" * body.count(b"(")
     async with open_shard(tmp_path) as shard:
         signalled = Signalled(monkeypatch, "_Conversion", signal.SIGCONT)
-        done = await shard.writes(FULL_VISIBILITY).write_graph(
-            *(whole(b"<urn:s> <urn:p> " + body + ended + b" ."), RdfSyntax.TURTLE),
-            **{"graph": GRAPH, "whole_dataset": False, "replace": False, "base_iri": None},
-        )
+        done = await put(shard, whole(b"<urn:s> <urn:p> " + body + ended + b" ."), RdfSyntax.TURTLE)
         assert done.affected_triples in (100_001, 99_999)
         assert len(signalled.pids) == 1
 

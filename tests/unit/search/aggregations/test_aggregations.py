@@ -404,6 +404,20 @@ def test_pipelines(index: Index) -> None:
     assert [one["key"] for one in buckets] == ["b", "a"]
 
 
+@pytest.mark.parametrize("bound", ["NaN", "Infinity", "-Infinity"])
+def test_bounds_are_finite(index: Index, bound: str) -> None:
+    histogram = {"field": "n", "interval": 2, "min_doc_count": 0, "extended_bounds": {"min": bound}}
+    with pytest.raises(SearchError, match="failed to parse field"):
+        index.aggregations({"h": {"histogram": histogram}})
+
+
+def test_bounds_that_are_far_away_are_refused(index: Index) -> None:
+    for low, high in ((-1e300, 1e300), (-1e300, 0), (0, 1e300)):
+        histogram = {"field": "n", "interval": 1, "extended_bounds": {"min": low, "max": high}}
+        with pytest.raises(SearchError, match="is too small for"):
+            index.aggregations({"h": {"histogram": {**histogram, "min_doc_count": 0}}})
+
+
 @pytest.mark.parametrize("lag", [{}, {"lag": 2}, {"lag": 1.0}, {"lag": 9}])
 def test_serial_diff(index: Index, lag: dict[str, Any]) -> None:
     below = {"diff": {"serial_diff": {"buckets_path": "_count", **lag}}}

@@ -506,3 +506,15 @@ def test_filters_that_cannot_be(filter_: Any) -> None:
     with pytest.raises(SearchError) as error:
         terms("a", filters=[filter_])
     assert error.value.kind == "illegal_argument_exception"
+
+
+def test_shingles_of_tokens_that_are_not_in_their_order() -> None:
+    filters: list[str | dict[str, Any]] = [
+        {"type": "synonym_graph", "synonyms": ["a, b c => d"]},
+        {"type": "min_hash", "hash_count": 2, "bucket_count": 3, "hash_set_size": 1},
+        {"type": "dictionary_decompounder", "word_list": ["ab"]},
+        {"type": "condition", "filter": ["lowercase"], "script": {"source": "token.term.length() < 3"}},
+        {"type": "word_delimiter_graph", "catenate_all": True},
+        {"type": "shingle", "max_shingle_size": 3},
+    ]
+    assert analyze({"tokenizer": "standard", "filter": filters, "text": "B b bb-c"}, None)["tokens"]

@@ -122,3 +122,12 @@ def test_what_is_missing(http: httpx.Client) -> None:
     filters = {"s": {"type": "synonym", "synonyms_set": "nowhere"}}
     status, _, reason = reason_of(http.put("/i", json={"settings": {"analysis": {"filter": filters}}}))
     assert (status, reason) == (400, "synonyms set [nowhere] not found")
+
+
+@pytest.mark.parametrize(
+    ("analysis", "status"), [({"filter": "0x10"}, 200), ({"filter": -1}, 200), ("now", 400), ([1], 400)]
+)
+def test_settings_that_hold_no_filters(http: httpx.Client, analysis: Any, status: int) -> None:
+    """What a group of settings is given in its place is ignored, as in Elasticsearch."""
+    answer = http.put("/odd", json={"settings": {"analysis": analysis}})
+    assert answer.status_code == status
