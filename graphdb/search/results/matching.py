@@ -110,7 +110,7 @@ class Sorting:
         """The sort values of rows as the answer shows them; none where they are sorted by score alone."""
         if not self.keys:
             return []
-        return [tuple([column.shown(row) for column in self.columns]) for row in rows.tolist()]
+        return list(zip(*[column.all_shown(rows) for column in self.columns], strict=True))
 
 
 def without_later(scope: Scope, found: Found, keys: tuple[SortKey, ...], count: int) -> Found:

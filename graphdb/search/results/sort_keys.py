@@ -102,6 +102,10 @@ class SortColumn:
     shown: Callable[[int], Any]
     place: Callable[[Any], float]
 
+    def all_shown(self, rows: Longs) -> list[Any]:
+        """`shown` of several documents."""
+        return [self.shown(row) for row in rows.tolist()]
+
     def piece(self, rows: Longs) -> Any:
         """What other shards need to know of some documents, to sort theirs among them."""
         return self.order[rows]
@@ -109,6 +113,16 @@ class SortColumn:
     def joined(self, pieces: Sequence[Any]) -> Numbers:
         """The order of documents of several shards, of their pieces."""
         return np.concatenate(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeColumn(SortColumn):
+    """A column of whole numbers that are shown as they are."""
+
+    values: Numbers
+
+    def all_shown(self, rows: Longs) -> list[Any]:
+        return list(self.values[rows].tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +276,8 @@ class ByField(SortKey):
             values = np.full(size, absent, kind)
             values[rows] = data
         order = values if not self.descending else (-1 - values if whole else -values)
+        if whole and self.pattern is None and not self._shift:
+            return WholeColumn(order, lambda row: values[row].item(), self._place, values)
         return SortColumn(order, lambda row: self._shown(values[row].item()), self._place)
 
     def _shown(self, value: float) -> Any:
