@@ -58,11 +58,17 @@ class FieldSpec:
     nested: str | None = None  # path of the innermost `nested` object that it is in
     options: Mapping[str, Any] = field(default_factory=dict)
     multi_of: str | None = None  # of a multi-field the path of the field that it belongs to
+    copied_from: tuple[str, ...] = ()  # the paths of the fields that are copied to it, by `copy_to`
 
     @property
     def value_path(self) -> str:
-        """Where a document has the values: a multi-field has those of the field that it belongs to."""
+        """Where a document has its own values: a multi-field has those of the field that it belongs to."""
         return self.multi_of or self.path
+
+    @property
+    def value_paths(self) -> tuple[str, ...]:
+        """Where a document has all of its values, its own first."""
+        return (self.value_path, *self.copied_from)
 
 
 def shingled(analyzer: str, size: int, prefixes: bool = False) -> str:

@@ -90,9 +90,11 @@ KNOWN: dict[str, Setting] = {
     "mapping.depth.limit": _number(20, 1),
     "mapping.dimension_fields.limit": _number(32_768),
     "mapping.field_name_length.limit": Setting("integer", str(2**63 - 1), True, 1, 2**63 - 1),
+    "mapping.ignore_above": _number(_INT_MAX, dynamic=False),
     "mapping.ignore_malformed": _flag(dynamic=False),
     "mapping.nested_fields.limit": _number(50),
     "mapping.nested_objects.limit": _number(10_000),
+    "mapping.source.mode": Setting("text", "stored", dynamic=False),
     "mapping.total_fields.ignore_dynamic_beyond_limit": _flag(),
     "mapping.total_fields.limit": Setting("integer", "1000", True, 0, 2**63 - 1),
     "max_docvalue_fields_search": _number(100),
@@ -383,7 +385,8 @@ def limits_of(settings: Settings) -> MappingLimits:
     for name, value in settings.items():
         if name.startswith("mapping.") and name.endswith(".limit"):
             tree[name.split(".")[1]] = {"limit": value}
-    tree |= {name: settings.get(f"mapping.{name}") for name in ("ignore_malformed", "coerce")}
+    tree |= {name: settings.get(f"mapping.{name}") for name in ("ignore_above", "ignore_malformed", "coerce")}
+    tree["source_mode"] = settings.get("mapping.source.mode")
     beyond = "ignore_dynamic_beyond_limit"
     tree["total_fields"] = {
         **tree.get("total_fields", {}),

@@ -15,7 +15,7 @@ from graphdb.search.mapping.nodes import AliasNode, FieldNode, Node, ObjectNode
 from graphdb.search.mapping.readers import Read, text_of
 from graphdb.search.mapping.runtime_fields import runtime_paths
 from graphdb.search.mapping.simple_values import take_of
-from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType
+from graphdb.search.mapping.types import FIELD_TYPES, INT_MAX, OBJECT_TYPES, FieldType
 from graphdb.search.mapping.vectors import similarity_of
 from graphdb.search.mapping.versions import version_term
 from graphdb.search.mapping.weighted_features import FEATURES_TYPES
@@ -86,6 +86,7 @@ def compiled(root: Definition, analyzers: Analyzers, limits: MappingLimits) -> C
     if made.size > limits.total_fields:
         raise limits.exceeded("total fields", limits.total_fields)
     build.check()
+    build.note_copies()
     return made
 
 
@@ -115,6 +116,9 @@ class _Build:
         nested = sum(isinstance(node, ObjectNode) and node.is_nested for node in self.nodes.values())
         if nested > limits.nested_fields:
             raise limits.exceeded("nested fields", limits.nested_fields)
+        dimensions = sum(bool(spec.options.get("time_series_dimension")) for spec in self.specs.values())
+        if dimensions > limits.dimension_fields:
+            raise limits.exceeded("total dimension fields", limits.dimension_fields)
         joins = [path for path, spec in self.specs.items() if spec.type == "join"]
         if len(joins) > 1:
             raise illegal_argument(
@@ -126,6 +130,16 @@ class _Build:
                     f"Invalid [path] value [{target}] for field alias [{path}]: an alias must refer to an "
                     "existing field in the mappings."
                 )
+
+    def note_copies(self) -> None:
+        """Tell the fields that are copied to, and their multi-fields, where their values come from."""
+        sources: dict[str, list[str]] = {}
+        for path, node in self.nodes.items():
+            for target in node.copy_to if isinstance(node, FieldNode) else ():
+                sources.setdefault(target, []).append(path)
+        for path, spec in self.specs.items() if sources else ():
+            if spec.value_path in sources:
+                self.specs[path] = replace(spec, copied_from=tuple(sources[spec.value_path]))
 
     def children(self, parent: ObjectNode, properties: dict[str, Definition], depth: int) -> None:
         for name, definition in properties.items():
@@ -152,7 +166,8 @@ class _Build:
     def _check_name(self, name: str, path: str, depth: int) -> None:
         limits = self._limits
         if depth > limits.depth:
-            raise limits.exceeded("mapping depth", limits.depth, f" due to object field [{path[:200]}]")
+            above = path.removesuffix(f".{name}")[:200]
+            raise limits.exceeded("mapping depth", limits.depth, f" due to object field [{above}]")
         if len(name.encode("utf-16-le", "surrogatepass")) // 2 > limits.field_name_length:
             raise illegal_argument(
                 f"Field name [{name[:200]}] is longer than the limit of [{limits.field_name_length}] "
@@ -200,6 +215,7 @@ class _Build:
             node.is_plain = analyzer.is_plain
         subs = []
         for name, given in definition.get("fields", {}).items():
+            self._check_name(name, f"{path}.{name}", 0)
             sub = self._field(given, f"{path}.{name}", nested, path)
             self.nodes[sub.spec.path] = sub
             self.named[sub.spec.path] = name, given
@@ -251,6 +267,8 @@ class _Build:
         }
         if self._limits.ignores_malformed and "ignore_malformed" in options:
             options["ignore_malformed"] = definition.get("ignore_malformed", True)
+        if "ignore_above" not in definition and options.get("ignore_above") == INT_MAX:
+            options["ignore_above"] = self._limits.ignore_above
         if not self._limits.coerces and "coerce" in options:
             options["coerce"] = definition.get("coerce", False)
         if kind.name == "dense_vector":

@@ -218,6 +218,8 @@ class _Reading:
             scope = self._scopes.get(target.spec.nested) if isinstance(target, FieldNode) else None
             if isinstance(target, FieldNode) and scope is not None:
                 self._field(target, value, scope)
+            elif isinstance(target, AliasNode):
+                raise _document_error(f"Cannot copy to a field alias [{path}].")
             elif target is None:
                 self.has_unknown |= (
                     self._mapping.root.dynamic != "false" and path not in self._mapping.runtime

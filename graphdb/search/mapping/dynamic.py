@@ -19,7 +19,7 @@ from graphdb.search.mapping.vectors import DIMS_MAX
 from graphdb.search.mapping.wildcards import flat
 from graphdb.search.protection import ALLOW_SIDS
 
-__all__ = ["DEFAULT_DATE_FORMATS", "dynamic_update", "leave_out"]
+__all__ = ["DEFAULT_DATE_FORMATS", "count_new", "dynamic_update", "leave_out", "unparsable_document"]
 
 DEFAULT_DATE_FORMATS = (DEFAULT_FORMAT, "yyyy/MM/dd HH:mm:ss||yyyy/MM/dd||epoch_millis")
 _VECTOR_DIMS_MIN = 128
@@ -40,6 +40,22 @@ def dynamic_update(
     walk = _Walk(root, limits, named)
     walk.members(root, walk.update, source, "", root.get("dynamic", "true"), 1)
     return walk.update
+
+
+def count_new(update: Definition, root: Definition) -> int:
+    """The fields, objects and multi-fields of an update that are not there yet."""
+    count = len(update.get("runtime", {}).keys() - root.get("runtime", {}).keys())
+    for name, node in update["properties"].items():
+        there = root["properties"].get(name)
+        count += 0 if there is not None else 1 + len(node.get("fields", ()))
+        if "properties" in node:
+            count += count_new(node, there or {"properties": {}})
+    return count
+
+
+def unparsable_document(error: SearchError) -> SearchError:
+    """Of a document that the mapping has no room for."""
+    return SearchError("document_parsing_exception", f"failed to parse: {error.reason}", cause=error)
 
 
 def leave_out(update: Definition, root: Definition, room: int) -> list[str]:
@@ -200,8 +216,12 @@ class _Walk:
                 "characters"
             )
         if depth > self._limits.depth:
-            raise self._limits.exceeded(
-                "mapping depth", self._limits.depth, f" due to object field [{path[:200]}]"
+            raise unparsable_document(
+                self._limits.exceeded(
+                    "mapping depth",
+                    self._limits.depth,
+                    f" due to object field [{path.rpartition('.')[0][:200]}]",
+                )
             )
         first = next((item for item in flat(value) if item is not None), None)
         if first is None:

@@ -12,7 +12,7 @@ from graphdb.search.fields import Column, FieldSpec, ParsedDocument
 from graphdb.search.mapping.compiled import Analyzers, Compiled, compiled
 from graphdb.search.mapping.document import read_document
 from graphdb.search.mapping.documents_together import read_together
-from graphdb.search.mapping.dynamic import dynamic_update, leave_out
+from graphdb.search.mapping.dynamic import count_new, dynamic_update, leave_out, unparsable_document
 from graphdb.search.mapping.flat_objects import flattened
 from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised, unparsable
@@ -36,6 +36,7 @@ __all__ = ["Mapping", "merged_definitions"]
 def merged_definitions(existing: Definition, update: Definition) -> Definition:
     """The root of both; neither is changed."""
     update = flattened(update, existing)
+    _check_source(existing.get("_source", {}), update.get("_source"))
     _check_subobjects(existing, update, "_doc")
     root = existing | {name: value for name, value in update.items() if name != "properties"}
     if "dynamic_templates" in existing and "dynamic_templates" in update:
@@ -47,6 +48,24 @@ def merged_definitions(existing: Definition, update: Definition) -> Definition:
             del root["runtime"]
     root["properties"] = _properties(existing["properties"], update["properties"], "")
     return root
+
+
+def _check_source(existing: Definition, update: Definition | None) -> None:
+    """What `_source` keeps of documents cannot change."""
+    conflicts = [
+        f"Cannot update parameter [{name}] from [{_patterns(existing, name)}] to [{_patterns(update, name)}]"
+        for name in ("includes", "excludes")
+        if update is not None and _patterns(existing, name) != _patterns(update, name)
+    ]
+    if conflicts:
+        raise illegal_argument(
+            "Mapper for [_source] conflicts with existing mapper:\n\t" + "\n\t".join(conflicts)
+        )
+
+
+def _patterns(options: Definition, name: str) -> str:
+    listed = options.get(name) or []
+    return f"[{', '.join(map(str, listed if isinstance(listed, list) else [listed]))}]"
 
 
 def _templates(existing: list[Definition], update: list[Definition]) -> list[Definition]:
@@ -244,8 +263,17 @@ class Mapping:
                 parsed.ignored += [path for path in left_out if path not in parsed.ignored]
             if not (update["properties"] or update.get("runtime")):
                 break
+            mapping._check_room(update)
             mapping = mapping._with(update)
         return parsed, mapping
+
+    def _check_room(self, update: Definition) -> None:
+        """Errors: document_parsing_exception where a document adds too many fields."""
+        added, limit = count_new(update, self._definition), self._limits.total_fields
+        if self._compiled.size + added > limit:
+            raise unparsable_document(
+                self._limits.exceeded("total fields", limit, f" while adding new fields [{added}]")
+            )
 
     def parse_together(
         self, sources: Sequence[JsonObject[str, Any]], numbers: Sequence[LongNumbers | None]
@@ -285,7 +313,10 @@ class Mapping:
     @property
     def source_options(self) -> dict[str, Any]:
         """What `_source` says: enabled, includes, excludes; empty where all of a document is kept."""
-        return dict(self._definition.get("_source", {}))
+        options = dict(self._definition.get("_source", {}))
+        if options.get("mode", None if "enabled" in options else self._limits.source_mode) == "disabled":
+            options["enabled"] = False
+        return options
 
     @property
     def lookups(self) -> dict[str, Lookup]:

@@ -17,7 +17,7 @@ from graphdb.search.mapping.dates import date_format
 from graphdb.search.mapping.dynamic_templates import checked_templates
 from graphdb.search.mapping.flat_objects import flattened, is_flat, no_nested
 from graphdb.search.mapping.runtime_fields import checked_runtime
-from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, FieldType, boolean
+from graphdb.search.mapping.types import FIELD_TYPES, INT_MAX, OBJECT_TYPES, FieldType, boolean
 from graphdb.search.mapping.vectors import checked_vector
 
 __all__ = [
@@ -26,6 +26,8 @@ __all__ = [
     "normalised",
     "unparsable",
 ]
+
+SOURCE_MODES = ("disabled", "stored", "synthetic")
 
 # How large a mapping may grow.
 
@@ -38,9 +40,12 @@ class MappingLimits:
     depth: int = 20  # objects within objects; a field at the top is at depth 1
     nested_fields: int = 50  # paths of type nested
     nested_objects: int = 10_000  # nested objects in one document
+    dimension_fields: int = 32_768  # with `time_series_dimension`
     field_name_length: int = 2**31 - 1  # UTF-16 units in the last part of a path, as Java counts
     ignores_malformed: bool = False  # by fields that do not say it themselves
     coerces: bool = True  # likewise
+    ignore_above: int = INT_MAX  # of fields that do not say it themselves
+    source_mode: str = "stored"  # of `_source` that does not say it itself: stored, synthetic, disabled
     ignores_beyond: bool = False  # new fields that total_fields has no room for: they are left out
 
     @classmethod
@@ -50,6 +55,15 @@ class MappingLimits:
             "ignores_malformed": settings.get("ignore_malformed") in ("true", True),
             "coerces": settings.get("coerce") not in ("false", False),
         }
+        if settings.get("ignore_above") is not None:
+            given["ignore_above"] = _limit("ignore_above", settings["ignore_above"])
+        if settings.get("source_mode") is not None:
+            given["source_mode"] = mode = str(settings["source_mode"]).lower()
+            if mode not in SOURCE_MODES:
+                known = ", ".join(SOURCE_MODES)
+                raise illegal_argument(
+                    f"[index.mapping.source.mode] must be one of [{known}], got [{mode[:100]}]"
+                )
         total = settings.get("total_fields")
         if isinstance(total, dict):
             given["ignores_beyond"] = total.get("ignore_dynamic_beyond_limit") in ("true", True)

@@ -12,7 +12,7 @@ from graphdb.search.mapping.joins import relations
 from graphdb.search.mapping.range_fields import RANGE_TYPES
 from graphdb.search.mapping.vectors import BITS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
 
-__all__ = ["FIELD_TYPES", "OBJECT_TYPES", "READS_OBJECTS", "FieldType", "Parameter", "boolean"]
+__all__ = ["FIELD_TYPES", "INT_MAX", "OBJECT_TYPES", "READS_OBJECTS", "FieldType", "Parameter", "boolean"]
 
 Check = Callable[[Any], Any]
 OBJECT_TYPES = ("object", "nested")

@@ -95,7 +95,7 @@ class Highlighter:
         shown = {}
         for spec, options, lookouts in self._fields:
             limit = spec.options.get("ignore_above")
-            texts = [_text(value) for value in scalars_at(spec.value_path, source)]
+            texts = [_text(value) for path in spec.value_paths for value in scalars_at(path, source)]
             texts = [text for text in texts if limit is None or len(text) <= limit]
             found = self._of_field(spec, options, lookouts, texts, doc_id)
             if found:

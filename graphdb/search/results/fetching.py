@@ -24,6 +24,7 @@ __all__ = [
     "ScriptField",
     "SourceFilter",
     "keeps_source",
+    "kept_source",
     "parse_fetching",
     "parse_source_filter",
 ]
@@ -77,6 +78,20 @@ EVERYTHING = SourceFilter()
 def keeps_source(mapping: FieldLookup) -> bool:
     """Whether a mapping shows the documents of its index."""
     return mapping.source_options.get("enabled") not in (False, "false")
+
+
+def kept_source(mapping: FieldLookup) -> SourceFilter:
+    """What a mapping shows of the documents of its index."""
+    options = mapping.source_options
+    return SourceFilter(
+        keeps_source(mapping), *(_listed(options.get(key)) for key in ("includes", "excludes"))
+    )
+
+
+def _listed(patterns: Any) -> tuple[str, ...]:
+    if patterns is None:
+        return ()
+    return tuple(map(str, patterns if isinstance(patterns, list) else [patterns]))
 
 
 def parse_source_filter(value: Any) -> SourceFilter:
@@ -194,6 +209,8 @@ def parse_fetching(options: Options, context: QueryContext) -> Fetching:
     """Takes its keys out of a search, of inner_hits or top_hits."""
     stored = options.take("stored_fields")
     hidden = stored in ("_none_", ["_none_"])
+    if isinstance(stored, list) and "_none_" in stored and not hidden:
+        raise illegal_request("cannot combine _none_ with other fields")
     source = options.take("_source")
     scripts = _script_fields(options.take("script_fields"), context.limits.script_fields)
     if source is None and stored is None and scripts:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -226,12 +227,15 @@ def _read(spec: FieldSpec, shape: str | None, source: dict[str, Any], inside: st
 
 
 def _given(spec: FieldSpec, source: dict[str, Any], inside: str | None) -> Iterator[Any]:
-    """What the source has for a field."""
+    """What the source has for a field, and for those that are copied to it."""
     values = values_at(source, _relative(spec.value_path, inside), spec.storage is Storage.POINTS)
-    if spec.type not in READS_OBJECTS:  # an object has other fields, in an object with `subobjects: false`
-        values = (value for value in values if not isinstance(value, dict))
     if (instead := spec.options.get("null_value")) is not None:
         values = (instead if value is None else value for value in values)
+    if spec.copied_from:
+        paths = (_relative(path, inside) for path in spec.copied_from)
+        values = chain(values, *(values_at(source, path, spec.storage is Storage.POINTS) for path in paths))
+    if spec.type not in READS_OBJECTS:  # an object has other fields, in an object with `subobjects: false`
+        values = (value for value in values if not isinstance(value, dict))
     return (value for value in values if value is not None)
 
 

@@ -14,7 +14,7 @@ from graphdb.search.leaf_reader import Floats, Leaf, Longs
 from graphdb.search.query import Query, Searcher, explain, named_queries
 from graphdb.search.query.highlight import Highlighter
 from graphdb.search.query.percolate import Percolated, PercolateQuery, percolate_queries
-from graphdb.search.results.fetching import Fetching, keeps_source
+from graphdb.search.results.fetching import EVERYTHING, Fetching, kept_source
 from graphdb.search.results.field_values import (
     docvalue_fields,
     malformed_values,
@@ -156,7 +156,7 @@ class Fetcher:
             if self.query is not None and not self.query_is_silent:
                 says = bool(named_queries(self.query) or percolate_queries(self.query))
             says = says or any(map(named_queries, self.beside))
-            whole = self.raw_source and fetching.is_whole and keeps_source(scope.context.mapping)
+            whole = self.raw_source and fetching.is_whole and kept_source(scope.context.mapping) == EVERYTHING
             bare = fetching.is_raw and not fetching.source.enabled
             is_plain = (whole or bare) and not (more or says or scope.context.parts)
             self._asked = fetching, is_plain
@@ -205,7 +205,8 @@ class Fetcher:
         nested: Mapping[str, Any] | None,
     ) -> None:
         shows_source = fetching.source.enabled and not fetching.hidden
-        shows_source = shows_source and keeps_source(self.scope.context.mapping)
+        kept = kept_source(self.scope.context.mapping)
+        shows_source = shows_source and kept.enabled
         wants_more = fetching.fields or fetching.stored or fetching.docvalues or fetching.highlight
         for one in fetching.scripts:
             values = one.values(leaf, doc, self.scope.context)
@@ -217,11 +218,12 @@ class Fetcher:
             out.setdefault("fields", {})[f"_percolator_document_slot{suffix}"] = list(found.slots)
         if not (shows_source or wants_more):
             return
-        if self.raw_source and nested is None and shows_source and fetching.is_whole:
+        if self.raw_source and nested is None and shows_source and fetching.is_whole and kept == EVERYTHING:
             out["_source"] = whole_document(leaf.segment.source(doc))
             return
         text = leaf.segment.source(doc)
-        source = orjson.loads(text)
+        given = orjson.loads(text)
+        source = kept.applied(given)
         inner = source if nested is None else _object_at(source, nested)
         path = None if nested is None else _path(nested)
         whole = source if path is None else _wrapped(inner, path)
@@ -231,7 +233,9 @@ class Fetcher:
             out["_source"] = shown if path is None else _unwrapped(shown, path)
             take_room_of_part(out["_source"], text)
         asked = (*fetching.fields, *fetching.stored)
-        fields = source_fields(asked, self.scope.context, whole) if asked else {}
+        fields = source_fields(fetching.fields, self.scope.context, whole) if fetching.fields else {}
+        if fetching.stored:  # whatever the mapping shows of the source
+            fields |= source_fields(fetching.stored, self.scope.context, given if path is None else whole)
         ignored = out.get("_ignored")
         if ignored and (left_out := malformed_values(fetching.fields, self.scope.context, source, ignored)):
             out["ignored_field_values"] = left_out

@@ -88,7 +88,7 @@ def _fields(context: QueryContext, asked: VectorsAsked) -> list[FieldSpec]:
 
 
 def _values(source: Mapping[str, Any], spec: FieldSpec) -> Iterator[Any]:
-    found = values_at(source, spec.value_path)
+    found = (value for path in spec.value_paths for value in values_at(source, path))
     return (value for value in found if value is not None and not isinstance(value, dict | list))
 
 

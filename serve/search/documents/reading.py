@@ -103,7 +103,7 @@ async def _get_source(exchange: Exchange) -> Answer:
         raise SearchError("resource_not_found_exception", reason, 404)
     if not wanted.shown.enabled:
         raise _fetched_nothing()
-    return Answer(shown_source(document.source, wanted.shown))
+    return Answer(shown_source(document.source, wanted.shown, index.mapping))
 
 
 def _fetched_nothing() -> SearchError:

@@ -9,7 +9,8 @@ import orjson
 from graphdb.search.answer_room import take_room_of_part, whole_document
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import routing_missing, version_conflict
-from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
+from graphdb.search.mapping.lookup import FieldLookup
+from graphdb.search.results.fetching import EVERYTHING, SourceFilter, kept_source, parse_source_filter
 from graphdb.search.results.field_values import FieldPattern, source_fields
 from graphdb.search.segments.index_shard import Document
 from graphdb.search.segments.operations import PRIMARY_TERM
@@ -49,11 +50,12 @@ def asked_source(parameters: Parameters, default: SourceFilter | None = EVERYTHI
     return replace(chosen, includes=(*chosen.includes, *includes), excludes=(*chosen.excludes, *excludes))
 
 
-def shown_source(source: bytes, chosen: SourceFilter) -> Any:
-    """The document, or the selected parts of it. A whole document is the stored text."""
-    if not chosen.includes and not chosen.excludes:
+def shown_source(source: bytes, chosen: SourceFilter, mapping: FieldLookup | None = None) -> Any:
+    """The document, or the selected parts of what its mapping shows. A whole document is the stored text."""
+    kept = EVERYTHING if mapping is None else kept_source(mapping)
+    if not (chosen.includes or chosen.excludes or kept.includes or kept.excludes):
         return whole_document(source)
-    shown = chosen.applied(orjson.loads(source))
+    shown = chosen.applied(kept.applied(orjson.loads(source)))
     take_room_of_part(shown, source)
     return shown
 
@@ -118,7 +120,7 @@ def document_json(index: Index, doc_id: str, wanted: Wanted) -> dict[str, Any]:
         answer["_routing"] = document.routing
     answer["found"] = True
     if wanted.shown.enabled and keeps_source(index):
-        answer["_source"] = shown_source(document.source, wanted.shown)
+        answer["_source"] = shown_source(document.source, wanted.shown, index.mapping)
     fields = stored_values(index, document.source, wanted.fields)
     return {**answer, "fields": fields} if fields else answer
 
@@ -144,8 +146,8 @@ def check_routing(index: Index, doc_id: str, routing: str | None) -> None:
 
 
 def keeps_source(index: Index) -> bool:
-    """Whether the mapping keeps the source of documents."""
-    return index.mapping.source_options.get("enabled") not in (False, "false")
+    """Whether the mapping shows the source of documents."""
+    return kept_source(index.mapping).enabled
 
 
 async def refresh_first(exchange: Exchange, indexes: list[Index]) -> None:

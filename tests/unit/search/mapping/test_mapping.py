@@ -195,7 +195,7 @@ def test_field_mappings() -> None:
         ({"total_fields": 2}, {"a": {"type": "text", "fields": {"b": {"type": "text"}}}, "c": {"type": "ip"}},
          "Limit of total fields [2] has been exceeded"),
         ({"depth": 1}, {"a": {"properties": {"b": {"type": "ip"}}}},
-         "Limit of mapping depth [1] has been exceeded due to object field [a.b]"),
+         "Limit of mapping depth [1] has been exceeded due to object field [a]"),
         ({"nested_fields": 1}, {"a": {"type": "nested"}, "b": {"type": "nested"}},
          "Limit of nested fields [1] has been exceeded"),
         ({"field_name_length": 2}, {"abc": {"type": "ip"}},

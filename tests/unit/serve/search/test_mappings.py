@@ -270,3 +270,140 @@ def test_disk_usage_has_to_be_wanted(http: httpx.Client) -> None:
     assert (status, kind) == (400, "illegal_argument_exception")
     assert "the parameter [run_expensive_tasks] must be set to [true]" in reason
     assert reason_of(http.post("/no/_disk_usage?run_expensive_tasks=true"))[0] == 404
+
+
+def test_fields_show_what_is_copied_to_them(http: httpx.Client) -> None:
+    copied = {"type": "keyword", "copy_to": ["all", "new", "o.new"]}
+    inner = {"type": "nested", "properties": {"a": {"type": "keyword", "copy_to": ["all", "n.b"]}}}
+    stored = {"type": "text", "store": True, "fields": {"raw": KEYWORD}}
+    number = {"type": "long", "copy_to": "all"}
+    properties = {"k": copied, "m": number, "n": inner, "all": stored}
+    document = {"k": ["Red", "Fox"], "m": 5, "n": [{"a": "x"}, {"a": "y"}], "all": "own"}
+    made(http, {"properties": properties}, document, {"m": None})
+    every = ["own", "Red", "Fox", "5", "x", "y"]
+    found = hits(http, fields=["all*", "new", "o.new", "n.a", "n.b"], stored_fields=["all"])
+    assert found["1"]["fields"] == {
+        "all": every,
+        "all.raw": every,
+        "new": ["Red", "Fox"],
+        "o.new": ["Red", "Fox"],
+        "n": [{"a": ["x"], "b": ["x"]}, {"a": ["y"], "b": ["y"]}],
+    }
+    assert "fields" not in found["2"]
+    shown = hits(http, query={"match": {"all": "fox"}}, highlight={"fields": {"all": {}}})
+    assert shown["1"]["highlight"]["all"] == ["<em>Fox</em>"]
+    got = http.get("/i/_doc/1?stored_fields=all").json()
+    assert got["fields"] == {"all": every}
+    vectors = http.get("/i/_termvectors/1?fields=all").json()["term_vectors"]["all"]["terms"]
+    assert sorted(vectors) == ["5", "fox", "own", "red", "x", "y"]
+
+
+def test_an_alias_takes_no_copies(http: httpx.Client) -> None:
+    alias = {"type": "alias", "path": "x"}
+    made(http, {"properties": {"k": {"type": "keyword", "copy_to": "al"}, "x": KEYWORD, "al": alias}})
+    refused = reason_of(http.put("/i/_doc/1", json={"k": "v"}))
+    assert refused == (400, "document_parsing_exception", "Cannot copy to a field alias [al].")
+
+
+def test_what_a_mapping_leaves_out_of_the_source(http: httpx.Client) -> None:
+    shown = {"includes": ["a", "o.*", "s"], "excludes": ["o.y", "s"]}
+    fields = {"s": {"type": "keyword", "store": True}}
+    document = {"a": 1, "b": 2, "o": {"x": 1, "y": 2}, "s": "secret"}
+    made(http, {"_source": shown, "properties": fields}, document)
+    kept = {"a": 1, "o": {"x": 1}}
+    assert hits(http)["1"]["_source"] == kept
+    assert hits(http, _source=["o.*", "b"])["1"]["_source"] == {"o": {"x": 1}}
+    assert hits(http, fields=["*"], stored_fields=["_source", "s"])["1"]["fields"] == {
+        "a": [1],
+        "o.x": [1],
+        "s": ["secret"],
+    }
+    assert http.get("/i/_doc/1").json()["_source"] == kept
+    assert http.get("/i/_source/1").json() == kept
+    assert http.post("/i/_mget", json={"ids": ["1"]}).json()["docs"][0]["_source"] == kept
+    assert hits(http, query={"term": {"s": "secret"}}).keys() == {"1"}
+    other = {"_source": {"includes": ["a"]}}
+    assert reason_of(http.put("/i/_mapping", json=other))[2] == (
+        "Mapper for [_source] conflicts with existing mapper:\n"
+        "\tCannot update parameter [includes] from [[a, o.*, s]] to [[a]]\n"
+        "\tCannot update parameter [excludes] from [[o.y, s]] to [[]]"
+    )
+    http.put("/i/_mapping", json={"_source": shown}).raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("mode", "mappings", "is_shown"),
+    [
+        ("stored", {}, True),
+        ("synthetic", {}, True),
+        ("disabled", {}, False),
+        ("DISABLED", {}, False),
+        ("disabled", {"_source": {"mode": "stored"}}, True),
+        ("disabled", {"_source": {"enabled": True}}, True),
+        (None, {"_source": {"mode": "disabled"}}, False),
+    ],
+)
+def test_source_modes(http: httpx.Client, mode: str | None, mappings: Any, is_shown: bool) -> None:
+    settings = {} if mode is None else {"index.mapping.source.mode": mode}
+    made(http, mappings, {"a": 1}, settings=settings)
+    assert ("_source" in hits(http)["1"]) == is_shown
+    assert ("_source" in http.get("/i/_doc/1").json()) == is_shown
+    assert http.get("/i/_source/1").status_code == (200 if is_shown else 404)
+
+
+def test_a_source_mode_that_is_none(http: httpx.Client) -> None:
+    refused = reason_of(http.put("/i", json={"settings": {"index.mapping.source.mode": "x"}}))
+    assert (refused[0], refused[2]) == (
+        400,
+        "[index.mapping.source.mode] must be one of [disabled, stored, synthetic], got [x]",
+    )
+
+
+def test_an_index_says_what_is_too_long_for_keywords(http: httpx.Client) -> None:
+    fields = {"k": KEYWORD, "own": {"type": "keyword", "ignore_above": 9}, "w": {"type": "wildcard"}}
+    settings = {"index.mapping.ignore_above": 4}
+    made(http, {"properties": fields}, {"k": "abcde", "own": "abcde", "w": "abcde"}, settings=settings)
+    assert sorted(hits(http)["1"]["_ignored"]) == ["k", "w"]
+    assert mapping(http)["properties"] == fields
+
+
+def test_dimensions_are_counted(http: httpx.Client) -> None:
+    dimension = {"type": "keyword", "time_series_dimension": True}
+    body = {
+        "settings": {"index.mapping.dimension_fields.limit": 1},
+        "mappings": {"properties": {"a": dimension, "b": dimension}},
+    }
+    refused = reason_of(http.put("/i", json=body))
+    assert refused == (
+        400,
+        "illegal_argument_exception",
+        "Limit of total dimension fields [1] has been exceeded",
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "document", "reason"),
+    [
+        (
+            {"index.mapping.total_fields.limit": 2},
+            {"a": 1, "b": 1, "o": {"c": "x"}},
+            "Limit of total fields [2] has been exceeded while adding new fields [5]",
+        ),
+        (
+            {"index.mapping.depth.limit": 2},
+            {"a": {"b": {"c": 1}}},
+            "Limit of mapping depth [2] has been exceeded due to object field [a.b]",
+        ),
+    ],
+)
+def test_documents_past_a_limit(http: httpx.Client, settings: Any, document: Any, reason: str) -> None:
+    made(http, {}, settings=settings)
+    refused = reason_of(http.put("/i/_doc/1", json=document))
+    assert refused == (400, "document_parsing_exception", f"failed to parse: {reason}")
+    assert mapping(http) == {}
+
+
+def test_no_stored_fields_and_some(http: httpx.Client) -> None:
+    made(http, {}, {"a": 1})
+    refused = reason_of(http.post("/i/_search", json={"stored_fields": ["_none_", "a"]}))
+    assert refused[0] == 400
