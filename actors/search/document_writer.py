@@ -79,13 +79,13 @@ class DocumentWriter:
         """Write one document without waiting, and tell what comes of it after the call; False where `write`
         has more to do about it. Raises SearchError, UnavailableError: nothing is written.
         """
-        if _has_updates([write]) or any(index.has_patterns for index in self._catalog.indexes()):
+        if write.operation.action is Action.UPDATE or self._catalog.has_patterns:
             return False
         self._commits.begin(WriteDocuments((write,), False), write_bytes(write), _OneOutcome(told))
         return True
 
     async def _write(self, writes: Writes, refresh: bool) -> list[WriteResult]:
-        if any(index.has_patterns for index in self._catalog.indexes()):
+        if self._catalog.has_patterns:
             writes = await asyncio.to_thread(self._catalog.prepare, writes)
         if _has_updates(writes):
             return await self._update(writes, refresh)

@@ -125,19 +125,23 @@ class OpenSearch:
 
     def _are_short(self, commands: Sequence[Command]) -> bool:
         """Whether they only write a few documents, as they are, to indexes that are there."""
-        writes = [write for command in commands for write in _plain_writes(command)]
+        writes: list[DocumentWrite] = []
+        for command in commands:
+            plain = _plain_writes(command)
+            if not plain:
+                return False
+            writes += plain
         if len(writes) > _WRITES_NOW_MAX or sum(map(write_bytes, writes)) > _BYTES_NOW_MAX:
-            return False
-        if not all(map(_plain_writes, commands)):
             return False
         found = map(self.view.catalog.find, {write.index for write in writes})
         return all(index is not None and not index.has_patterns for index in found)
 
     def _on_applied(self, entries: Sequence[LogEntry], applied: Sequence[Applied]) -> None:
         """Of the entries the view may have applied only the first ones."""
+        # answered first: no other request is served before this is done, and clients go on meanwhile
+        self.commits.take(applied)
         self.recent.take([entry for entry in entries if entry.log_index <= self.view.applied_index])
         self.upkeep.note(applied, entries_bytes(entries))
-        self.commits.take(applied)
 
 
 def _plain_writes(command: Command) -> Sequence[DocumentWrite]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PLAIN_HEADERS",
     "Answering",
+    "Headers",
     "LaterAnswer",
     "PortApplication",
     "QuickAnswers",

@@ -11,7 +11,7 @@ from uvicorn.server import ServerState
 
 from serve.port.application import Answering, LaterAnswer, QuickAnswers, WholeAnswer
 from serve.port.bounded_protocol import BoundedProtocol
-from serve.port.known_heads import KnownHead
+from serve.port.known_heads import KnownFields, KnownHead, read_line
 from serve.port.lending import Lender
 from serve.port.request_heads import FRAMING, body_bytes_at_once
 from serve.port.watch import NEVER, PortWatch
@@ -19,7 +19,7 @@ from serve.port.websocket import HANDSHAKE_LINE_BYTES_MAX, concerns_handshake
 
 __all__ = ["PortProtocol"]
 
-_METHOD, _HEAD_END = b"POST ", b"\r\n\r\n"  # heads of other methods differ by their targets
+_METHODS, _HEAD_END = (b"POST ", b"PUT "), b"\r\n\r\n"  # requests of others are answered quickly without
 
 
 class PortProtocol(BoundedProtocol):
@@ -55,7 +55,7 @@ class PortProtocol(BoundedProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes, unless they are a whole request whose head is known."""
-        if not data.startswith(_METHOD) or not self._awaits_request():
+        if not data.startswith(_METHODS) or not self._awaits_request():
             self._may_be_quick = True
             super().data_received(data)
             return
@@ -67,12 +67,31 @@ class PortProtocol(BoundedProtocol):
             and self._see_to(known.answering, data[end + len(_HEAD_END) :])
         ):
             return
+        if known is None and self._see_to_known_fields(data, end):
+            return
         self._may_be_quick, self._answered_by = True, None
         super().data_received(data)
-        if self._answered_by is not None and self._may_know_head and end >= 0:
-            body_bytes = len(data) - end - len(_HEAD_END)
-            if body_bytes == self._content:  # it was this request alone
-                self._known_heads.add(data[:end], KnownHead(self._answered_by, body_bytes))
+        body_bytes = len(data) - end - len(_HEAD_END)
+        if self._answered_by is None or end < 0 or body_bytes != self._content:
+            return  # else it was this request alone
+        if self._may_know_head:
+            self._known_heads.add(data[:end], KnownHead(self._answered_by, body_bytes))
+        elif (line := read_line(data)) is not None:
+            self._known_heads.add_fields(data[line[2] : end], KnownFields(list(self.headers), body_bytes))
+
+    def _see_to_known_fields(self, data: bytes, end: int) -> bool:
+        """Whether a request, of which the head ends there, is answered by what is known of its fields."""
+        line = read_line(data)
+        if line is None or self._quick is None:
+            return False
+        method, target, begin = line
+        fields = self._known_heads.find_fields(data[begin:end])
+        if fields is None or len(data) != end + len(_HEAD_END) + fields.body_bytes:
+            return False
+        if len(target) > self._uri_max or not self._quick.may_answer(method, target, fields.body_bytes):
+            return False
+        answering = self._quick.understood(method, target, self.scheme or "http", fields.headers)
+        return answering is not None and self._see_to(answering, data[end + len(_HEAD_END) :])
 
     def _awaits_request(self) -> bool:
         """Whether a request may begin, and be answered here."""

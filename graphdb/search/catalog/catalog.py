@@ -66,6 +66,11 @@ class Catalog:
         """All, by name."""
         return sorted(self._state.by_uuid.values(), key=lambda index: index.name)
 
+    @property
+    def has_patterns(self) -> bool:
+        """Whether any index has (`state.has_patterns`)."""
+        return any(index.has_patterns for index in self._state.by_uuid.values())
+
     def find(self, name: str) -> Index | None:
         """By the name of an index."""
         return self._state.by_name.get(name)

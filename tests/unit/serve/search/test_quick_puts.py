@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphdb.config import Settings
+from graphdb.config.service import Server
 from graphdb.errors import LogUnavailable, OutcomeUnknown, StorageFull
+from serve.port.bounded_protocol import BoundedProtocol
 from serve.search.documents.quick_puts import QuickPuts
 from serve.search_app import build_search_app
 from tests.support.http_server import client_of
@@ -182,6 +184,117 @@ def test_a_head_is_not_kept_for_each_document(both: _Both) -> None:
             answer.begin()
             assert (answer.status, orjson.loads(answer.read())["_id"]) == (201, str(number))
     assert both.taken == 50
+
+
+class _Raw:
+    """A connection on which each request comes in one piece."""
+
+    def __init__(self, port: httpx.Client) -> None:
+        host, number = port.base_url.host, port.base_url.port or 0
+        self._socket = socket.create_connection((host, number), timeout=HANG_S)
+
+    def __enter__(self) -> "_Raw":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def answer(self, line: bytes, fields: bytes, body: bytes) -> tuple[int, bytes, dict[str, str]]:
+        self._socket.sendall(b"%s\r\n%sContent-Length: %d\r\n\r\n%s" % (line, fields, len(body), body))
+        answer = HTTPResponse(self._socket)
+        answer.begin()
+        text, headers = answer.read(), {name.lower(): value for name, value in answer.getheaders()}
+        del headers["date"]
+        return answer.status, re.sub(rb"\[[0-9a-f]{16}\]", b"", text), headers
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What the parser was given, of both nodes."""
+    seen: list[bytes] = []
+    parse = BoundedProtocol.data_received
+
+    def noted(self: BoundedProtocol, data: bytes) -> None:
+        seen.append(data)
+        parse(self, data)
+
+    monkeypatch.setattr(BoundedProtocol, "data_received", noted)
+    return seen
+
+
+_FIELDS = b"Host: x\r\nContent-Type: application/json\r\n"
+
+
+def test_only_the_first_line_is_read_where_all_else_is_known(both: _Both, parsed: list[bytes]) -> None:
+    with _Raw(both.quick) as connection:
+        for number in range(10):
+            status, text, _ = connection.answer(
+                b"PUT /i/_doc/%d HTTP/1.1" % number, _FIELDS, b'{"size":%d}' % number
+            )
+            assert (status, orjson.loads(text)["_id"]) == (201, str(number))
+    assert (len(parsed), both.taken) == (1, 10)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"PUT /i/_doc/1?refresh=true HTTP/1.1",
+        b"PUT /i/_doc/%61 HTTP/1.1",
+        b"PUT http://y/i/_doc/1 HTTP/1.1",
+        b"PUT /i/_doc/1#a HTTP/1.1",
+        b"PUT /i/_doc/1 HTTP/1.0",
+        b"PUT /i/_doc/1  HTTP/1.1",
+        b"PUT /i/_doc/\xc3\xa4 HTTP/1.1",
+        b"DELETE /i/_doc/1 HTTP/1.1",
+    ],
+)
+def test_other_first_lines_are_for_the_parser(both: _Both, parsed: list[bytes], line: bytes) -> None:
+    answers = []
+    for port in (both.quick, both.slow):
+        with _Raw(port) as connection:
+            connection.answer(b"PUT /i/_doc/0 HTTP/1.1", _FIELDS, b'{"size":7}')
+            before = len(parsed)
+            answers.append(connection.answer(line, _FIELDS, b'{"size":8}'))
+            assert len(parsed) > before
+    assert answers[0] == answers[1]
+
+
+def test_a_path_that_is_too_long_is_refused_though_all_else_is_known(both: _Both) -> None:
+    with _Raw(both.quick) as connection:
+        for _ in range(2):
+            assert connection.answer(b"PUT /i/_doc/0 HTTP/1.1", _FIELDS, b'{"size":7}')[0] in (200, 201)
+        long = b"a" * Server().max_uri_bytes
+        assert connection.answer(b"PUT /i/_doc/%s HTTP/1.1" % long, _FIELDS, b'{"size":7}')[0] == 414
+
+
+_LINES = st.tuples(
+    st.sampled_from([b"PUT", b"POST", b"DELETE"]),
+    st.sampled_from([b"/i/_doc/a", b"/i/_create/b", b"/i/_doc/a?pretty", b"/none/_doc", b"/_bulk"]),
+    st.sampled_from([b"", b"Accept: application/json\r\n", b"X-Other: 1\r\n", b"Accept-Encoding: gzip\r\n"]),
+    st.sampled_from([b'{"size":1}', b'{"size":2}', b'{"size":"a"}', b'{"text":"grey"}', b"{"]),
+)
+
+
+@settings(
+    max_examples=25,
+    deadline=None,  # real servers, on a machine that may be busy
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(st.lists(_LINES, max_size=12))
+def test_any_requests_in_one_piece_are_answered_the_same(both: _Both, lines: list[Any]) -> None:
+    with _Raw(both.quick) as quick, _Raw(both.slow) as slow:
+        for method, path, more, body in lines:
+            sent = b"%s %s HTTP/1.1" % (method, path), _FIELDS + more, body
+            answers = [_without_chance(connection.answer(*sent)) for connection in (quick, slow)]
+            assert answers[0] == answers[1]
+
+
+def _without_chance(answer: tuple[int, bytes, dict[str, str]]) -> tuple[int, bytes, dict[str, str]]:
+    """Without times and generated ids."""
+    status, text, headers = answer
+    del headers["content-length"]
+    headers["location"] = re.sub(r"_doc/[\w-]{20}$", "_doc/*", headers.get("location", ""))
+    return status, re.sub(rb'"(took|_id)":("[\w-]{20}"|\d+)', b"", text), headers
 
 
 _DOCUMENTS = st.fixed_dictionaries(
