@@ -450,8 +450,6 @@ class ShardWriter:
             return False
         logged = batch.logged
         decided = [attempt.job for attempt in logged]
-        change = batch.overlay.pending
-        is_short = change.affected_triples <= self._config.inline_quads_max
         loop_time = asyncio.get_running_loop().time
         began = loop_time()
         first_index = await self._appender.append(
@@ -460,6 +458,8 @@ class ShardWriter:
         took_s = loop_time() - began
         if not first_index:
             return False
+        change = batch.change
+        is_short = change.affected_triples <= self._config.inline_quads_max
         if not is_short:  # a checkpoint that is made beside it has to know
             self._appender.note_logged(entries)
         try:

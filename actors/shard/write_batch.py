@@ -197,6 +197,14 @@ class Batch:
     large: LargeWrite | None = None
     deferred: list[WriteJob] = field(default_factory=list)
     parked: list[WriteJob] = field(default_factory=list)
+    _change: ChangeSet | None = None
+
+    @property
+    def change(self) -> ChangeSet:
+        """The net change of all attempts, once they are planned."""
+        if self._change is None:
+            self._change = self.overlay.pending
+        return self._change
 
     @property
     def jobs(self) -> list[WriteJob]:
@@ -230,6 +238,7 @@ class Batch:
 
         The writer has nothing else to do while the log syncs.
         """
+        self._change = self.overlay.pending
         for attempt in self.attempts:
             if attempt.payload:
                 index += 1

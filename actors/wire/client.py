@@ -152,13 +152,13 @@ class _Channel(Connection):
     async def request(self, message: object, timeout_s: float | None) -> Frame | None:
         """Send it, wait for the answer; None where the connection is lost before. Raises TimeoutError."""
         self._number = number = (self._number + 1) % (1 << 32)
-        data = self.messages.encode(message, number)
+        self.write(self.messages.encode(message, number))
+        # what follows is done while it is on its way; the answer is taken in another turn of the loop
         answered: asyncio.Future[Frame | None] = self._loop.create_future()
         self._waiting[number] = answered
         # a timer costs less than `asyncio.timeout`
         expiry = None if timeout_s is None else self._loop.call_later(timeout_s, _expire, answered)
         try:
-            self.write(data)
             return await answered
         finally:
             del self._waiting[number]
