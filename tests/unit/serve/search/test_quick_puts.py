@@ -294,7 +294,8 @@ def _without_chance(answer: tuple[int, bytes, dict[str, str]]) -> tuple[int, byt
     status, text, headers = answer
     del headers["content-length"]
     headers["location"] = re.sub(r"_doc/[\w-]{20}$", "_doc/*", headers.get("location", ""))
-    return status, re.sub(rb'"(took|_id)":("[\w-]{20}"|\d+)', b"", text), headers
+    text = re.sub(rb'"(took|_id)":("[\w-]{20}"|\d+)', b"", text)
+    return status, re.sub(rb"with id '[\w-]{20}'", b"", text), headers
 
 
 _DOCUMENTS = st.fixed_dictionaries(
