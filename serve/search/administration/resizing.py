@@ -27,7 +27,7 @@ from graphdb.search.catalog.catalog_commands import (
 from graphdb.search.catalog.filling import is_filled
 from graphdb.search.catalog.index_blocks import blocks_writes
 from graphdb.search.catalog.index_names import Resolved, with_dates
-from graphdb.search.catalog.index_settings import flag_setting, number_setting, read_settings
+from graphdb.search.catalog.index_settings import PRIVATE, flag_setting, number_setting, read_settings
 from graphdb.search.catalog.rollover import bytes_of_text
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_closed, index_not_found, parsing
@@ -147,7 +147,8 @@ def _planned(exchange: Exchange, kind: str, source: Index, body: Mapping[str, An
             "illegal_state_exception",
             f'index {source.name} must be read-only to resize index. use "index.blocks.write=true"',
         )
-    kept = {name: value for name, value in source.settings.items() if name != "number_of_routing_shards"}
+    own = {"number_of_routing_shards", *PRIVATE}
+    kept = {name: value for name, value in source.settings.items() if name not in own}
     merged = {name: value for name, value in {**kept, **given}.items() if value is not None}
     merged["number_of_shards"] = str(shards)
     routing_shards = source.settings.get("number_of_routing_shards")

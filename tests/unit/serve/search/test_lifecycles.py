@@ -136,6 +136,15 @@ def test_an_index_is_moved_to_a_phase(logs: httpx.Client, node: MemorySearch) ->
     assert reason_of(logs.put("/b/_settings", json={"index.lifecycle.moved_to": "warm"}))[0] == 400
 
 
+def test_a_copy_of_an_index_that_was_moved_begins_its_own_lifecycle(logs: httpx.Client) -> None:
+    logs.put("/a", json={"settings": {"index.lifecycle.name": "p"}})
+    move(logs, "a", "hot/complete/complete", "warm").raise_for_status()
+    logs.put("/a/_settings", json={"index.blocks.write": True})
+    logs.post("/a/_clone/b").raise_for_status()
+    shown = explained(logs, "a,b")
+    assert (shown["a"]["phase"], shown["b"]["phase"]) == ("warm", "hot")
+
+
 def test_a_move_leaves_a_rollover_behind(logs: httpx.Client, node: MemorySearch) -> None:
     logs.post("/logs-a/_doc?refresh=true", json={"@timestamp": 1})
     (first,) = explained(logs, "logs-a")
