@@ -53,18 +53,23 @@ print(json.dumps([len(before), machines() == [place]]))
 
 
 def machines(address: str) -> dict[str, Any]:
-    """What Ray's autoscaler is told: cluster.yaml with machines that only pretend to be, and few cores."""
+    """What Ray's autoscaler is told: cluster.yaml with machines that only pretend to be, of few cores, and no
+    more of them than somebody asks for.
+    """
     config = described_cluster()
-    types = {name: {**one, "node_config": {}} for name, one in config["available_node_types"].items()}
+    described = config["available_node_types"].items()
+    types = {name: {**one, "node_config": {}, "min_workers": 0} for name, one in described}
     types[HEAD] = {**types.pop(config["head_node_type"]), "max_workers": 0}
     types["shards"]["resources"] = types["shards"]["resources"] | {"CPU": 1}
     pretended = {
-        "idle_timeout_minutes": 0.05,
         "head_node_type": HEAD,
         "available_node_types": types,
         "file_mounts": {},
     }
-    provider = {"type": "fake_multinode", "gcs_address": address}  # of which the launcher knows no defaults
+    # The launcher knows no defaults of this provider. Its machines have no shell and tell no address of their
+    # own. Ray would take them for failed, and end each after half a minute: too soon on a busy machine.
+    heedless = {"disable_node_updaters": True, "worker_liveness_check": False}
+    provider = {"type": "fake_multinode", "gcs_address": address} | heedless
     no_key = {"auth": {"ssh_user": config["auth"]["ssh_user"]}}
     return filled_by_ray(config | pretended) | {"provider": provider} | no_key
 
