@@ -25,7 +25,7 @@ from graphdb.search.segments.operations import Action, Operation
 from graphdb.search.segments.shard_view import array_segment
 from graphdb.search.segments.visible_segment import VisibleSegment
 from graphdb.search.vectors import Graph, GraphFiles, build_graph, missing_graphs
-from graphdb.search.vectors.codes import Codes
+from graphdb.search.vectors.codes import BITS, Codes
 from graphdb.search.vectors.row_set import RowSet
 
 __all__ = ["go_through"]
@@ -300,15 +300,15 @@ def _document(number: int, lots: random.Random) -> dict[str, Any]:
 
 
 def _walk(index: Index, files: GraphFiles) -> None:
-    """Graphs that were built and that were read, with either kind of codes. Searches need larger ones."""
+    """Graphs that were built and that were read, with each kind of codes. Searches need larger ones."""
     for leaf in index.searcher().leaves:
         for job in missing_graphs([leaf], index.mapping, rows_min=1):
             column = leaf.segment.vectors(job.path)
             assert column is not None
             graph = build_graph(column.rows, job.shape)
             assert graph is not None
-            for whole in (False, True):
-                built = replace(graph, codes=Codes.of(column.rows, job.shape.similarity, whole))
+            for bits in BITS:
+                built = replace(graph, codes=Codes.of(column.rows, job.shape.similarity, bits))
                 saved = files.save(leaf.segment.name, job.path, built, column.rows)
                 for one in (built, saved):
                     _ask(one)

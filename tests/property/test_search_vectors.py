@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from graphdb.search.analysis import Analyzers
 from graphdb.search.errors import SearchError
 from graphdb.search.mapping import Mapping
+from graphdb.search.mapping.vectors import VECTOR_INDEX_TYPES
 from graphdb.search.query import QueryContext, Searcher
 from graphdb.search.results import search
 from graphdb.search.segments.index_files import IndexFiles
 from graphdb.search.segments.index_shard import IndexShard
 from graphdb.search.segments.operations import Action, Operation
+from graphdb.search.vectors import GraphFiles, missing_graphs, nearest
 from tests.simulation.lossy_file_system import LossyFileSystem
 
 SIMILARITIES = ("cosine", "l2_norm", "max_inner_product")
@@ -34,13 +36,20 @@ ids = st.integers(0, 11).map(str)
 steps = st.one_of(
     st.tuples(st.just("index"), ids, documents),
     st.tuples(st.just("delete"), ids),
-    st.tuples(st.sampled_from(["refresh", "flush", "merge", "reopen"])),
+    st.tuples(st.sampled_from(["refresh", "flush", "merge", "reopen", "graphs"])),
 )
 
 
-def _mapping() -> Mapping:
-    fields: Doc = {name: {"type": "dense_vector", "dims": 3, "similarity": name} for name in SIMILARITIES}
-    inner = {"v": {"type": "dense_vector", "dims": 3, "similarity": "l2_norm"}}
+@pytest.fixture(autouse=True)
+def _codes_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs and codes are asked however few rows there are: all of them are scored then, found by codes."""
+    monkeypatch.setattr(nearest, "_SCORED_MAX", 0)
+
+
+def _mapping(kind: str = "hnsw") -> Mapping:
+    vector = {"type": "dense_vector", "dims": 3, "index_options": {"type": kind}}
+    fields: Doc = {name: {**vector, "similarity": name} for name in SIMILARITIES}
+    inner = {"v": {**vector, "similarity": "l2_norm"}}
     fields |= {"tag": {"type": "keyword"}, "objects": {"type": "nested", "properties": inner}}
     return Mapping.of({"properties": fields}, ANALYZERS)
 
@@ -48,9 +57,10 @@ def _mapping() -> Mapping:
 class _Twin:
     """A shard, and the documents that a search should see in it."""
 
-    def __init__(self) -> None:
-        self.files = IndexFiles(LossyFileSystem(Random(0)), "index")
-        self.shard = IndexShard("i", _mapping(), {})
+    def __init__(self, kind: str = "hnsw") -> None:
+        system = LossyFileSystem(Random(0))
+        self.files, self.graphs = IndexFiles(system, "index"), GraphFiles(system, "index")
+        self.shard = IndexShard("i", _mapping(kind), {})
         self.shard.flush(self.files, 0)
         self.written: dict[str, Doc] = {}
         self.visible: dict[str, Doc] = {}
@@ -65,6 +75,9 @@ class _Twin:
         elif kind == "delete":
             self.shard.apply([Operation(Action.DELETE, step[1])])
             self.written.pop(step[1], None)
+        elif kind == "graphs":
+            for job in missing_graphs(self.shard.leaves(), self.shard.mapping, rows_min=1):
+                assert job.run(self.graphs)
         elif kind == "merge":
             self.shard.maybe_merge()
         elif kind == "reopen":
@@ -103,11 +116,18 @@ def _agree(found: dict[str, float], scores: dict[str, float], k: int) -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(steps, max_size=30), vectors, st.integers(1, 8), st.sampled_from(SIMILARITIES), st.booleans())
+@given(
+    st.lists(steps, max_size=30),
+    vectors,
+    st.integers(1, 8),
+    st.sampled_from(SIMILARITIES),
+    st.booleans(),
+    st.sampled_from(VECTOR_INDEX_TYPES),
+)
 def test_the_nearest_are_those_of_the_documents(
-    history: list[Sequence[Any]], query: list[float], k: int, similarity: str, filtered: bool
+    history: list[Sequence[Any]], query: list[float], k: int, similarity: str, filtered: bool, kind: str
 ) -> None:
-    twin = _Twin()
+    twin = _Twin(kind)
     knn: Doc = {"field": similarity, "query_vector": query, "k": k, "num_candidates": 100}
     if filtered:
         knn["filter"] = {"term": {"tag": "a"}}
@@ -125,9 +145,11 @@ def test_the_nearest_are_those_of_the_documents(
 
 
 @settings(deadline=None)
-@given(st.lists(steps, max_size=30), vectors, st.integers(1, 8))
-def test_of_nested_vectors_the_best_counts(history: list[Sequence[Any]], query: list[float], k: int) -> None:
-    twin = _Twin()
+@given(st.lists(steps, max_size=30), vectors, st.integers(1, 8), st.sampled_from(VECTOR_INDEX_TYPES))
+def test_of_nested_vectors_the_best_counts(
+    history: list[Sequence[Any]], query: list[float], k: int, kind: str
+) -> None:
+    twin = _Twin(kind)
     for step in [*history, ("refresh",)]:
         twin.do(step)
     scores = {

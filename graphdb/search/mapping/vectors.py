@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import SearchError, illegal_argument
 
 __all__ = [
     "BITS_MAX",
@@ -17,6 +17,8 @@ __all__ = [
     "checked_vector",
     "from_hex",
     "measure_of",
+    "oversample_of",
+    "rescore_of",
     "shown_vector",
     "similarity_of",
     "vector_of",
@@ -32,6 +34,7 @@ VECTOR_INDEX_TYPES = (
 )  # fmt: skip
 _UNIT_TOLERANCE = 1e-3  # of the squared length, as Lucene's `isUnitVector`
 _PREVIEW = 5
+_OVERSAMPLE = 3.0  # of the types `bbq_*`, as in Elasticsearch 8.19
 
 
 def similarity_of(options: Mapping[str, Any]) -> str | None:
@@ -156,8 +159,33 @@ def _shown_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if kind.startswith("int4"):
         defaults["confidence_interval"] = 0.0
     elif kind.startswith("bbq"):
-        defaults["rescore_vector"] = {"oversample": 3.0}
+        defaults["rescore_vector"] = {"oversample": _OVERSAMPLE}
     return {"type": kind, **defaults, **options}
+
+
+def rescore_of(value: Any) -> float:
+    """The `oversample` of a `rescore_vector`: 0, or at least 1. Errors: illegal_argument_exception."""
+    given = value.get("oversample") if isinstance(value, dict) else None
+    if not isinstance(given, int | float) or isinstance(given, bool) or set(value) != {"oversample"}:
+        raise illegal_argument("[rescore_vector] must be an object with the number [oversample] alone")
+    if given != 0 and not given >= 1:
+        raise illegal_argument(f"[oversample] must be >= 1.0, or 0, but was [{given}]")
+    return float(min(given, 1e9))
+
+
+def oversample_of(options: Mapping[str, Any]) -> float:
+    """How many times as many vectors as are wanted a field's mapping has scored anew; 0: it does not say.
+
+    Mappings have always been able to say anything there, and stay readable: what is not a factor says
+    nothing.
+    """
+    given = options.get("index_options") or {}
+    if "rescore_vector" in given:
+        try:
+            return rescore_of(given["rescore_vector"])
+        except SearchError:
+            return 0.0
+    return _OVERSAMPLE if str(given.get("type", "")).startswith("bbq") else 0.0
 
 
 def from_hex(text: str) -> list[int]:

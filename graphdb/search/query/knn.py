@@ -1,5 +1,6 @@
 """The knn query, and the documents that its filter lets in."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Leaf
-from graphdb.search.mapping.vectors import from_hex, measure_of, vector_of
+from graphdb.search.mapping.vectors import from_hex, measure_of, oversample_of, rescore_of, vector_of
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
 from graphdb.search.query.explanation import Explanation
@@ -210,11 +211,15 @@ def _knn(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
     similarity = clause.number("similarity", 0.0) if "similarity" in clause else None
     outside = context if context.nested_path is None else replace(context, nested_path=None)
     filters = tuple(parse(one, outside) for one in _items(clause.take("filter")))
-    clause.ignore("rescore_vector")  # of quantised vectors; ours are whole
+    rescore = clause.take("rescore_vector")
+    oversample = None if rescore is None else rescore_of(rescore)
     clause.done()
     spec = context.mapping.field(path)
     if spec is None:
         return MatchNoneQuery(reason=f"field [{path}] does not exist in the mapping", name=clause.name)
+    if oversample is None:
+        oversample = oversample_of(spec.options)
+    candidates = max(candidates, min(math.ceil(k * oversample), CANDIDATES_MAX))
     sought = _sought(spec, given, k, candidates, context)
     return KnnQuery(
         sought=sought,

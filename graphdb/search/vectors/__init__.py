@@ -12,6 +12,7 @@ from graphdb.search.vectors.nearest import (
     nearest_ns_max,
 )
 from graphdb.search.vectors.row_set import RowSet
+from graphdb.search.vectors.sizes import VectorSizes, vector_sizes
 from graphdb.search.vectors.upkeep import (
     GraphFiles,
     GraphJob,
@@ -31,6 +32,7 @@ __all__ = [
     "RowSet",
     "Sought",
     "VectorRows",
+    "VectorSizes",
     "attach_graph",
     "build_graph",
     "graph_bytes",
@@ -43,4 +45,5 @@ __all__ = [
     "of_usual_length",
     "read_graph",
     "remove_stale",
+    "vector_sizes",
 ]

@@ -1,4 +1,4 @@
-"""The graph of nearest neighbours (HNSW): built, linked, searched."""
+"""The graph of nearest neighbours (HNSW), or the codes of all rows alone: built, searched, as bytes."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphdb.search.leaf_reader import Floats, Ints
 from graphdb.search.mapping.vectors import HAMMING
-from graphdb.search.vectors.codes import LINE_BYTES, Codes, aligned, prepared_parts
+from graphdb.search.vectors.codes import BITS, LINE_BYTES, Codes, aligned, prepared_parts
 from graphdb.search.vectors.metric import Metric
 from graphdb.search.vectors.row_set import Bits, RowSet
 from graphdb.search.vectors.walk import scan, walk
@@ -35,8 +35,12 @@ class Links:
     level: int
 
     def __post_init__(self) -> None:
-        for array in (self.lowest, self.upper_at, self.upper):
+        for array in self.arrays:
             array.setflags(write=False)
+
+    @property
+    def arrays(self) -> tuple[Ints, Ints, Ints]:
+        return self.lowest, self.upper_at, self.upper
 
     @property
     def width(self) -> int:
@@ -107,11 +111,15 @@ _EVERY.setflags(write=False)
 
 @dataclass(frozen=True, slots=True)
 class GraphShape:
-    """What a graph is built with: how rows are compared (see `Metric`), and `index_options`."""
+    """What a graph is built with: how rows are compared (see `Metric`), and `index_options`.
+
+    m: 0 for codes without links. bits: what an element of a row takes in the codes, where that is enough.
+    """
 
     similarity: str
     m: int = 16
     ef_construction: int = 100
+    bits: int = 8
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -121,14 +129,16 @@ class GraphShape:
 class Graph:
     """Any number of threads search it at a time. It has codes of the rows, and does without the segment.
 
-    efforts: for each of SHARES how many rows to look for, so that of the ten nearest hardly any is missed.
-    file: path and inode of the file that its arrays are mapped from.
+    links: None where rows are only scanned. efforts: for each of SHARES how many rows to look for, so
+    that of the ten nearest hardly any is missed. spare: how many of the first rows by code have these ten
+    among them. file: path and inode of the file that its arrays are mapped from.
     """
 
     shape: GraphShape
-    links: Links
+    links: Links | None
     codes: Codes
     efforts: tuple[int, ...]
+    spare: int
     file: tuple[str, int] | None = None
 
     @property
@@ -138,8 +148,19 @@ class Graph:
     @property
     def size_bytes(self) -> int:
         """What the arrays take, in memory or on disk."""
-        links, codes = self.links, self.codes
-        return sum(one.nbytes for one in (links.lowest, links.upper_at, links.upper, codes.codes))
+        return self.codes.codes.nbytes + self.link_bytes
+
+    @property
+    def link_bytes(self) -> int:
+        return 0 if self.links is None else sum(array.nbytes for array in self.links.arrays)
+
+    def more(self, wanted: int) -> int:
+        """How many rows more to look for where not ten are wanted."""
+        return max(wanted - _NEAREST, 0) * self.spare // _EFFORTS[0]
+
+    def scanned(self, wanted: int) -> int:
+        """How many of the first rows by code have the wanted ones among them."""
+        return max(2 * wanted * self.spare // _EFFORTS[0], self.spare, _SCANNED_MIN)
 
     def effort(self, share: float) -> int:
         """How many rows to look for where a share of them is allowed."""
@@ -153,10 +174,11 @@ class Graph:
     ) -> Ints:
         """About the `effort` nearest of the rows that are allowed (None: all), in no particular order.
 
-        Fewer where the graph leads to no more, or has led to met_max rows, allowed ones or not.
+        Fewer where the graph leads to no more, or has led to met_max rows, allowed ones or not. Only
+        where it has links.
         """
-        query, weights, words = self.codes.asked(vector)
         links, bits = self.links, _EVERY if allowed is None else allowed.bits
+        assert links is not None
         found: Ints = walk(
             self.codes.codes,
             links.lowest,
@@ -164,9 +186,7 @@ class Graph:
             links.upper,
             links.entry,
             links.level,
-            query,
-            weights,
-            words,
+            *self.codes.asked(vector),
             bits,
             min(effort, self.size),
             min(met_max, self.size),
@@ -176,9 +196,8 @@ class Graph:
 
     def scan(self, vector: Floats, count: int, allowed: RowSet | None) -> Ints:
         """The `count` nearest of the rows that are allowed (None: all) as far as codes tell, in no order."""
-        query, weights, words = self.codes.asked(vector)
         bits = (allowed or RowSet.every(self.size)).bits
-        found: Ints = scan(self.codes.codes, query, weights, words, bits, min(count, self.size))
+        found: Ints = scan(self.codes.codes, *self.codes.asked(vector), bits, min(count, self.size))
         return found
 
     def to_bytes(self) -> bytes:
@@ -186,12 +205,12 @@ class Graph:
         cache begins. All numbers are little-endian.
         """
         links, codes = self.links, self.codes
-        arrays = (links.lowest, links.upper_at, links.upper, codes.codes, codes.steps, codes.offsets)
+        arrays = (codes.codes, codes.steps, codes.offsets, *(() if links is None else links.arrays))
         table = {
             "shape": self.shape.as_json(),
-            "entry": links.entry,
-            "level": links.level,
+            "start": None if links is None else (links.entry, links.level),
             "efforts": self.efforts,
+            "spare": self.spare,
             "arrays": [[array.dtype.newbyteorder("<").str, array.shape] for array in arrays],
         }
         text = json.dumps(table).encode()
@@ -216,10 +235,14 @@ class Graph:
             array.setflags(write=False)
             arrays.append(array)
             end += array.nbytes
-        lowest, upper_at, upper, *of_codes = arrays
+        codes, steps, offsets, *of_links = arrays
         shape = GraphShape(**table["shape"])
-        links = Links(lowest, upper_at, upper, table["entry"], table["level"])
-        return cls(shape, links, Codes(shape.similarity, *of_codes), tuple(table["efforts"]))
+        links = None
+        if of_links:
+            lowest, upper_at, upper = of_links
+            links = Links(lowest, upper_at, upper, *table["start"])
+        codes_of = Codes(shape.similarity, codes, steps, offsets)
+        return cls(shape, links, codes_of, tuple(table["efforts"]), table["spare"])
 
 
 # Building a graph: its links, codes that are fine enough, and how much effort searches will take.
@@ -228,13 +251,19 @@ class Graph:
 # not there. (With it they are found too easily: it leads to its neighbours.)
 
 _QUERIES, _NEAREST = 200, 10
-# With a row its links are missing. What is next to a query that is no row is found better, to 0.95.
-_RECALL = 0.92
+# By the bits that codes are asked to have. With a row its links are missing. What is next to a query that
+# is no row is found better: from 0.92 to 0.95 of it. Smaller codes leave time to make sure of that for all
+# data.
+_RECALLS = {8: 0.92, 4: 0.96, 1: 0.96}
 _EFFORTS = (
     16, 20, 24, 28, 32, 38, 44, 50, 56, 64, 72, 80, 88, 96, 112, 128, 160, 192, 256, 384, 512, 768, 1024,
     1536, 2048,
 )  # fmt: skip
-_CODES_RECALL = 0.99  # of the nearest among the first by code, as many as the least effort looks for
+_CODES_RECALL = 0.99  # of the nearest among the first by code
+_SPARES = {1: (16, 32, 64, 128, 256, 512), 4: (16, 32, 64, 128), 8: (16,)}
+"""By the bits of codes: how many of the first may be needed for that. More, and larger codes are quicker."""
+_SPARED_PART = 16  # of the rows, at most: in all of a cluster its nearest are found by any code
+_SCANNED_MIN = 32  # rows that are taken by their codes, at least
 
 
 def build_graph(
@@ -243,17 +272,17 @@ def build_graph(
     """None where it was stopped. Takes long, for most of the time without the interpreter's lock. With one
     thread the same rows always give the same graph. threads holds for the calling thread from then on.
     """
-    links = Links.built(rows, shape.similarity, shape.m, shape.ef_construction, stopped, threads)
-    if links is None:
-        return None
-    graph = Graph(shape, links, Codes.of(rows, shape.similarity, whole=False), _EFFORTS[: len(SHARES)])
+    links = None
+    if shape.m:
+        links = Links.built(rows, shape.similarity, shape.m, shape.ef_construction, stopped, threads)
+        if links is None:
+            return None
     trial = _Trial(rows, shape, stopped)
-    if stopped():
-        return None
-    if not trial.codes_suffice(graph):
-        graph = replace(graph, codes=Codes.of(rows, shape.similarity, whole=True))
-    efforts = tuple(trial.effort(graph, place) for place in range(len(SHARES)))
-    return None if stopped() else replace(graph, efforts=efforts)
+    codes, spare = trial.codes()
+    graph = Graph(shape, links, codes, _EFFORTS[: len(SHARES)], spare)
+    if links is not None:
+        graph = replace(graph, efforts=tuple(trial.effort(graph, place) for place in range(len(SHARES))))
+    return None if stopped() else graph
 
 
 class _Trial:
@@ -263,7 +292,7 @@ class _Trial:
 
     def __init__(self, rows: Floats, shape: GraphShape, stopped: Callable[[], bool]) -> None:
         dims = rows.shape[1] * (8 if shape.similarity == HAMMING else 1)
-        self._rows, self._metric = rows, Metric(shape.similarity, dims)
+        self._rows, self._metric, self._shape = rows, Metric(shape.similarity, dims), shape
         self._stopped = stopped
         self._sample = np.unique(np.linspace(0, len(rows) - 1, _QUERIES).astype(np.int64)).tolist()
         lots = np.random.default_rng(0).random(len(rows))
@@ -281,8 +310,23 @@ class _Trial:
             last.append(np.partition(allowed, -_NEAREST)[-_NEAREST])
         return last
 
-    def codes_suffice(self, graph: Graph) -> bool:
-        found = (graph.scan(self._rows[row], _EFFORTS[0] + 1, self._allowed[0]) for row in self._sample)
+    def codes(self) -> tuple[Codes, int]:
+        """The least that suffice, and how many of the first rows by code that takes."""
+        for bits in BITS:
+            if bits >= self._shape.bits:
+                codes = Codes.of(self._rows, self._shape.similarity, bits)
+                few = max(_SCANNED_MIN, len(self._rows) // _SPARED_PART)
+                for spare in _SPARES.get(bits, ()):
+                    if spare <= few and (self._stopped() or self._suffices(codes, spare)):
+                        return codes, spare
+        return codes, _EFFORTS[0]
+
+    def _suffices(self, codes: Codes, spare: int) -> bool:
+        every = self._allowed[0].bits
+        found = (
+            scan(codes.codes, *codes.asked(self._rows[row]), every, min(spare + 1, len(self._rows)))
+            for row in self._sample
+        )
         return self._recall(found, 0) >= _CODES_RECALL
 
     def effort(self, graph: Graph, place: int) -> int:
@@ -290,7 +334,7 @@ class _Trial:
         allowed = self._allowed[place]
         for effort in _EFFORTS:
             found = (graph.walk(self._rows[row], effort, allowed, graph.size, row) for row in self._sample)
-            if self._stopped() or self._recall(found, place) >= _RECALL:
+            if self._stopped() or self._recall(found, place) >= _RECALLS[self._shape.bits]:
                 return effort
         return _EFFORTS[-1]
 

@@ -63,12 +63,17 @@ def _owners(segment: Segment, path: str, docs: Ints) -> Ints:
 
 GRAPH_KEY = "vector graph"
 _SCORED_MAX = 1_000  # rows: so many are scored, whatever else there is
-_SPARE, _SPARE_MIN = 2, 32  # times as many rows as are wanted, or so many, are taken by their codes
 _PER_OBJECT = 4  # rows looked for instead of one, where several may be of one document
 # Measured: how many rows a walk meets before it is near, how many of the links of a row lead to one that is
-# met for the first time; nanoseconds, alone and for each dimension, to meet a row and to compare one of many.
+# met for the first time; nanoseconds, alone and for each byte of its code, to meet a row and to compare one
+# of many.
 _ENTRY, _FRESH = 100, 0.7
 _MEET, _COMPARE = (20.0, 0.14), (3.5, 0.07)
+_KEEP = (
+    200.0,
+    0.3,
+)  # the same for each row, and dimension, that is taken by its code out of many, and scored
+_FEW = 32  # rows
 _EXACT = 3  # times as long as comparing codes: scoring rows themselves
 _PATIENCE = 4  # times as many rows may be met as should be
 _NOTHING = np.zeros(0, np.int64), np.zeros(0, np.float32)
@@ -114,13 +119,15 @@ def nearest_in(
 
 def nearest_ns_max(segment: Segment, rows: VectorRows, sought: Sought, filtered: bool) -> float:
     """About how long nearest_in takes in nanoseconds at most, whatever part of the rows a filter leaves."""
-    graph, meet, compare = graph_of(segment, sought.path), _ns(_MEET, sought), _ns(_COMPARE, sought)
+    graph = graph_of(segment, sought.path)
     if sought.is_huge:
         return math.inf
     if graph is None:
-        return _EXACT * compare * len(rows.rows)
-    all_compared = compare * graph.size
-    met = _FRESH * graph.links.width * max(graph.effort(1.0) + sought.k, sought.candidates)
+        return _EXACT * _ns(_COMPARE, len(sought.vector)) * len(rows.rows)
+    meet, all_compared = _ns(_MEET, _size(graph, sought)), _scan_ns(graph, sought, graph.size, sought.k)
+    if graph.links is None:
+        return all_compared
+    met = _FRESH * graph.links.width * max(graph.effort(1.0) + graph.more(sought.k), sought.candidates)
     if not filtered:
         return min(meet * (_ENTRY + met), all_compared)
     # Most where the walk, the longer the fewer are left, takes as long as comparing those that are left.
@@ -147,17 +154,41 @@ def attach_graph(segment: Segment, path: str, graph: Graph) -> None:
 def _likely(graph: Graph, sought: Sought, allowed: RowSet | None, count: int) -> Ints:
     """Rows among which the best are, found in whichever way is quicker."""
     wanted = min(sought.k * (_PER_OBJECT if sought.nested else 1), count)
-    effort = max(graph.effort(count / graph.size) + max(wanted - 10, 0), sought.candidates)
-    rows_met = _ENTRY + _FRESH * graph.links.width * effort * graph.size / count
-    if rows_met * _ns(_MEET, sought) < count * _ns(_COMPARE, sought):
-        found = graph.walk(sought.vector, effort, allowed, int(_PATIENCE * rows_met))
-        if len(found) >= wanted:
-            return found
-    return graph.scan(sought.vector, max(_SPARE * wanted, _SPARE_MIN, sought.candidates), allowed)
+    if graph.links is not None:
+        effort = max(graph.effort(count / graph.size) + graph.more(wanted), sought.candidates)
+        rows_met = _ENTRY + _FRESH * graph.links.width * effort * graph.size / count
+        walk_ns = rows_met * _ns(_MEET, _size(graph, sought)) + _kept_ns(effort, sought)
+        if walk_ns < _scan_ns(graph, sought, count, wanted):
+            found = graph.walk(sought.vector, effort, allowed, int(_PATIENCE * rows_met))
+            if len(found) >= wanted:
+                return found
+    return graph.scan(sought.vector, _kept(graph, sought, wanted), allowed)
 
 
-def _ns(cost: tuple[float, float], sought: Sought) -> float:
-    return cost[0] + cost[1] * len(sought.vector)
+def _kept(graph: Graph, sought: Sought, wanted: int) -> int:
+    """How many rows are taken by their codes out of all, and scored."""
+    return max(graph.scanned(wanted), sought.candidates)
+
+
+def _scan_ns(graph: Graph, sought: Sought, count: int, wanted: int) -> float:
+    kept = min(_kept(graph, sought, wanted), count)
+    return count * _ns(_COMPARE, _size(graph, sought)) + _kept_ns(kept, sought)
+
+
+def _kept_ns(kept: int, sought: Sought) -> float:
+    """To keep so many rows and to score them; that of a few is in the other costs."""
+    return max(kept - _FEW, 0) * _ns(_KEEP, len(sought.vector))
+
+
+def _size(graph: Graph, sought: Sought) -> int:
+    """What a comparison reads, in bytes; elements as they are take longer than one byte each, but not
+    four times.
+    """
+    return min(graph.codes.row_bytes, len(sought.vector))
+
+
+def _ns(cost: tuple[float, float], size: int) -> float:
+    return cost[0] + cost[1] * size
 
 
 def _best(rows: VectorRows, sought: Sought, which: Ints) -> tuple[Longs, Floats]:

@@ -38,7 +38,7 @@ __all__ = [
 # A file that is missing, damaged or of other rows is as good as none: graphs are made of the segment again.
 # Others are mapped, and searched where they lie, by any number of processes.
 
-_MAGIC = b"gdbhnsw3"
+_MAGIC = b"gdbhnsw4"
 _HEADER = struct.Struct("<8sII48x")  # magic, CRC-32 of the rest, CRC-32 of rows and shape
 _CHECKED_FROM = 12
 _SUFFIX, _UNFINISHED = ".hnsw", ".hnsw-part"
@@ -129,6 +129,7 @@ def _fingerprint(rows: Floats, shape: GraphShape) -> int:
 # Which graphs are missing, and making them: work for a background thread of the owner of the shards.
 
 ROWS_MIN = 5_000  # fewer are scored in less than a millisecond
+_BITS = {"int4": 4, "bbq": 1}  # of an element of the codes; of the other types of an index 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +194,22 @@ def remove_stale(leaves: Sequence[Leaf], files: GraphFiles) -> None:
 
 
 def _vector_fields(mapping: Mapping) -> Iterator[FieldSpec]:
-    """Those that a graph is kept for: indexed, and not of a flat type."""
+    """Those that a graph, or codes alone, are kept for: indexed, and not compared one by one."""
     for spec in mapping.match("*"):
-        if spec.storage is Storage.VECTORS and spec.indexed:
-            options = spec.options.get("index_options") or {}
-            if not str(options.get("type", "hnsw")).endswith("flat"):
-                yield spec
+        if spec.storage is Storage.VECTORS and spec.indexed and _type(spec) != "flat":
+            yield spec
+
+
+def _type(spec: FieldSpec) -> str:
+    return str((spec.options.get("index_options") or {}).get("type", "hnsw"))
 
 
 def _shape(spec: FieldSpec) -> GraphShape:
     options = spec.options.get("index_options") or {}
     given = {name: options[name] for name in ("m", "ef_construction") if name in options}
-    return GraphShape(measure_of(spec.options), **given)
+    if _type(spec).endswith("flat"):
+        given = {"m": 0}
+    return GraphShape(measure_of(spec.options), bits=_BITS.get(_type(spec).split("_")[0], 8), **given)
 
 
 def _worth_it(segment: Segment, spec: FieldSpec, rows_min: int) -> bool:

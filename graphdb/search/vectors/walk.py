@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphdb.search.bit_words import lowest_bit, set_bits
 from graphdb.search.compiled import compiled
 from graphdb.search.leaf_reader import Floats, Ints
+from graphdb.search.vectors.quantizing import ADDEND, FACTOR, PLANES, SUM
 from graphdb.search.vectors.row_set import Bits, is_in
 
 __all__ = [
@@ -62,13 +63,20 @@ _ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 @numba.njit(inline="always", fastmath=_ANY_ORDER)
 def _distance(
-    codes: NDArray[Any], row: int, query: Floats, weights: Floats | None, words: Bits | None
+    codes: NDArray[Any],
+    row: int,
+    query: NDArray[Any],
+    weights: Floats | None,
+    words: Bits | None,
+    terms: Floats | None,
 ) -> Any:
     """A squared distance; without weights a dot product with its sign changed; with words how many of their
-    bits are others. (For the compiler None is a type, so that one loop is left: beside another it would not
-    use the processor's wide registers.)
+    bits are others; with terms `_estimate`. (For the compiler None is a type, so that one loop is left:
+    beside another it would not use the processor's wide registers.)
     """
     code = codes[row]
+    if terms is not None:
+        return _estimate(code, query, weights, words, terms[row])
     if words is not None:
         differ = np.int64(0)
         for c in range(len(words)):
@@ -83,6 +91,41 @@ def _distance(
     for c in range(len(query)):
         total += np.float32(code[c]) * query[c]
     return -total
+
+
+@numba.njit(forceinline=True, fastmath=_ANY_ORDER)
+def _estimate(
+    code: NDArray[Any], query: NDArray[Any], weights: Any, words: Bits | None, terms: Floats
+) -> Any:
+    """Half a squared distance, or a dot product with its sign changed, of a row in 1 bit an element (with
+    words) or in 4 bits; what is the same for all rows is left out. See `quantizing`.
+
+    weights: the least of the query's elements, a step of it, half of the grid times the sum of all
+    elements, and how often the row's addend counts. words: bit 0 of each element of the query, then bit 1
+    of each, and so on; query: else its codes.
+    """
+    if words is not None:
+        size = len(words) // PLANES
+        ones, twos, fours, eights = words[:size], words[size:], words[2 * size :], words[3 * size :]
+        count_1, count_2, count_4, count_8 = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+        for c in range(len(ones)):
+            word = code[c]
+            count_1 += set_bits(word & ones[c])
+            count_2 += set_bits(word & twos[c])
+            count_4 += set_bits(word & fours[c])
+            count_8 += set_bits(word & eights[c])
+        product = np.float32(count_1 + 2 * count_2 + 4 * count_4 + 8 * count_8)
+    else:
+        half = len(query) >> 1
+        low, high = query[:half], query[half:]
+        total = np.int32(0)
+        for c in range(len(low)):
+            below, above = np.uint8(code[c] & np.uint8(15)), np.uint8(code[c] >> np.uint8(4))
+            total = np.int32(total + np.int32(np.int32(below) * np.int32(low[c])))
+            total = np.int32(total + np.int32(np.int32(above) * np.int32(high[c])))
+        product = np.float32(total)
+    product = weights[0] * terms[SUM] + weights[1] * product - weights[2]
+    return weights[3] * terms[ADDEND] - terms[FACTOR] * product
 
 
 @numba.njit(inline="always")
@@ -122,19 +165,20 @@ def _descended(
     upper: Ints,
     entry: int,
     level: int,
-    query: Floats,
+    query: NDArray[Any],
     weights: Floats | None,
     words: Bits | None,
+    terms: Floats | None,
 ) -> int:
     """The row that is nearest as far as the levels above the lowest show."""
     nearest = entry
-    least = _distance(codes, nearest, query, weights, words)
+    least = _distance(codes, nearest, query, weights, words, terms)
     while level > 0:
         before = nearest
         for row in upper[upper_at[before] + level - 1]:
             if row < 0:
                 break
-            distance = _distance(codes, row, query, weights, words)
+            distance = _distance(codes, row, query, weights, words, terms)
             if distance < least:
                 nearest, least = row, distance
         if nearest == before:
@@ -150,9 +194,10 @@ def walk(
     upper: Ints,
     entry: int,
     level: int,
-    query: Floats,
+    query: NDArray[Any],
     weights: Floats | None,
     words: Bits | None,
+    terms: Floats | None,
     allowed: Bits,
     effort: int,
     met_max: int,
@@ -165,7 +210,7 @@ def walk(
     level l, of rows that are there. level: the highest. allowed is empty where all are. hidden: a row that is
     walked past as if it were not there, -1 for none.
     """
-    nearest = _descended(codes, upper_at, upper, entry, level, query, weights, words)
+    nearest = _descended(codes, upper_at, upper, entry, level, query, weights, words, terms)
     filtered = len(allowed) > 0
     seen = np.zeros((len(links) + 63) >> 6, np.uint64)
     fresh = np.empty(links.shape[1], np.int64)
@@ -181,7 +226,7 @@ def walk(
     while True:
         for j in range(new):
             row = fresh[j]
-            distance = _distance(codes, row, query, weights, words)
+            distance = _distance(codes, row, query, weights, words, terms)
             if found == effort and distance >= -found_keys[0]:
                 continue
             _push(ahead_keys, ahead_rows, ahead, distance, row)
@@ -214,9 +259,10 @@ def walk(
 @compiled(nogil=True, fastmath=_ANY_ORDER)
 def scan(
     codes: NDArray[Any],
-    query: Floats,
+    query: NDArray[Any],
     weights: Floats | None,
     words: Bits | None,
+    terms: Floats | None,
     allowed: Bits,
     count: int,
 ) -> Ints:
@@ -232,7 +278,7 @@ def scan(
         while left:
             row = (word << 6) + lowest_bit(left)
             left &= left - np.uint64(1)
-            distance = _distance(codes, row, query, weights, words)
+            distance = _distance(codes, row, query, weights, words, terms)
             if found < count:
                 _push(keys, rows, found, -distance, row)
                 found += 1

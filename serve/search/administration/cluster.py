@@ -365,9 +365,8 @@ class _Cluster:
                 "shards": shards,
                 **stats_json(indexes, exchange.node.contexts),
                 "mappings": {"field_types": types, "runtime_field_types": [], "source_modes": {}},
-                # Searches are not counted by what is in them, vectors not at all.
+                # Searches are not counted by what is in them, features not at all.
                 "search": {"total": 0, "queries": {}, "rescorers": {}, "sections": {}, "retrievers": {}},
-                "dense_vector": {"value_count": 0},
                 "sparse_vector": {"value_count": 0},
             },
             "nodes": {

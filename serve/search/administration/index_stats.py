@@ -24,6 +24,7 @@ from graphdb.search.segments.shard_view import array_segment
 from serve.search.administration.allocation import copies_of
 from serve.search.administration.indices import CHOICE, chosen_indexes
 from serve.search.administration.not_counted import with_not_counted
+from serve.search.administration.vector_stats import dense_vector_json
 from serve.search.backend import SearchBackend, ShardSearch
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import LUCENE_VERSION, Identity, NodeName
@@ -250,7 +251,8 @@ def stats_json(indexes: Sequence[Index], contexts: SearchContexts, copies: int =
     counted = _counted([index.shards.counters for index in indexes])
     counted["search"]["open_contexts"] = contexts.count_on(index.name for index in indexes)
     fields = {name: {**one, size: sum(by_field(indexes).values())} for name, one, size, by_field in _BY_FIELD}
-    return with_not_counted(contents | counted | fields)
+    vectors = {"dense_vector": dense_vector_json(indexes, copies)}
+    return with_not_counted(contents | counted | fields | vectors)
 
 
 # What some kinds of fields take on this node.
@@ -483,13 +485,16 @@ def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     if not one:
         return other
     return {
-        section: {
-            # what is no count is the same everywhere
-            name: value if isinstance(value, bool | dict) or value < 0 else one[section][name] + value
-            for name, value in values.items()
-        }
+        section: {name: _sum_of_members(one[section][name], value) for name, value in values.items()}
         for section, values in other.items()
     }
+
+
+def _sum_of_members(one: Any, other: Any) -> Any:
+    if isinstance(other, dict):
+        return {name: _sum_of_members(one[name], value) for name, value in other.items()}
+    # what is no count is the same everywhere
+    return other if isinstance(other, bool) or other < 0 else one + other
 
 
 def _segments(exchange: Exchange, identity: Identity) -> dict[str, Any]:

@@ -105,7 +105,8 @@ def _by_name(indexes: Sequence[Index], wanted: _Wanted) -> _Fields:
             # An object with `subobjects: false` has no objects in it, but names that say there are.
             spec = index.mapping.field(name) or FieldSpec(name, "object", Storage.NONE, doc_values=False)
             if wanted.name(name) and wanted.field(spec):
-                has_values = spec.doc_values and spec.storage is not Storage.NONE
+                # Vectors are for their query alone.
+                has_values = spec.doc_values and spec.storage not in (Storage.NONE, Storage.VECTORS)
                 searchable = (spec.indexed or has_values) and spec.storage is not Storage.NONE
                 can = _Can(searchable, has_values, spec.options.get("meta") or {})
                 fields.setdefault(name, {}).setdefault(spec.type, {})[index.name] = can

@@ -1,5 +1,7 @@
 """Graphs: as good as promised under filters and deletions, kept on disk, and never needed."""
 
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphdb.log.file_system import RealFileSystem
 from graphdb.search.analysis import Analyzers
+from graphdb.search.errors import SearchError
 from graphdb.search.leaf_reader import Bools, Floats, Ints
 from graphdb.search.mapping import Mapping
 from graphdb.search.query import QueryContext, Searcher, parse_query
@@ -31,9 +34,10 @@ from graphdb.search.vectors import (
     missing_graphs,
     nearest_in,
     remove_stale,
+    vector_sizes,
 )
 from graphdb.search.vectors.nearest import graph_of
-from tests.simulation.lossy_file_system import LossyFileSystem
+from tests.simulation.lossy_file_system import Crash, LossyFileSystem
 
 ROWS, DIMS = 6_000, 16
 ANALYZERS = Analyzers.of({})
@@ -269,6 +273,7 @@ def test_a_walk_ends_where_it_has_met_enough(filled: tuple["IndexShard[Mapping]"
     shard, vectors = filled
     graph = graph_of(shard.leaves()[0].segment, "v")
     assert graph is not None
+    assert graph.links is not None
     assert len(graph.walk(vectors[0], 1_000, None, ROWS)) == 1_000
     assert len(graph.walk(vectors[0], 1_000, None, 100)) < 100 + graph.links.width
 
@@ -455,3 +460,172 @@ def test_where_all_are_deleted_nothing_is_near() -> None:
     sought = Sought("v", vectors_of(1)[0], Metric("cosine", DIMS), 3, 3)
     docs, scores = nearest_in(segment, rows, sought, RowSet.of(np.zeros(segment.size, np.bool_)))
     assert (len(docs), len(scores)) == (0, 0)
+
+
+QUANTIZED = ["int4_hnsw", "bbq_hnsw", "int8_flat", "int4_flat", "bbq_flat"]
+CODE_BYTES = {"int8": 64, "int4": 32 + 16, "bbq": 8 + 16}
+
+
+def _wide(rows: int, seed: int = 0) -> Floats:
+    """Of 64 dimensions, each of which differs less than the one before; around the same centres."""
+    spread = np.arange(1, 65) ** -0.5
+    centres = np.random.default_rng(7).standard_normal((20, 64)) * spread
+    random = np.random.default_rng(seed)
+    made = centres[random.integers(0, 20, rows)] + random.standard_normal((rows, 64)) * spread
+    return (made + 0.05).astype(np.float32)
+
+
+def _index_of(kind: str, similarity: str, vectors: Floats) -> "IndexShard[Mapping]":
+    field = {"type": "dense_vector", "dims": 64, "similarity": similarity, "index_options": {"type": kind}}
+    shard = IndexShard("i", Mapping.of({"properties": {"v": field, "n": {"type": "integer"}}}, ANALYZERS), {})
+    write(shard, vectors)
+    return shard
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "l2_norm", "max_inner_product"])
+@pytest.mark.parametrize("kind", QUANTIZED)
+def test_each_type_of_an_index_takes_what_it_says_and_finds_the_nearest(kind: str, similarity: str) -> None:
+    vectors = _wide(4_100)
+    vectors, queries = vectors[:4_000], vectors[4_000:]
+    shard = _index_of(kind, similarity, vectors)
+    (job,) = missing_graphs(shard.leaves(), shard.mapping, rows_min=0)
+    assert job.run(None)
+    graph = graph_of(shard.leaves()[0].segment, "v")
+    assert graph is not None
+    assert graph.codes.row_bytes == CODE_BYTES[kind.split("_")[0]]
+    assert (graph.links is None) == kind.endswith("flat")
+    assert graph.size_bytes == 4_000 * graph.codes.row_bytes + graph.link_bytes
+    sizes = vector_sizes(shard.leaves(), shard.mapping)
+    codes = (0, graph.codes.codes.nbytes)
+    assert (sizes.quantized, sizes.bits) == (codes if kind.startswith("bbq") else codes[::-1])
+    assert (sizes.count, sizes.rows, sizes.links) == (4_000, vectors.nbytes, graph.link_bytes)
+    metric, every = Metric(similarity, 64), np.arange(4_000, dtype=np.int32)
+    for below in (4_000, 1_500):
+        hits = 0
+        for query in queries:
+            scores = metric.scores(vectors, every[:below], query)
+            members = {"filter": {"range": {"n": {"lt": below}}}}
+            found = nearest(shard, query, **members)
+            hits += len(set(found) & set(np.argsort(-scores, kind="stable")[:10].tolist()))
+            asked = {"field": "v", "query_vector": query.tolist(), "k": 10, **members}
+            np.testing.assert_allclose(scores_of(shard, asked), scores[found], rtol=1e-5)
+        assert hits >= 0.95 * 10 * len(queries)
+
+
+@pytest.mark.parametrize("kind", ["bbq_hnsw", "int4_flat"])
+def test_codes_are_larger_where_few_bits_do_not_tell_rows_apart(kind: str) -> None:
+    """Clusters that are far from each other, and small: a common centre is near to none of them."""
+    random = np.random.default_rng(1)
+    far = 100 * random.standard_normal((4, 64))
+    vectors = (far[np.arange(2_000) % 4] + random.standard_normal((2_000, 64))).astype(np.float32)
+    shard = _index_of(kind, "l2_norm", vectors)
+    (job,) = missing_graphs(shard.leaves(), shard.mapping, rows_min=0)
+    assert job.run(None)
+    graph = graph_of(shard.leaves()[0].segment, "v")
+    assert graph is not None
+    assert graph.codes.bits >= 8
+
+
+@pytest.mark.parametrize("kind", ["int4_hnsw", "bbq_hnsw", "bbq_flat"])
+def test_small_codes_are_read_from_disk_and_made_anew_with_merges(kind: str, tmp_path: Path) -> None:
+    files = IndexFiles(RealFileSystem(), str(tmp_path))
+    graphs = GraphFiles(RealFileSystem(), str(tmp_path))
+    vectors = _wide(6_000)
+    shard = _index_of(kind, "cosine", vectors[:3_000])
+    write(shard, vectors[3_000:], 3_000)
+    for job in missing_graphs(shard.leaves(), shard.mapping, rows_min=0):
+        assert job.run(graphs)
+    shard.apply([Operation(Action.DELETE, str(i)) for i in range(0, 6_000, 3)])
+    vectors[1::30] = _wide(200, seed=4)
+    for i in range(1, 6_000, 30):
+        body = orjson.dumps({"v": vectors[i].tolist(), "n": i})
+        shard.apply([Operation(Action.INDEX, str(i), body)])
+    shard.refresh()
+    live = np.arange(6_000) % 3 > 0
+    queries = _wide(50, seed=9)
+    for merged in (False, True):
+        if merged:
+            while shard.maybe_merge():
+                pass
+            shard.flush(files, 1)
+            for job in missing_graphs(shard.leaves(), shard.mapping, rows_min=0):
+                assert job.run(graphs)
+            remove_stale(shard.leaves(), graphs)
+        hits = sum(len(set(nearest(shard, query)) & set(exact(vectors, query, live))) for query in queries)
+        assert hits >= 0.95 * 10 * len(queries)
+    opened = IndexShard.open("i", files, lambda mapping, _: Mapping.of(mapping, ANALYZERS))
+    assert opened is not None
+    for job in missing_graphs(opened.leaves(), opened.mapping, rows_min=0):
+        assert job.run(graphs, stopped=lambda: True)  # building would have been stopped
+    for one, two in zip(shard.leaves(), opened.leaves(), strict=True):
+        built, read = graph_of(one.segment, "v"), graph_of(two.segment, "v")
+        assert built is not None
+        assert read is not None
+        assert read.to_bytes() == built.to_bytes()
+    assert [nearest(opened, query) for query in queries] == [nearest(shard, query) for query in queries]
+
+
+def test_more_is_scored_where_more_is_asked_for() -> None:
+    """`rescore_vector`: of the field, and of a request."""
+
+    def candidates(kind: str, options: dict[str, Any], **members: Any) -> int:
+        index_options = {"type": kind, **options}
+        field = {"type": "dense_vector", "dims": 2, "index_options": index_options}
+        mapping = Mapping.of({"properties": {"v": field}}, ANALYZERS)
+        body = {"knn": {"field": "v", "query_vector": [1, 2], "k": 10, "num_candidates": 12, **members}}
+        parsed = parse_query(body, QueryContext(mapping, ANALYZERS))
+        assert isinstance(parsed, KnnQuery)
+        return parsed.sought.candidates
+
+    assert candidates("int4_hnsw", {}) == 12
+    assert candidates("bbq_hnsw", {}) == 30
+    assert candidates("bbq_hnsw", {}, rescore_vector={"oversample": 0}) == 12
+    assert candidates("bbq_flat", {}, rescore_vector={"oversample": 4.55}) == 46
+    assert candidates("int4_flat", {"rescore_vector": {"oversample": 2}}) == 20
+    assert candidates("int4_flat", {"rescore_vector": {"oversample": "?"}}) == 12
+    assert candidates("hnsw", {}, rescore_vector={"oversample": 1e300}) == 10_000
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *(3, [], {}, {"oversample": "3"}, {"oversample": True}, {"oversample": 0.5}, {"oversample": -1}),
+        *({"oversample": float("nan")}, {"oversample": 2, "more": 1}),
+    ],
+)
+def test_what_is_no_factor_is_refused(wrong: Any) -> None:
+    context = QueryContext(mapping_of(), ANALYZERS)
+    body = {"knn": {"field": "v", "query_vector": [1.0] * DIMS, "rescore_vector": wrong}}
+    with pytest.raises(SearchError, match=r"oversample"):
+        parse_query(body, context)
+
+
+def _crash_after(operations: int) -> Callable[[str], None]:
+    left = iter(range(operations))
+
+    def fault(operation: str) -> None:
+        if next(left, None) is None:
+            raise Crash
+
+    return fault
+
+
+@pytest.mark.parametrize("bits", [1, 4, 8])
+def test_what_a_crash_leaves_of_a_graph_is_whole_or_is_none(bits: int) -> None:
+    """Wherever the saving of codes and links ends, with what was not synced lost or torn."""
+    rows, shape = _wide(300), GraphShape("cosine", bits=bits)
+    graph = build_graph(rows, shape)
+    assert graph is not None
+    ends = {True: 0, False: 0}
+    for seed in range(200):
+        system = LossyFileSystem(Random(seed))
+        system.make_directory("index")
+        system.fault = _crash_after(seed % 10)
+        with contextlib.suppress(Crash):
+            GraphFiles(system, "index").save("_1_1", "v", graph, rows)
+        system.fault = _crash_after(1_000)
+        system.crash()
+        found = GraphFiles(system, "index").load("_1_1", "v", rows, shape)
+        assert found is None or found.to_bytes() == graph.to_bytes()
+        ends[found is None] += 1
+    assert min(ends.values()) > 0

@@ -86,6 +86,7 @@ def test_the_walk_finds_what_its_description_finds(seed: int, measure: str) -> N
             world.query,
             weights,
             None,
+            None,
             RowSet.of(allowed).bits if filtered else EVERY,
             effort,
             met_max,
@@ -100,7 +101,7 @@ def test_the_walk_finds_what_its_description_finds(seed: int, measure: str) -> N
 def test_a_scan_finds_the_nearest_of_all(seed: int, count: int) -> None:
     world = World(seed)
     for weights in (None, np.ones(DIMS, np.float32)):
-        found: Ints = scan(world.rows, world.query, weights, None, RowSet.of(world.allowed).bits, count)
+        found: Ints = scan(world.rows, world.query, weights, None, None, RowSet.of(world.allowed).bits, count)
         distances = np.where(world.allowed, world.distances(weights), np.inf)
         expected = np.argsort(distances)[: min(count, int(world.allowed.sum()))]
         assert set(found.tolist()) == set(expected.tolist())
@@ -112,7 +113,7 @@ def test_both_read_codes() -> None:
     random = np.random.default_rng(0)
     codes = random.integers(-127, 128, (200, 70)).astype(np.int8)
     query = random.standard_normal(70).astype(np.float32)
-    found: Ints = scan(codes, query, None, None, RowSet.every(200).bits, 10)
+    found: Ints = scan(codes, query, None, None, None, RowSet.every(200).bits, 10)
     assert set(found.tolist()) == set(np.argsort(-(codes @ query))[:10].tolist())
 
 
@@ -121,6 +122,6 @@ def test_words_are_compared_by_their_bits() -> None:
     codes = random.integers(0, 2**64, (300, 3), np.uint64, endpoint=False)
     words, one = random.integers(0, 2**64, 3, np.uint64, endpoint=False), np.ones(1, np.float32)
     differ = np.bitwise_count(codes ^ words).sum(axis=1)
-    found: Ints = scan(codes, one, None, words, RowSet.every(300).bits, 10)
+    found: Ints = scan(codes, one, None, words, None, RowSet.every(300).bits, 10)
     assert len(set(found.tolist())) == 10
     assert sorted(differ[found]) == sorted(differ)[:10]
