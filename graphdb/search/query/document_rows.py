@@ -83,13 +83,14 @@ def document_rows(leaf: Leaf, path: str) -> DocumentRows:
     return found
 
 
-def rows_in(leaves: Sequence[Leaf], path: str, numbers: Longs) -> Longs:
+def rows_in(leaves: Sequence[Leaf], path: str, numbers: Longs, documents: int) -> Longs:
     """The addresses of the rows of a term in each leaf, 0 where it has none; numbers: of the term in each, -1
-    where it is not there.
+    where it is not there; documents: no more have it in a leaf.
     """
     found = np.zeros(len(leaves), np.int64)
     for place, (leaf, number) in enumerate(zip(leaves, numbers.tolist(), strict=True)):
-        if number >= 0 and leaf.segment.size >= DOCUMENTS_MIN:
+        size = leaf.segment.size
+        if number >= 0 and size >= DOCUMENTS_MIN and documents * _DENSE >= size:
             found[place] = document_rows(leaf, path).address(leaf, path, number)
     return found
 

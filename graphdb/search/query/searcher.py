@@ -26,6 +26,7 @@ __all__ = [
     "LENGTHS",
     "Codes",
     "FieldStatistics",
+    "KnownTerm",
     "PartialSearcher",
     "Searcher",
     "ShardSearcher",

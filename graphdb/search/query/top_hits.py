@@ -14,7 +14,7 @@ from graphdb.search.query.few_terms import NEVER, top_of_few
 from graphdb.search.query.field_table import ceilings_of, with_masks
 from graphdb.search.query.kernels import accumulate, find_sorted, top_k
 from graphdb.search.query.max_score import FEW, top_of_any, top_of_leaves
-from graphdb.search.query.searcher import Searcher
+from graphdb.search.query.searcher import KnownTerm, Searcher
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
@@ -98,7 +98,7 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     weighed = sorted(zip([-weight for weight in own], words, range(len(words)), strict=True))
     places = [place for _, _, place in weighed]
     numbers = np.array([known[place].numbers for place in places])
-    dense = np.array([_rows(searcher, path, words[place], known[place].numbers) for place in places])
+    dense = np.array([_rows(searcher, path, words[place], known[place]) for place in places])
     weights = np.array([own[place] for place in places], np.float32)
     order = np.array(sorted(range(len(places)), key=places.__getitem__), np.int64)
     inverse = searcher.inverse_norms(path)
@@ -134,9 +134,11 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     return TopHits(kept[:begun], best[:begun], total)
 
 
-def _rows(searcher: Searcher, path: str, term: str, numbers: Longs) -> Longs:
-    """As `rows_in`, made once for a searcher; numbers: of the term in each leaf."""
-    return searcher.keep(("rows", path, term), lambda: rows_in(searcher.leaves, path, numbers))
+def _rows(searcher: Searcher, path: str, term: str, known: KnownTerm) -> Longs:
+    """As `rows_in`, made once for a searcher; known: what it knows of the term."""
+    return searcher.keep(
+        ("rows", path, term), lambda: rows_in(searcher.leaves, path, known.numbers, known.doc_freq)
+    )
 
 
 def _runs(leaves: Sequence[Leaf]) -> Iterator[slice]:
