@@ -27,7 +27,7 @@ __all__ = ["run"]
 ROWS, DIMS, QUERIES, K, CLUSTERS = 50_000, 768, 300, 10, 500
 TYPES = ("int8_hnsw", "int4_hnsw", "bbq_hnsw", "flat", "int8_flat", "int4_flat", "bbq_flat")
 WHOLE = ("int8_hnsw", "flat", "int8_flat")  # what the others are compared with
-RECALL = 0.95
+RECALL, RECALL_OF_BYTES = 0.95, 0.92  # the latter of `int8_hnsw`, whose graph aims at no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class TypeRow:
     @property
     def passes(self) -> bool:
         is_smaller = self.type in WHOLE or self.code_bytes < DIMS
-        return is_smaller and self.recall >= (0.92 if self.type == "int8_hnsw" else RECALL)
+        return is_smaller and self.recall >= (RECALL_OF_BYTES if self.type == "int8_hnsw" else RECALL)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"passes": self.passes}
