@@ -1,14 +1,17 @@
 """`RerankingModels`: asks the models that `[search.rerankers]` names how well texts answer a question."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from actors.egress.guarded_fetch import Bounds, Call, GuardedFetch, Resolve, resolve
 from actors.egress.rules import HostRules
 from graphdb.config.service import RerankerAddress
 from graphdb.errors import EvaluationFailed, UnavailableError
 from graphdb.search.errors import SearchError
 from graphdb.search.hybrid.reranker import Reranker, question_of, relevance_of
+
+if TYPE_CHECKING:  # what calls hosts is imported with the first call, 15 ms: few nodes make any
+    from actors.egress.guarded_fetch import GuardedFetch, Resolve
 
 __all__ = ["RerankingModels"]
 
@@ -20,9 +23,9 @@ _DEFAULT = ".rerank-v1-elasticsearch"  # what Elasticsearch's clients ask for if
 class RerankingModels:
     """`graphdb.search.hybrid.reranker.Rerankers`. For any number of calls at a time, on one event loop."""
 
-    def __init__(self, addresses: Mapping[str, RerankerAddress], resolve: Resolve = resolve) -> None:
-        self._addresses = addresses
-        self._fetches = {name: _fetch(name, one, resolve) for name, one in addresses.items()}
+    def __init__(self, addresses: Mapping[str, RerankerAddress], resolve: "Resolve | None" = None) -> None:
+        self._addresses, self._resolve = addresses, resolve
+        self._fetches: dict[str, GuardedFetch] = {}
 
     def named(self, name: str | None) -> str:
         """See `Rerankers.named`."""
@@ -42,6 +45,8 @@ class RerankingModels:
 
     async def relevance(self, name: str, question: str, texts: Sequence[str]) -> list[float]:
         """See `Rerankers.relevance`."""
+        from actors.egress.guarded_fetch import Call
+
         one = self._addresses[name]
         headers = [("Content-Type", "application/json"), ("Accept", "application/json")]
         if one.api_key is not None:
@@ -49,7 +54,7 @@ class RerankingModels:
         body = question_of(Reranker(one.format, one.model), question, texts)
         call = Call(one.url, "POST", tuple(headers), body, follows_redirects=False)
         try:
-            answer = await self._fetches[name].fetch(call)
+            answer = await self._fetch(name).fetch(call)
         except EvaluationFailed as failed:
             raise UnavailableError(f"the reranker [{name}] does not answer: {failed}") from failed
         if answer.status != 200:
@@ -60,10 +65,17 @@ class RerankingModels:
         except ValueError as error:
             raise UnavailableError(f"the answer of the reranker [{name}] cannot be read: {error}") from error
 
+    def _fetch(self, name: str) -> "GuardedFetch":
+        """Who configures an address says by that that it may be called."""
+        if name not in self._fetches:
+            from actors.egress.guarded_fetch import Bounds, GuardedFetch, resolve
 
-def _fetch(name: str, address: RerankerAddress, resolve: Resolve) -> GuardedFetch:
-    """Who configures an address says by that that it may be called."""
-    host = urlsplit(address.url).hostname or ""
-    setting = f"search.rerankers.{name}.timeout_seconds"
-    bounds = Bounds(address.timeout_seconds, setting, _ANSWER_BYTES_MAX, "a reranker answers with numbers")
-    return GuardedFetch(HostRules("RERANK", [host], public_allowed=True), bounds, resolve=resolve)
+            address = self._addresses[name]
+            host = urlsplit(address.url).hostname or ""
+            setting = f"search.rerankers.{name}.timeout_seconds"
+            bounds = Bounds(
+                address.timeout_seconds, setting, _ANSWER_BYTES_MAX, "a reranker answers with numbers"
+            )
+            rules = HostRules("RERANK", [host], public_allowed=True)
+            self._fetches[name] = GuardedFetch(rules, bounds, resolve=self._resolve or resolve)
+        return self._fetches[name]
