@@ -19,7 +19,7 @@ from graphdb.search.aggregations.aggregation import (
 )
 from graphdb.search.aggregations.columns import spread
 from graphdb.search.aggregations.geo_grids import tile_name, tile_number, tile_zoom, tiles_of
-from graphdb.search.aggregations.histogram import Steps, interval_rounding
+from graphdb.search.aggregations.intervals import Steps, interval_rounding
 from graphdb.search.aggregations.leading_rows import leading_rows
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.rounding import CalendarRounding, FixedRounding, Rounding, Spans

@@ -1,9 +1,8 @@
-"""Histograms: of numbers, of dates, and with an interval that is chosen from the data."""
+"""`histogram` and `date_histogram`: a bucket for each interval between the least and the greatest value."""
 
 import math
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,21 +19,20 @@ from graphdb.search.aggregations.aggregation import (
     cells_of,
 )
 from graphdb.search.aggregations.columns import Numbers
+from graphdb.search.aggregations.intervals import Steps, interval_rounding, numbers_or_ranges
 from graphdb.search.aggregations.options import Options
 from graphdb.search.aggregations.rounding import (
-    CALENDAR_UNITS,
     CalendarRounding,
     FixedRounding,
     Rounding,
     Spans,
-    ZoneTable,
     time_slots,
 )
 from graphdb.search.aggregations.tallies import StepTally, Tally, held_span
 from graphdb.search.aggregations.terms_aggregation import ByKey, Order, parse_order, sorted_cells
-from graphdb.search.aggregations.value_sources import DATE_TYPES, NUMERIC, Display, Source
+from graphdb.search.aggregations.value_sources import Source
 from graphdb.search.compiled import compiled
-from graphdb.search.errors import SearchError, illegal_argument, illegal_request
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Ints, Longs
 from graphdb.search.mapping.dates import DateFormat, date_math
@@ -42,50 +40,10 @@ from graphdb.search.mapping.range_fields import RANGE_TYPES, RangeType
 from graphdb.search.number_text import number_text
 from graphdb.search.query.forms import Form, NoForm, Values
 
-__all__ = [
-    "AutoDateHistogram",
-    "Histogram",
-    "Steps",
-    "date_source",
-    "duration_ms",
-    "histogram_form",
-    "interval_rounding",
-    "parse_auto_date_histogram",
-    "parse_date_histogram",
-    "parse_histogram",
-]
-
-# `histogram` and `date_histogram`: a bucket for each interval between the least and the greatest value.
+__all__ = ["Histogram", "histogram_form", "parse_date_histogram", "parse_histogram"]
 
 _BY_KEY, _NO_BOUNDS = (ByKey(False),), (None, None)
-_NUMBER_MAX = 2.0**53  # so that each interval has a number of its own
 _QUICK_MAX = 1_000  # intervals that are shown where others wait
-_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"([+-]?)(\d{1,15})(ms|s|m|h|d)", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """Intervals of equal length over numbers."""
-
-    interval: float
-    offset: float
-
-    def number(self, values: Numbers) -> Longs:
-        places = np.floor((values - self.offset) / self.interval)
-        if len(places) and np.abs(places).max() > _NUMBER_MAX:
-            raise illegal_argument(f"[interval] [{self.interval}] is too small for the values of the field")
-        return places.astype(np.int64)
-
-    def start(self, numbers: Longs) -> Numbers:
-        return numbers * self.interval + self.offset
-
-    def ends(self, least: float, greatest: float) -> tuple[int, int] | None:
-        """The numbers of these two; None where `number` would not have them."""
-        first, last = ((value - self.offset) / self.interval for value in (least, greatest))
-        if not (abs(first) <= _NUMBER_MAX and abs(last) <= _NUMBER_MAX):
-            return None
-        return math.floor(first), math.floor(last)
 
 
 # Keeps the interpreter's lock: it would wait for it again longer than it runs.
@@ -373,7 +331,7 @@ def parse_histogram(definition: Definition) -> Aggregation:
     """histogram: `interval` and the rest."""
     options = definition.options
     steps = Steps(_interval(options, definition.name), options.number("offset", 0.0) or 0.0)
-    source = _of_numbers_or_ranges(definition, ("integer_range", "long_range", "float_range", "double_range"))
+    source = numbers_or_ranges(definition, ("integer_range", "long_range", "float_range", "double_range"))
     return _finished(definition, source, False, steps, lambda bound: float(bound))
 
 
@@ -408,20 +366,6 @@ def histogram_form(definition: Definition, form: Form) -> Callable[[Values], Agg
     return make
 
 
-def _of_numbers_or_ranges(definition: Definition, ranges: tuple[str, ...]) -> Source:
-    source = Source.parse(definition, NUMERIC | {Storage.CODES})
-    spec = source.spec
-    if spec is not None and spec.storage is Storage.CODES and spec.type not in ranges:
-        raise _unsupported(definition, spec)
-    return source
-
-
-def _unsupported(definition: Definition, spec: FieldSpec) -> SearchError:
-    return illegal_argument(
-        f"Field [{spec.path}] of type [{spec.type}] is not supported for aggregation [{definition.kind}]"
-    )
-
-
 def parse_date_histogram(definition: Definition) -> Aggregation:
     """date_histogram: `calendar_interval` or `fixed_interval`, in `time_zone`."""
     source, rounding = interval_rounding(definition, ("date_range",))
@@ -434,63 +378,6 @@ def parse_date_histogram(definition: Definition) -> Aggregation:
         return int(value)
 
     return _finished(definition, source, True, rounding, bound)
-
-
-def interval_rounding(definition: Definition, ranges: tuple[str, ...] = ()) -> tuple[Source, Rounding]:
-    """What `field`, `offset`, `time_zone` and one of the intervals say. ranges: types of ranges that may be
-    meant.
-    """
-    options = definition.options
-    offset = duration_ms(options.text("offset", "0ms") or "0ms", "offset")
-    calendar, fixed = options.text("calendar_interval"), options.text("fixed_interval")
-    if "interval" in options:
-        raise illegal_request(
-            "[interval] on [date_histogram] is removed: use [fixed_interval] or [calendar_interval]"
-        )
-    source = date_source(definition, ranges)
-    return source, _rounding(calendar, fixed, ZoneTable.of(source.display.zone), offset)
-
-
-def date_source(definition: Definition, ranges: tuple[str, ...] = ()) -> Source:
-    """A field whose numbers are instants, and are shown so. ranges: types of ranges that may be meant."""
-    source = _of_numbers_or_ranges(definition, ranges)
-    known = (*DATE_TYPES, *ranges, "boolean", "long", "integer")
-    if source.spec is not None and source.spec.type not in known:
-        raise _unsupported(definition, source.spec)
-    if not isinstance(source.display.pattern, DateFormat):
-        dates = Display.of(None, None, None, dates=True)
-        source = replace(source, display=replace(dates, spec=source.spec, zone=source.display.zone))
-    return source
-
-
-def _rounding(calendar: str | None, fixed: str | None, zone: ZoneTable, offset: int) -> Rounding:
-    if calendar is not None and fixed is not None:
-        raise illegal_request("Cannot use [fixed_interval] with [calendar_interval] configuration option.")
-    if calendar is not None:
-        if calendar not in CALENDAR_UNITS:
-            raise illegal_request(
-                f"The supplied interval [{calendar}] could not be parsed as a calendar interval."
-            )
-        return CalendarRounding.of(CALENDAR_UNITS[calendar], zone, offset)
-    if fixed is None:
-        raise illegal_request("Invalid interval specified, must be non-null and non-empty")
-    interval = duration_ms(fixed, "fixed_interval")
-    if interval < 1:
-        raise illegal_request("Zero or negative time interval not supported")
-    return FixedRounding(interval, zone, offset)
-
-
-def duration_ms(text: str, setting: str) -> int:
-    """`90m` or `-6h` as milliseconds."""
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise illegal_request(
-            f"failed to parse setting [{setting}] with value [{text[:100]}] as a time value: unit is missing "
-            "or unrecognized"
-        )
-    sign, amount, unit = match.groups()
-    length = min(int(amount) * _UNITS_MS[unit], 2**62)
-    return -length if sign == "-" else length
 
 
 def _finished(
@@ -538,98 +425,3 @@ def _bounds(
         raise illegal_request(f"[{key}.min][{values[0]}] cannot be greater than [{key}.max][{values[1]}]")
     numbers = [None if end is None else int(steps.number(np.array([end]))[0]) for end in ends]
     return numbers[0], numbers[1]
-
-
-# `auto_date_histogram`: the finest interval that makes no more buckets than are wanted.
-
-_BUCKETS_DEFAULT = 10
-# Elasticsearch's roundings: unit, its name in `interval`, length (ms), and how many of it a bucket may have.
-_UNITS = (
-    ("second", "s", 1_000, (1, 5, 10, 30)),
-    ("minute", "m", 60_000, (1, 5, 10, 30)),
-    ("hour", "h", 3_600_000, (1, 3, 12)),
-    ("day", "d", 86_400_000, (1, 7)),
-    ("month", "M", 0, (1, 3)),
-    ("year", "y", 0, (1, 5, 10, 20, 50, 100)),
-)
-_NAMES = tuple(unit for unit, *_ in _UNITS)
-
-
-@dataclass(frozen=True, slots=True)
-class _Grouped:
-    """Several intervals of a rounding as one, counted from where the first document is."""
-
-    inner: Rounding
-    size: int
-    first: int
-
-    def number(self, instants: Longs) -> Longs:
-        return np.asarray((self.inner.number(instants) - self.first) // self.size)
-
-    def start(self, numbers: Longs) -> Longs:
-        return self.inner.start(numbers * self.size + self.first)
-
-
-@dataclass(frozen=True)
-class AutoDateHistogram(Aggregation):
-    """For every bucket around it an interval of its own."""
-
-    source: Source
-    buckets: int
-    least_unit: int  # the first of _UNITS that may be taken
-
-    @property
-    def typed(self) -> str:
-        return "auto_date_histogram"
-
-    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
-        members, values = self.source.numbers(scope, rows.docs)
-        owners = rows.owners[members]
-        answers = []
-        instants = [values[owners == owner].astype(np.int64) for owner in range(rows.count)]
-        ends = [np.array([own.min(), own.max()]) if len(own) else own for own in instants]
-        every = [np.concatenate(own) for own in zip(*scope.gathered("ends", ends), strict=True)]
-        for owner in range(rows.count):
-            name, steps = self._chosen(every[owner])
-            histogram = Histogram(self.common, self.source, True, steps, 0, _BY_KEY, False, is_span=False)
-            own = rows.owners == owner
-            alone = Rows(rows.docs[own], np.zeros(int(own.sum()), np.int64), 1)
-            with scope.below(np.array([owner])):
-                (answer,) = histogram.answers(scope, alone)
-            answers.append({**answer, "interval": name})
-        return answers
-
-    def _chosen(self, instants: Longs) -> tuple[str, Rounding]:
-        """The first interval that needs few enough buckets, else the last."""
-        ends = np.array([instants.min(), instants.max()]) if len(instants) else np.zeros(2, np.int64)
-        chosen = None
-        for name, inner, size in self._intervals():
-            low, high = inner.number(ends).tolist()
-            chosen = name, (inner if size == 1 else _Grouped(inner, size, low))
-            if (high - low) // size + 1 <= self.buckets:
-                break
-        assert chosen is not None
-        return chosen
-
-    def _intervals(self) -> Iterator[tuple[str, Rounding, int]]:
-        zone = ZoneTable.of(self.source.display.zone)
-        for unit, short, length_ms, sizes in _UNITS[self.least_unit :]:
-            whole_days = unit in ("day", "month", "year")
-            inner = CalendarRounding(unit, zone) if whole_days else FixedRounding(length_ms, zone)
-            for size in sizes:
-                yield f"{size}{short}", inner, size
-
-
-def parse_auto_date_histogram(definition: Definition) -> Aggregation:
-    """Errors: SearchError."""
-    options = definition.options
-    buckets, least = options.integer("buckets", _BUCKETS_DEFAULT), options.text("minimum_interval")
-    if buckets < 1:
-        raise illegal_request(f"[buckets] must be greater than 0 for [{definition.name}]")
-    if least is not None and least not in _NAMES:
-        raise illegal_request(
-            f"minimum_interval must be one of [{', '.join(reversed(_NAMES))}] but was [{least[:100]}]"
-        )
-    source = date_source(definition)
-    options.done()
-    return AutoDateHistogram(definition.common, source, buckets, _NAMES.index(least) if least else 0)

@@ -5,6 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from graphdb.search.aggregations.adaptive_histograms import (
+    parse_auto_date_histogram,
+    parse_variable_histogram,
+)
 from graphdb.search.aggregations.aggregation import Aggregation, Common, Definition, Pipeline
 from graphdb.search.aggregations.approximate import (
     parse_cardinality,
@@ -36,7 +40,6 @@ from graphdb.search.aggregations.filter_aggregations import (
 from graphdb.search.aggregations.geo_grids import parse_geo_grid
 from graphdb.search.aggregations.histogram import (
     histogram_form,
-    parse_auto_date_histogram,
     parse_date_histogram,
     parse_histogram,
 )
@@ -62,7 +65,6 @@ from graphdb.search.aggregations.sampling import parse_random_sampler, parse_sam
 from graphdb.search.aggregations.scripted import parse_scripted_metric
 from graphdb.search.aggregations.significant_terms import parse_significant_terms
 from graphdb.search.aggregations.terms_aggregation import parse_rare_terms, parse_terms
-from graphdb.search.aggregations.variable_histogram import parse_variable_histogram
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 from graphdb.search.near_names import did_you_mean
 from graphdb.search.query import QueryContext

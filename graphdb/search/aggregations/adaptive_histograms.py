@@ -1,12 +1,7 @@
-"""`variable_width_histogram`: as many buckets as are wanted, each of values that are near each other.
-
-Clusters begin as the distinct values, or as ranges of as many values each where there are too many of those.
-Then the two neighbours whose means are nearest become one, until no more are left than wanted.
-
-Source: `VariableWidthHistogramAggregator` and `InternalVariableWidthHistogram` of Elasticsearch 8.
-"""
+"""Histograms whose intervals the values choose: `auto_date_histogram`, `variable_width_histogram`."""
 
 import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +15,125 @@ from graphdb.search.aggregations.aggregation import (
     bucket_lists,
     cells_of,
 )
+from graphdb.search.aggregations.histogram import Histogram
+from graphdb.search.aggregations.intervals import date_source
+from graphdb.search.aggregations.rounding import CalendarRounding, FixedRounding, Rounding, ZoneTable
+from graphdb.search.aggregations.terms_aggregation import ByKey
 from graphdb.search.aggregations.value_sources import NUMERIC, Source
-from graphdb.search.errors import illegal_argument
+from graphdb.search.errors import illegal_argument, illegal_request
 from graphdb.search.leaf_reader import Doubles, Longs
 
-__all__ = ["VariableHistogram", "parse_variable_histogram"]
+__all__ = [
+    "AutoDateHistogram",
+    "VariableHistogram",
+    "parse_auto_date_histogram",
+    "parse_variable_histogram",
+]
+
+# `auto_date_histogram`: the finest interval that makes no more buckets than are wanted.
+
+_BUCKETS_DEFAULT = 10
+_IN_ORDER = (ByKey(False),)
+# Elasticsearch's roundings: unit, its name in `interval`, length (ms), and how many of it a bucket may have.
+_ROUNDINGS = (
+    ("second", "s", 1_000, (1, 5, 10, 30)),
+    ("minute", "m", 60_000, (1, 5, 10, 30)),
+    ("hour", "h", 3_600_000, (1, 3, 12)),
+    ("day", "d", 86_400_000, (1, 7)),
+    ("month", "M", 0, (1, 3)),
+    ("year", "y", 0, (1, 5, 10, 20, 50, 100)),
+)
+_NAMES = tuple(unit for unit, *_ in _ROUNDINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouped:
+    """Several intervals of a rounding as one, counted from where the first document is."""
+
+    inner: Rounding
+    size: int
+    first: int
+
+    def number(self, instants: Longs) -> Longs:
+        return np.asarray((self.inner.number(instants) - self.first) // self.size)
+
+    def start(self, numbers: Longs) -> Longs:
+        return self.inner.start(numbers * self.size + self.first)
+
+
+@dataclass(frozen=True)
+class AutoDateHistogram(Aggregation):
+    """For every bucket around it an interval of its own."""
+
+    source: Source
+    buckets: int
+    least_unit: int  # the first of _ROUNDINGS that may be taken
+
+    @property
+    def typed(self) -> str:
+        return "auto_date_histogram"
+
+    def answers(self, scope: Scope, rows: Rows) -> list[Answer]:
+        members, values = self.source.numbers(scope, rows.docs)
+        owners = rows.owners[members]
+        answers = []
+        instants = [values[owners == owner].astype(np.int64) for owner in range(rows.count)]
+        ends = [np.array([own.min(), own.max()]) if len(own) else own for own in instants]
+        every = [np.concatenate(own) for own in zip(*scope.gathered("ends", ends), strict=True)]
+        for owner in range(rows.count):
+            name, steps = self._chosen(every[owner])
+            histogram = Histogram(
+                self.common, self.source, True, steps, 0, (ByKey(False),), False, is_span=False
+            )
+            own = rows.owners == owner
+            alone = Rows(rows.docs[own], np.zeros(int(own.sum()), np.int64), 1)
+            with scope.below(np.array([owner])):
+                (answer,) = histogram.answers(scope, alone)
+            answers.append({**answer, "interval": name})
+        return answers
+
+    def _chosen(self, instants: Longs) -> tuple[str, Rounding]:
+        """The first interval that needs few enough buckets, else the last."""
+        ends = np.array([instants.min(), instants.max()]) if len(instants) else np.zeros(2, np.int64)
+        chosen = None
+        for name, inner, size in self._intervals():
+            low, high = inner.number(ends).tolist()
+            chosen = name, (inner if size == 1 else _Grouped(inner, size, low))
+            if (high - low) // size + 1 <= self.buckets:
+                break
+        assert chosen is not None
+        return chosen
+
+    def _intervals(self) -> Iterator[tuple[str, Rounding, int]]:
+        zone = ZoneTable.of(self.source.display.zone)
+        for unit, short, length_ms, sizes in _ROUNDINGS[self.least_unit :]:
+            whole_days = unit in ("day", "month", "year")
+            inner = CalendarRounding(unit, zone) if whole_days else FixedRounding(length_ms, zone)
+            for size in sizes:
+                yield f"{size}{short}", inner, size
+
+
+def parse_auto_date_histogram(definition: Definition) -> Aggregation:
+    """Errors: SearchError."""
+    options = definition.options
+    buckets, least = options.integer("buckets", _BUCKETS_DEFAULT), options.text("minimum_interval")
+    if buckets < 1:
+        raise illegal_request(f"[buckets] must be greater than 0 for [{definition.name}]")
+    if least is not None and least not in _NAMES:
+        raise illegal_request(
+            f"minimum_interval must be one of [{', '.join(reversed(_NAMES))}] but was [{least[:100]}]"
+        )
+    source = date_source(definition)
+    options.done()
+    return AutoDateHistogram(definition.common, source, buckets, _NAMES.index(least) if least else 0)
+
+
+# `variable_width_histogram`: as many buckets as are wanted, each of values that are near each other.
+#
+# Clusters begin as the distinct values, or as ranges of as many values each where there are too many of
+# those. Then the two neighbours whose means are nearest become one, until no more are left than wanted.
+#
+# Source: `VariableWidthHistogramAggregator` and `InternalVariableWidthHistogram` of Elasticsearch 8.
 
 _BUCKETS_MAX = 50_000
 _AT_ONCE = 50  # clusters of a shard for each bucket, as Elasticsearch's default of `shard_size`
