@@ -31,14 +31,8 @@ from graphdb.search.catalog.index_names import (
     resolve,
     write_target,
 )
-from graphdb.search.catalog.metadata_changes import (
-    Change,
-    GraphCheck,
-    NewIndex,
-    check_automatic,
-    planned,
-    with_new_index,
-)
+from graphdb.search.catalog.metadata_changes import Change, planned
+from graphdb.search.catalog.new_indexes import GraphCheck, NewIndex, check_automatic, with_new_index
 from graphdb.search.catalog.state import AliasOptions, CatalogState, Index
 from graphdb.search.errors import SearchError, illegal_argument, unexpected
 

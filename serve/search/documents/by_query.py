@@ -10,7 +10,7 @@ import orjson
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import DocumentWrite
-from graphdb.search.catalog.metadata_changes import check_automatic
+from graphdb.search.catalog.new_indexes import check_automatic
 from graphdb.search.errors import SearchError, illegal_argument, parsing
 from graphdb.search.protection import ALLOW_SIDS
 from graphdb.search.results.fetching import EVERYTHING, SourceFilter, parse_source_filter
