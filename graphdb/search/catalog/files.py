@@ -285,7 +285,7 @@ class CatalogFiles:
             routing = routing_of(row.name, row.settings)
             if routing.shards != len(row.generations):
                 raise CorruptionError(f"the index [{row.name}] has lost shards", where)
-            first = self._open_shard(row, 0, lambda mapping, _: Mapping.of(mapping, analyzers, limits))
+            first = self._open_shard(row, 0, lambda mapping, _: Mapping.stored(mapping, analyzers, limits))
             others = [
                 self._open_shard(row, number, lambda *_: first.mapping) for number in range(1, routing.shards)
             ]

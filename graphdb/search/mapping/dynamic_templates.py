@@ -10,7 +10,14 @@ from graphdb.search.errors import SearchError, illegal_argument, mapper_parsing
 from graphdb.search.mapping.runtime_fields import checked_runtime
 from graphdb.search.mapping.wildcards import wildcard_match
 
-__all__ = ["MATCH_TYPES", "RUNTIME_TYPES", "checked_templates", "named_template", "template_mapping"]
+__all__ = [
+    "MATCH_TYPES",
+    "RUNTIME_TYPES",
+    "check_runtime_templates",
+    "checked_templates",
+    "named_template",
+    "template_mapping",
+]
 
 MATCH_TYPES = {
     "string": "text",
@@ -94,10 +101,6 @@ def _check(name: str, template: Any) -> None:
         raise mapper_parsing(f"Dynamic template [{name[:100]}] must be an object")
     if unknown := set(template) - _MEMBERS:
         raise illegal_argument(f"Illegal dynamic template parameter: [{min(unknown)[:100]}]")
-    if "mapping" in template and "runtime" in template:
-        raise mapper_parsing(
-            f"mapping and runtime cannot be both specified in the same dynamic template [{name[:100]}]"
-        )
     if not isinstance(template.get("mapping", template.get("runtime")), dict):
         raise mapper_parsing(f"template [{name[:100]}] must have either mapping or runtime set")
     for key in ("match_mapping_type", "unmatch_mapping_type"):
@@ -107,8 +110,6 @@ def _check(name: str, template: Any) -> None:
                     f"No field type matched on [{match_type}], possible values are "
                     f"[{', '.join(kind for kind in MATCH_TYPES)}]"
                 )
-    if "runtime" in template:
-        _check_runtime(name, template)
     if template.get("match_pattern", "simple") not in ("simple", "regex"):
         raise mapper_parsing(f"No matching pattern matched on [{str(template['match_pattern'])[:100]}]")
     if template.get("match_pattern") == "regex":
@@ -117,7 +118,23 @@ def _check(name: str, template: Any) -> None:
                 _regex(pattern)
 
 
+def check_runtime_templates(value: Any) -> None:
+    """Of an array `dynamic_templates`, what maps to runtime fields; other kinds of JSON are left alone.
+
+    Errors: mapper_parsing_exception, illegal_argument_exception.
+    """
+    entries = value if isinstance(value, list) else []
+    for entry in entries:
+        for name, template in entry.items() if isinstance(entry, dict) else ():
+            if isinstance(template, dict) and isinstance(template.get("runtime"), dict):
+                _check_runtime(name, template)
+
+
 def _check_runtime(name: str, template: Mapping[str, Any]) -> None:
+    if "mapping" in template:
+        raise mapper_parsing(
+            f"mapping and runtime cannot be both specified in the same dynamic template [{name[:100]}]"
+        )
     types = _listed(template, "match_mapping_type")
     for match_type in types:
         if match_type != "*" and match_type not in RUNTIME_TYPES:

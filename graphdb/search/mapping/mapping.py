@@ -13,6 +13,7 @@ from graphdb.search.mapping.compiled import Analyzers, Compiled, compiled
 from graphdb.search.mapping.document import read_document
 from graphdb.search.mapping.documents_together import read_together
 from graphdb.search.mapping.dynamic import count_new, dynamic_update, leave_out, unparsable_document
+from graphdb.search.mapping.dynamic_templates import check_runtime_templates
 from graphdb.search.mapping.flat_objects import flattened
 from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.mapping_definition import Definition, MappingLimits, normalised, unparsable
@@ -184,11 +185,20 @@ class Mapping:
 
         Errors: mapper_parsing_exception, illegal_argument_exception (limits).
         """
+        return cls.stored(_read_new(body), analyzers, limits)
+
+    @classmethod
+    def stored(
+        cls, body: JsonObject[str, Any], analyzers: Analyzers, limits: MappingLimits | None = None
+    ) -> "Mapping":
+        """The same of an index that there is: an earlier version may have taken what is refused now, and what
+        that does no harm to has to be opened.
+        """
         return cls(_read(body), analyzers, limits or MappingLimits())._checked()
 
     def merged(self, body: JsonObject[str, Any]) -> "Mapping":
         """With an update (PUT _mapping) put in. Errors: as of `of`, illegal_argument_exception."""
-        return self._with(_read(body))
+        return self._with(_read(_read_new(body)))
 
     def analyzed(self, analyzers: Analyzers, limits: MappingLimits) -> "Mapping":
         """The same with other analyzers and limits. Errors: mapper_parsing_exception for one that is gone."""
@@ -367,6 +377,15 @@ def _illegal_copy(nested: str | None, target_nested: str | None) -> SearchError:
 
 def _reaches(nested: str | None, target_nested: str | None) -> bool:
     return target_nested is None or nested == target_nested or (nested or "").startswith(f"{target_nested}.")
+
+
+def _read_new(body: JsonObject[str, Any]) -> JsonObject[str, Any]:
+    """The body itself, which has nothing that is refused in what is new. Errors: SearchError."""
+    try:
+        check_runtime_templates(body.get("dynamic_templates"))
+    except SearchError as error:
+        raise unparsable(error) from None
+    return body
 
 
 def _read(body: JsonObject[str, Any]) -> Definition:

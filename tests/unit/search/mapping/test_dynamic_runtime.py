@@ -121,3 +121,14 @@ def test_they_count_as_fields() -> None:
     mapping = grown({"dynamic": "runtime"}, total_fields=1, ignores_beyond=True)
     document, mapping = mapping.parse({"a": 1, "b": 2}, "1")
     assert (list(mapping.as_json()["runtime"]), document.ignored) == (["a"], ["b"])
+
+
+def test_an_index_that_has_a_wrong_template_is_opened() -> None:
+    """Earlier versions took such ones."""
+    body = {"dynamic_templates": [{"t": {"match": "a", "runtime": {"type": "text"}}}]}
+    mapping = Mapping.stored(body, SPACES)
+    assert mapping.as_json() == body
+    _, grows = mapping.parse({"b": 1}, "1")
+    assert grows.field("b") is not None
+    with pytest.raises(SearchError, match="No handler for type"):
+        mapping.parse({"a": "x"}, "1")

@@ -299,7 +299,7 @@ def test_new_fields_that_there_is_no_room_for_are_left_out(http: httpx.Client) -
     assert http.put(
         "/a/_settings", json={"index.mapping.total_fields.ignore_dynamic_beyond_limit": False}
     ).is_success
-    assert reason_of(http.put("/a/_doc/2", json={"more": 1}))[1] == "illegal_argument_exception"
+    assert reason_of(http.put("/a/_doc/2", json={"more": 1}))[1] == "document_parsing_exception"
 
 
 def test_an_index_may_take_no_texts_for_numbers(http: httpx.Client) -> None:
