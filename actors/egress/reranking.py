@@ -27,6 +27,11 @@ class RerankingModels:
         self._addresses, self._resolve = addresses, resolve
         self._fetches: dict[str, GuardedFetch] = {}
 
+    @property
+    def known(self) -> Mapping[str, Reranker]:
+        """See `Rerankers.known`."""
+        return {name: Reranker(one.format, one.model) for name, one in self._addresses.items()}
+
     def named(self, name: str | None) -> str:
         """See `Rerankers.named`."""
         if name in (None, _DEFAULT) and name not in self._addresses and len(self._addresses) == 1:
@@ -51,7 +56,7 @@ class RerankingModels:
         headers = [("Content-Type", "application/json"), ("Accept", "application/json")]
         if one.api_key is not None:
             headers.append(("Authorization", f"Bearer {one.api_key.get_secret_value()}"))
-        body = question_of(Reranker(one.format, one.model), question, texts)
+        body = question_of(self.known[name], question, texts)
         call = Call(one.url, "POST", tuple(headers), body, follows_redirects=False)
         try:
             answer = await self._fetch(name).fetch(call)

@@ -248,6 +248,8 @@ SEARCH_PERMISSIONS = _table(
     (READ, "DELETE", "/_pit"),
     (READ, "GET POST", "/{index}/_termvectors /{index}/_termvectors/{id} [/{index}]/_mtermvectors"),
     (READ, "GET POST", "[/{index}]/_rank_eval /{index}/_knn_search"),
+    (READ, "GET", "/_inference"),
+    (READ, "GET POST", "/_inference/{inference_id} /_inference/{task_type}/{inference_id}"),
     (READ, "POST", "[/{index}]/_async_search"),
     (READ, "GET DELETE", "/_async_search/{id}"),
     (READ, "GET", "/_async_search/status/{id}"),

@@ -60,6 +60,10 @@ class Reranker:
 class Rerankers(Protocol):
     """The models that the configuration names."""
 
+    @property
+    def known(self) -> Mapping[str, Reranker]:
+        """By name."""
+
     def named(self, name: str | None) -> str:
         """The name of one; None stands for the only one. Errors: resource_not_found_exception."""
 

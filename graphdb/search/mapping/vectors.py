@@ -179,7 +179,9 @@ def oversample_of(options: Mapping[str, Any]) -> float:
     Mappings have always been able to say anything there, and stay readable: what is not a factor says
     nothing.
     """
-    given = options.get("index_options") or {}
+    given = options.get("index_options")
+    if not isinstance(given, Mapping):  # that of a text is a word
+        return 0.0
     if "rescore_vector" in given:
         try:
             return rescore_of(given["rescore_vector"])

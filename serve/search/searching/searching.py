@@ -8,6 +8,7 @@ from serve.search.searching import (
     async_search,
     explaining,
     field_caps,
+    inference,
     rank_eval,
     search,
     search_contexts,
@@ -26,4 +27,7 @@ def runner_of(node: SearchBackend, settings: Settings, work: SearchWork) -> Sear
 
 def routes(runner: SearchRunner) -> list[Endpoint]:
     with_runner = (async_search, explaining, rank_eval, search, search_contexts, search_templates, tiles)
-    return [one for module in with_runner for one in module.endpoints(runner)] + field_caps.endpoints()
+    return [one for module in with_runner for one in module.endpoints(runner)] + [
+        *field_caps.endpoints(),
+        *inference.endpoints(),
+    ]

@@ -89,6 +89,7 @@ def test_what_changes_something_needs_more_than_reading() -> None:
     }
     reading |= {"/_search/scroll", "/_search/scroll/{scroll_id}", "/{index}/_explain/{id}"}
     reading |= {"/{index}/_mvt/{field}/{zoom}/{x}/{y}"}
+    reading |= {"/_inference/{inference_id}", "/_inference/{task_type}/{inference_id}"}
     reading |= {"/{index}/_terms_enum", "/_cluster/allocation/explain"}
     reading |= {"/_render/template", "/_render/template/{id}"}
     # what would be made, without making it

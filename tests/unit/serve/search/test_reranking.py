@@ -232,6 +232,41 @@ def test_rescorer_is_a_search_with_rescore(search: Callable[..., JsonObject], ht
     assert found["hits"]["hits"] == http.post("/a/_search", json=body).json()["hits"]["hits"]
 
 
+def test_a_model_is_asked_alone(http: httpx.Client, model: Model) -> None:
+    body: JsonObject = {"query": "which?", "input": ["ant", "ant bee", "bee"], "top_n": 2}
+    assert http.post("/_inference/rerank/m", json=body).json() == {
+        "rerank": [{"index": 1, "relevance_score": 0.07}, {"index": 0, "relevance_score": 0.03}]
+    }
+    body = {"query": "which?", "input": "ant", "return_documents": True}
+    (found,) = http.post("/_inference/m", json=body).json()["rerank"]
+    assert found == {"index": 0, "relevance_score": 0.03, "text": "ant"}
+
+
+def test_models_are_listed_without_their_secrets(http: httpx.Client) -> None:
+    listed = http.get("/_inference").json()["endpoints"]
+    assert [one["inference_id"] for one in listed] == ["es", "m", "tei"]
+    assert http.get("/_inference/rerank/m").json()["endpoints"] == listed[1:2]
+    assert listed[1]["service_settings"] == {"model_id": "large"}
+    assert "secret" not in http.get("/_inference/_all").text
+    assert reason_of(http.get("/_inference/none"))[:2] == (404, "resource_not_found_exception")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/_inference/m", {}),
+        ("/_inference/m", {"query": "a"}),
+        ("/_inference/m", {"query": "a", "input": []}),
+        ("/_inference/m", {"query": "a", "input": [1]}),
+        ("/_inference/m", {"query": "a", "input": "b", "more": 1}),
+        ("/_inference/m", {"query": "a", "input": "b", "top_n": 0}),
+        ("/_inference/text_embedding/m", {"query": "a", "input": "b"}),
+    ],
+)
+def test_questions_that_are_refused(http: httpx.Client, path: str, body: JsonObject) -> None:
+    assert reason_of(http.post(path, json=body))[0] == 400
+
+
 @pytest.mark.parametrize("answer", [b"[]", b'{"results": []}', b'{"data": []}'])
 def test_texts_without_a_score(answer: bytes) -> None:
     assert relevance_of(answer, 2) == [-math.inf, -math.inf]
