@@ -42,7 +42,7 @@ ensure_compiled() { # service|test
     echo "Compiling what searches run (a minute the first time) ..." >&2
     if [[ $1 == service ]]; then
         compile --usual
-        (nice -n 19 bash -c "$(declare -f compile); compile" && echo "$wanted" >.venv/compiled) >/dev/null 2>&1 &
+        (renice -n 19 "$BASHPID"; compile && echo "$wanted" >.venv/compiled) >/dev/null 2>&1 &
     else
         compile
         echo "$wanted" >.venv/compiled

@@ -25,12 +25,8 @@ class RerankingModels:
 
     def __init__(self, addresses: Mapping[str, RerankerAddress], resolve: "Resolve | None" = None) -> None:
         self._addresses, self._resolve = addresses, resolve
+        self.known = {name: Reranker(one.format, one.model) for name, one in addresses.items()}
         self._fetches: dict[str, GuardedFetch] = {}
-
-    @property
-    def known(self) -> Mapping[str, Reranker]:
-        """See `Rerankers.known`."""
-        return {name: Reranker(one.format, one.model) for name, one in self._addresses.items()}
 
     def named(self, name: str | None) -> str:
         """See `Rerankers.named`."""

@@ -7,7 +7,7 @@ from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.near_names import did_you_mean
 from graphdb.search.query.slots import Slot
 
-__all__ = ["Options", "required"]
+__all__ = ["Options", "only_member", "required"]
 
 T = TypeVar("T")
 
@@ -116,3 +116,10 @@ def required(value: T | None, key: str) -> T:
     if value is None:
         raise illegal_request(f"Required one of fields [{key}], but none were specified. ")
     return value
+
+
+def only_member(body: object, owner: str) -> tuple[str, Any]:
+    """The one member of an object."""
+    if not isinstance(body, Mapping) or len(body) != 1:
+        raise parsing(f"[{owner}] malformed, expected an object with exactly one member", line=1, col=1)
+    return next(iter(body.items()))

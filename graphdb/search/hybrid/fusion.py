@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphdb.search.aggregations.options import Options
+from graphdb.search.errors import illegal_request
 from graphdb.search.leaf_reader import Bools, Doubles, Leaf, Longs
 from graphdb.search.query import Query, Searcher
 from graphdb.search.query.explanation import Explanation, explained, no_match
@@ -16,12 +18,14 @@ __all__ = [
     "DEFAULT_SCORER",
     "NORMALIZERS",
     "RANK_CONSTANT",
+    "WINDOW_MAX",
     "Bayesian",
     "FusedQuery",
     "Linear",
     "ReciprocalRank",
     "Scorer",
     "scorer_of",
+    "window_of",
 ]
 
 # How lists of hits become one: what each list gives a document is summed.
@@ -126,6 +130,22 @@ def spread(scores: Doubles) -> Doubles:
     if most - least <= 1e-12 * max(abs(least), abs(most)):
         return np.ones(len(scores))
     return (scores - least) / (most - least)
+
+
+# How much of a list counts.
+
+WINDOW_DEFAULT = 10  # rank_window_size
+WINDOW_MAX = 10_000  # index.max_result_window
+
+
+def window_of(options: Options, owner: str) -> int:
+    """rank_window_size, once called window_size."""
+    window = options.integer("rank_window_size", options.integer("window_size", WINDOW_DEFAULT))
+    if window < 1:
+        raise illegal_request(f"[rank_window_size] must be greater or equal to [1] for [{owner}]")
+    if window > WINDOW_MAX:
+        raise illegal_request(f"[rank_window_size] must be less than or equal to: [{WINDOW_MAX}]")
+    return window
 
 
 # `FusedQuery`: the lists of several queries, made one by a scorer.

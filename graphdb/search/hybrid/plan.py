@@ -3,17 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphdb.search.aggregations.options import Options
+from graphdb.search.aggregations.options import Options, only_member
 from graphdb.search.errors import SearchError, illegal_request, parsing
 from graphdb.search.hybrid.fusion import (
     DEFAULT_SCORER,
     NORMALIZERS,
     RANK_CONSTANT,
+    WINDOW_MAX,
     Bayesian,
     FusedQuery,
     Linear,
     ReciprocalRank,
     Scorer,
+    window_of,
 )
 from graphdb.search.hybrid.reranker import RERANKED, parse_pinned, parse_reranked
 from graphdb.search.query import Query, QueryContext, parse_query
@@ -29,11 +31,9 @@ __all__ = [
     "fused",
     "nearest_of",
     "nearest_of_several",
-    "only_member",
     "parse_retriever",
     "planned",
     "reciprocal_rank",
-    "window_of",
 ]
 
 # The `knn` of a search or a retriever: the k nearest of all indexes that are searched.
@@ -73,8 +73,6 @@ def nearest_of_several(body: object, context: QueryContext) -> Query | None:
 
 COMPOUND = ("rrf", "linear", "bayesian")
 PINNED = "pinned"
-WINDOW_DEFAULT = 10  # rank_window_size
-WINDOW_MAX = 10_000  # index.max_result_window
 RETRIEVERS_MAX = 100
 _ALONE = ("sort", "search_after", "terminate_after", "collapse")  # a standard retriever's at the top
 
@@ -106,23 +104,6 @@ def parse_retriever(body: object, context: QueryContext, filters: Filters = ()) 
     else:
         raise parsing(f"unknown retriever [{kind[:100]}]", line=1, col=1)
     return boosted(query, 1.0, name)
-
-
-def only_member(body: object, owner: str) -> tuple[str, Any]:
-    """The one member of an object."""
-    if not isinstance(body, Mapping) or len(body) != 1:
-        raise parsing(f"[{owner}] malformed, expected an object with exactly one member", line=1, col=1)
-    return next(iter(body.items()))
-
-
-def window_of(options: Options, owner: str) -> int:
-    """rank_window_size, once called window_size."""
-    window = options.integer("rank_window_size", options.integer("window_size", WINDOW_DEFAULT))
-    if window < 1:
-        raise illegal_request(f"[rank_window_size] must be greater or equal to [1] for [{owner}]")
-    if window > WINDOW_MAX:
-        raise illegal_request(f"[rank_window_size] must be less than or equal to: [{WINDOW_MAX}]")
-    return window
 
 
 def reciprocal_rank(options: Options) -> ReciprocalRank:

@@ -6,16 +6,16 @@ Text Embeddings Inference (`/rerank`), and of Elasticsearch (`_inference/rerank`
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import orjson
 
-from graphdb.search.aggregations.options import Options
+from graphdb.search.aggregations.options import Options, only_member
 from graphdb.search.errors import SearchError, illegal_request, parsing
-from graphdb.search.hybrid.fusion import FusedQuery, Linear
+from graphdb.search.hybrid.fusion import FusedQuery, Linear, window_of
 from graphdb.search.leaf_reader import Leaf
 from graphdb.search.query import Query, QueryContext, Searcher
 from graphdb.search.query.features import pinned_scores
@@ -124,7 +124,7 @@ class RerankRequest:
     name: str | None
 
     @classmethod
-    def parse(cls, body: Any, window_of: Callable[[Options, str], int]) -> "RerankRequest":
+    def parse(cls, body: Any) -> "RerankRequest":
         """The object under `text_similarity_reranker`. Errors: SearchError."""
         options = Options("text_similarity_reranker", body)
         inner, field = options.take("retriever"), options.text("field")
@@ -161,12 +161,10 @@ class RerankRequest:
 
 def with_filters(retriever: Any, filters: Sequence[Any]) -> Mapping[str, Any]:
     """The same retriever, whose documents also match these queries. Errors: parsing_exception."""
-    if not isinstance(retriever, Mapping) or len(retriever) != 1:
-        raise parsing("[retriever] malformed, expected an object with exactly one member", line=1, col=1)
-    ((kind, members),) = retriever.items()
-    if not filters:
-        return retriever
-    own = members.get("filter", []) if isinstance(members, Mapping) else []
+    kind, members = only_member(retriever, "retriever")
+    if not filters or not isinstance(members, Mapping):  # what is no object is refused where it is parsed
+        return {kind: members}
+    own = members.get("filter", [])
     listed = own if isinstance(own, list) else [own]
     return {kind: {**members, "filter": [*listed, *filters]}}
 

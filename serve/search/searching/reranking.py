@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from graphdb.search.errors import illegal_request
-from graphdb.search.hybrid.plan import COMPOUND, PINNED, check_window, window_of
+from graphdb.search.hybrid.plan import COMPOUND, PINNED, check_window
 from graphdb.search.hybrid.reranker import Rerankers, RerankRequest, reranked, with_filters
 
 __all__ = ["asks_for_model", "with_relevance"]
@@ -66,10 +66,10 @@ class _Resolving:
 
     async def resolved(self, retriever: Any, filters: tuple[Any, ...], depth: int) -> Any:
         """filters: those of the retrievers around."""
-        if not _has(retriever, depth) or len(retriever) != 1:
+        if not isinstance(retriever, Mapping) or len(retriever) != 1 or depth > _DEPTH_MAX:
             return retriever
         ((kind, members),) = retriever.items()
-        if not isinstance(members, Mapping):
+        if not isinstance(members, Mapping) or kind not in (_KIND, *_AROUND):
             return retriever
         if kind == _KIND:
             return await self._reranked(members, filters, depth)
@@ -95,7 +95,7 @@ class _Resolving:
         self._calls += 1
         if self._calls > _CALLS_MAX:
             raise illegal_request(f"a search takes at most [{_CALLS_MAX}] retrievers of type [{_KIND}]")
-        request = RerankRequest.parse(members, window_of)
+        request = RerankRequest.parse(members)
         if depth == 0 and isinstance(self._size, int):
             check_window(_KIND, request.window, self._size)
         name = self._rerankers.named(request.inference_id)
