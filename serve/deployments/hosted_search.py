@@ -11,6 +11,7 @@ from actors import cluster
 from actors.freed_memory import keep_freed
 from actors.log.client import LogClient
 from actors.raft.raft_log_client import RaftLogClient
+from actors.search.kept_documents import keep_documents_by_memory
 from actors.search.search_node import SearchNode
 from actors.search.warm_up import warm_up
 from graphdb.config import Settings
@@ -108,3 +109,4 @@ def _settle() -> None:
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
     keep_freed()
+    keep_documents_by_memory()

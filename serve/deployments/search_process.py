@@ -14,6 +14,7 @@ import time
 
 from actors.freed_memory import keep_freed
 from actors.process_bounds import settle
+from actors.search.kept_documents import keep_documents_by_memory
 from actors.search.search_process import SearchProcess
 from actors.search.search_processes import SharedMemory, lending_memory
 from actors.search.warm_up import warm_up
@@ -35,6 +36,7 @@ def main() -> None:
     number, memory_limit_mb, scorer_name, *weights = sys.argv[1:]
     settle(int(memory_limit_mb))
     keep_freed()
+    keep_documents_by_memory()
     sys.setswitchinterval(_SWITCH_S)
     warm_up()
     first, second = map(float, weights)

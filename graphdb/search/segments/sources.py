@@ -30,6 +30,7 @@ __all__ = [
     "PARTS",
     "SourceBlocks",
     "Sources",
+    "keep_documents",
     "merged_sources",
     "ordered_sources",
     "source_lengths",
@@ -40,7 +41,7 @@ __all__ = [
 PARTS = ("sources_blob", "sources_blocks", "sources_roots", "sources_lengths")
 _BLOCK_BYTES = 3 << 10
 _KEPT_BYTES_MAX = 12 << 10  # of a document; a longer one would take the place of many
-_KEPT_BYTES = 32 << 20  # of a process; six blocks of ten hits cost 50 µs where no document is kept
+_KEPT_BYTES = 32 << 20  # of a process that says nothing else; a hit that is not kept costs 10 µs more
 _ENTRY_BYTES = 250  # that keeping a document takes beside its text
 _ROOT_BYTES = 4  # that a root counts at least, so that a block of empty ones ends too
 _OPTIONS: dict[int, int] = {
@@ -59,7 +60,7 @@ class _Kept:
     """
 
     def __init__(self, bytes_max: int) -> None:
-        self._half = bytes_max // 2
+        self.bytes_max = bytes_max
         self._bytes = 0  # of the younger generation
         self._young: dict[tuple[int, int], bytes] = {}
         self._old: dict[tuple[int, int], bytes] = {}
@@ -79,9 +80,10 @@ class _Kept:
             if key in self._young:  # another thread was sooner
                 return
             size = len(raw) + _ENTRY_BYTES
-            if self._bytes + size > self._half:
+            half = self.bytes_max // 2
+            if self._bytes + size > half:
                 self._young, self._old, self._bytes = {}, self._young, 0
-            if size <= self._half:
+            if size <= half:
                 self._young[key] = raw
                 self._bytes += size
 
@@ -109,6 +111,11 @@ class _Expanding(local):
 _EXPANDING = _Expanding()
 _numbers = count()  # of the segments that were opened
 _KEPT = _Kept(_KEPT_BYTES)
+
+
+def keep_documents(bytes_max: int) -> None:
+    """From now on keep so many bytes of the documents that this process has read last."""
+    _KEPT.bytes_max = bytes_max
 
 
 class SourceBlocks:
