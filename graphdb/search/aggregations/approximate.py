@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -103,7 +104,7 @@ class Cardinality(Aggregation):
         if self.keeps_values:
             found = self._distinct(scope, rows)
             starts = np.searchsorted(found.owners, np.arange(rows.count + 1))
-            return [{"value": _counted(own)} for own in np.split(found.keys, starts[1:-1])]
+            return [{"value": _counted(found.keys[start:end])} for start, end in pairwise(starts.tolist())]
         return [{"value": int(number)} for number in self.measure(scope, rows, (), "").tolist()]
 
 

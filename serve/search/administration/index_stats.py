@@ -36,6 +36,7 @@ __all__ = [
     "Placement",
     "SegmentInfo",
     "ShardCounts",
+    "by_shard",
     "check_metrics",
     "chosen_sections",
     "count_all",
@@ -425,14 +426,14 @@ def _stats(exchange: Exchange, identity: Identity) -> dict[str, Any]:
                 "status": "close" if index.is_closed else "open",
                 **both([index]),
                 **_following(exchange, index),
-                **({"shards": _by_shard(index, reachable, nodes, metrics)} if level == "shards" else {}),
+                **({"shards": by_shard(index, reachable, nodes, metrics)} if level == "shards" else {}),
             }
             for index in indexes
         }
     return shown
 
 
-def _by_shard(
+def by_shard(
     index: Index, nodes: Sequence[NodeName], placement: Placement, metrics: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
     """Of each shard the copies that have a node."""

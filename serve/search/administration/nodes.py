@@ -13,6 +13,8 @@ from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.pool_use import PoolUse
 from serve.search.administration.index_stats import (
     INDEX_METRICS,
+    Placement,
+    by_shard,
     chosen_sections,
     metrics_asked,
     stats_json,
@@ -262,7 +264,7 @@ class _Nodes:
             "used_percent": load.memory_percent,
         }
         sections: dict[str, Any] = {
-            "indices": _of_indexes(exchange),
+            "indices": _of_indexes(exchange, here),
             "thread_pool": pool_stats(exchange.pools()),
             "indexing_pressure": pressure_json(exchange.node.writing()),
             "os": {
@@ -342,8 +344,8 @@ def _processors() -> list[dict[str, str]]:
     return [{"type": name} for name in sorted(PROCESSORS)]
 
 
-def _of_indexes(exchange: Exchange) -> dict[str, Any]:
-    """Of all together, and with `level` of each."""
+def _of_indexes(exchange: Exchange, here: NodeName) -> dict[str, Any]:
+    """Of all together, and with `level` of each, or of each of its shards."""
     indexes = exchange.node.catalog.indexes()
     metrics = metrics_asked(exchange, INDEX_METRICS, "index_metric")
 
@@ -351,7 +353,16 @@ def _of_indexes(exchange: Exchange) -> dict[str, Any]:
         stats = chosen_sections(stats_json(several, exchange.node.contexts), metrics)
         return with_file_sizes(stats, several, exchange.parameters)
 
-    shown = shown_of(indexes)
-    if exchange.parameters.text("level") not in ("indices", "shards"):
-        return shown
-    return shown | {"indices": {one.name: shown_of([one]) for one in indexes}}
+    shown, level = shown_of(indexes), exchange.parameters.text("level")
+    if level == "indices":
+        return shown | {"indices": {one.name: shown_of([one]) for one in indexes}}
+    if level == "shards":
+        placement = Placement.of(exchange.node)
+        shards = {one.name: by_shard(one, [here], placement, metrics) for one in indexes}
+        return shown | {
+            "shards": {
+                name: [{number: copies[0]} for number, copies in each.items()]
+                for name, each in shards.items()
+            }
+        }
+    return shown

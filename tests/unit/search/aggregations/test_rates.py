@@ -173,6 +173,15 @@ def test_an_aggregation_that_is_called_as_a_bucket_is(index: Index) -> None:
     assert all(isinstance(bucket["key"], int) for bucket in buckets(index, below).values())
 
 
+def test_no_bucket_at_all(index: Index) -> None:
+    below = {
+        "users": {"cardinality": {"field": "user"}},
+        "so_far": {"cumulative_cardinality": {"buckets_path": "users"}},
+    }
+    found = index.aggregations({"h": {"date_histogram": MONTHS, "aggs": below}}, query={"match_none": {}})
+    assert found["h"]["buckets"] == []
+
+
 def test_each_list_of_buckets_begins_anew(index: Index) -> None:
     below = {
         "users": {"cardinality": {"field": "user"}},

@@ -112,10 +112,14 @@ def test_the_pools_of_threads(http: httpx.Client) -> None:
 
 
 def test_metrics_of_nodes(http: httpx.Client) -> None:
-    http.put("/a/_doc/1", json={})
+    http.put("/a/_doc/1?refresh=true", json={})
     (node,) = http.get("/_nodes/stats/indices/indexing,get?level=indices").json()["nodes"].values()
     assert node["indices"].keys() == {"indexing", "get", "indices"}
     assert node["indices"]["indices"]["a"]["indexing"]["index_total"] == 1
+    (node,) = http.get("/_nodes/stats/indices/docs?level=shards").json()["nodes"].values()
+    assert node["indices"].keys() == {"docs", "shards"}
+    (shard,) = node["indices"]["shards"]["a"]
+    assert (shard["0"]["docs"]["count"], shard["0"]["routing"]["primary"]) == (1, True)
     refused = reason_of(http.get("/_nodes/stats/transprot"))
     assert refused[2].endswith("unrecognized metric: [transprot] -> did you mean [transport]?")
     assert reason_of(http.get("/_stats/colour"))[0] == 400
