@@ -17,7 +17,7 @@ from serve.search.administration.index_stats import (
     list_segments,
 )
 from serve.search.administration.machine import disk_use
-from serve.search.administration.recovery import recovered_copies, recovery_type
+from serve.search.administration.recovery import recovered_copies, recovery_stage, recovery_type
 
 __all__ = ["listings"]
 
@@ -312,7 +312,7 @@ def _recovery(view: CatView) -> Iterator[Row]:
             **{f"{which}_time_millis": str(index.created_ms) for which in ("start", "stop")},
             "time": "0ms",
             "type": recovery_type(index, copy).lower(),
-            "stage": "done",
+            "stage": recovery_stage(index).lower(),
             "source_host": "n/a" if source is None else source.host,
             "source_node": "n/a" if source is None else source.name,
             "target_host": None if copy.node is None else copy.node.host,

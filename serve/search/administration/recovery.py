@@ -1,7 +1,8 @@
 """`_recovery`, `_shard_stores`: how the copies of shards came to their nodes, and where they are stored.
 
 Nothing is copied between nodes shard by shard: every node makes its own copies from the log. So each is shown
-as done, with no files, since the index was created.
+as done, with no files, since the index was created; those of an index that is being restored, or made of
+another, are not done until its documents are there.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from graphdb.config import Settings
+from graphdb.search.catalog.filling import is_filled
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import illegal_argument
 from serve.search.administration.allocation import (
@@ -24,7 +26,7 @@ from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity, NodeName
 
-__all__ = ["recovered_copies", "recovery_type", "routes"]
+__all__ = ["recovered_copies", "recovery_stage", "recovery_type", "routes"]
 
 
 def routes(node: SearchBackend, settings: Settings) -> list[Endpoint]:
@@ -74,6 +76,11 @@ def recovery_type(index: Index, copy: ShardCopy) -> str:
     return "EXISTING_STORE" if index.is_closed or shards[copy.number].log_index else "EMPTY_STORE"
 
 
+def recovery_stage(index: Index) -> str:
+    """INDEX while documents of a snapshot or of another index are written into it, else DONE."""
+    return "DONE" if is_filled(index) else "INDEX"
+
+
 def _recovery(
     index: Index, copy: ShardCopy, nodes: Sequence[NodeName], *, is_human: bool, has_details: bool
 ) -> dict[str, Any]:
@@ -92,7 +99,7 @@ def _recovery(
     return {
         "id": copy.number,
         "type": recovery_type(index, copy),
-        "stage": "DONE",
+        "stage": recovery_stage(index),
         "primary": copy.is_primary,
         **time,
         "source": {} if copy.is_primary else _node(nodes[0]),

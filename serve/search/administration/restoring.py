@@ -120,12 +120,13 @@ async def _restore(exchange: Exchange) -> dict[str, Any]:
     task = exchange.begin_task("cluster:admin/snapshot/restore", f"restore [{repository.name}:{name}]")
     progress = {"total": sum(row["documents"] for row in rows), "done": 0}
     task.status = lambda: dict(progress)
+    created = asyncio.Event()
 
     async def work(_begun: RepositoryWork) -> dict[str, Any]:
         if flag_of(body, "include_global_state", False):
             for command in _state_commands(state):
                 await exchange.node.perform(command)
-        await _restored(exchange, repository, manifest, task, targets, progress)
+        await _restored(exchange, repository, manifest, task, targets, progress, created)
         shards = sum(target.row["shards"] for target in targets)
         counted = {"total": shards, "failed": 0, "successful": shards}
         return {"snapshot": {"snapshot": name, "indices": [one.name for one in targets], "shards": counted}}
@@ -145,12 +146,17 @@ async def _restore(exchange: Exchange) -> dict[str, Any]:
             return "response", orjson.dumps(await finish_work(begun, work))
         except Exception as error:  # noqa: BLE001 - the client reads it as the task's result
             return "error", orjson.dumps(error_json(search_error(error)))
+        finally:
+            created.set()
 
     try:
         exchange.tasks.start(task, Identity(exchange.node, exchange.settings).node_id, in_background)
     except SearchError:
         await begun.end()
         raise
+    await (
+        created.wait()
+    )  # clients ask at once how far the indexes are, and do not expect that they are missing
     return {"accepted": True}
 
 
@@ -268,13 +274,18 @@ async def _restored(
     task: Task,
     targets: list[_Target],
     progress: dict[str, int],
+    created: asyncio.Event,
 ) -> None:
-    """All, or none; then the indexes are as before."""
+    """All, or none; then the indexes are as before.
+
+    created: set once all indexes are there, still without documents.
+    """
     node, pace = exchange.node, Pace(repository.rate("max_restore_bytes_per_sec"))
     try:
         for target in targets:
             node.filling.add(target.uuid)
             await node.perform(_creation(target, exchange.settings.cluster.node_id))
+        created.set()
         for target in targets:
             if "file" in target.row:
                 await _filled(exchange, repository, manifest, task, target, pace, progress)

@@ -22,7 +22,7 @@ from serve.search.administration import snapshots
 from serve.search_app import build_search_app
 from tests.support.http_server import serving
 from tests.support.memory_search import MemorySearch
-from tests.support.timing import HANG_S
+from tests.support.timing import HANG_S, wait_until
 from tests.unit.serve.search.conftest import one_shard, reason_of
 
 pytestmark = one_shard
@@ -523,3 +523,27 @@ def test_until_it_is_restored_an_index_says_who_fills_it(backups: httpx.Client, 
     assert backups.post(f"{SNAPSHOT}/_restore{WAIT}", json=body).status_code == 200
     assert seen == [["other"], "snapshot_exception", "PARTIAL"]
     assert backups.get("/other").json()["other"]["settings"]["index"].get("resize") is None
+
+
+def test_a_restored_index_is_there_once_its_restore_is_accepted(
+    backups: httpx.Client, node: MemorySearch
+) -> None:
+    """As curator and others ask `_recovery` at once, and again until every shard is done."""
+    backups.put(SNAPSHOT + WAIT)
+    write, filling = node.write, threading.Event()
+
+    async def held(*given: Any) -> Any:
+        assert await asyncio.to_thread(filling.wait, HANG_S)
+        return await write(*given)
+
+    def stages() -> set[str]:
+        found = backups.get("/new/_recovery").raise_for_status().json()["new"]["shards"]
+        return {shard["stage"] for shard in found}
+
+    node.write = held  # type: ignore[assignment, method-assign]
+    body = {"rename_pattern": "books", "rename_replacement": "new"}
+    assert backups.post(f"{SNAPSHOT}/_restore", json=body).json() == {"accepted": True}
+    assert stages() == {"INDEX"}
+    assert {row["stage"] for row in backups.get("/_cat/recovery/new?format=json").json()} == {"index"}
+    filling.set()
+    wait_until(lambda: stages() == {"DONE"})
