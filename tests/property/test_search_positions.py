@@ -1,5 +1,6 @@
 """Span queries and `intervals` against plain Python, which tries every place."""
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -9,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.search.errors import SearchError
-from graphdb.search.query.intervals import MaxGaps, Together, _Lengths
-from graphdb.search.query.positions import PositionLists, PositionSource, Term
+from graphdb.search.query.interval_sources import together
+from graphdb.search.query.intervals import _Lengths
+from graphdb.search.query.positions import PositionLists, Term
 from graphdb.search.query.spans import Near, frequencies
 from tests.unit.search.results.index import Index
 
@@ -82,17 +84,25 @@ def test_words_near_to_each_other(docs: list[str], words: list[str], slop: int, 
     assert found(docs, {"intervals": {"t": rule}}) == least
 
 
-RELATIONS = {
+RELATIONS: dict[str, Callable[[tuple[int, int], tuple[int, int]], bool]] = {
     "after": lambda a, b: b[1] <= a[0],
     "before": lambda a, b: a[1] <= b[0],
     "contained_by": lambda a, b: b[0] <= a[0] and a[1] <= b[1],
     "containing": lambda a, b: a[0] <= b[0] and b[1] <= a[1],
     "overlapping": lambda a, b: a[0] < b[1] and b[0] < a[1],
+    # Lucene's: also in b, or with a part of a b that ends later
+    "not_containing": lambda a, b: b[0] < a[1] and (b[0] >= a[0] or b[1] >= a[1]),
 }
 
 
 @settings(max_examples=60, deadline=None)
-@given(texts, some, st.one_of(WORDS, some), st.sampled_from(sorted(RELATIONS)), st.booleans())
+@given(
+    texts,
+    some,
+    st.one_of(WORDS, some),
+    st.sampled_from(sorted(RELATIONS.keys() - {"not_containing"})),
+    st.booleans(),
+)
 def test_filters_of_intervals(
     docs: list[str], words: list[str], other: str | list[str], relation: str, negated: bool
 ) -> None:
@@ -104,7 +114,8 @@ def test_filters_of_intervals(
     for number, text in enumerate(docs):
         first = minimal({(s, e) for s, e, _ in all_near(text, words, False)})
         second = minimal({(s, e) for s, e, _ in all_near(text, others, False)})
-        if any(any(RELATIONS[relation](a, b) for b in second) != negated for a in first):
+        relates = RELATIONS["not_containing" if negated and relation == "containing" else relation]
+        if any(any(relates(a, b) for b in second) != negated for a in first):
             expected.append(number)
     assert found(docs, {"intervals": {"t": rule}}) == expected
 
@@ -207,7 +218,7 @@ def test_gaps_patterns_and_other_fields() -> None:
         ),
         ({"intervals": {"t": {"any_of": {"intervals": [{"x": {}}]}}}}, "Unknown interval type \\[x\\]"),
         ({"intervals": {"k": {"match": {"query": "a"}}}}, "Can only use interval queries on text fields"),
-        ({"intervals": {"t": {"match": {"query": "a", "filter": {"script": {}}}}}}, "not supported"),
+        ({"intervals": {"t": {"match": {"query": "a", "filter": {"script": "x"}}}}}, "expects an object"),
     ],
 )
 def test_what_is_refused(query: dict[str, Any], reason: str) -> None:
@@ -232,16 +243,83 @@ def test_terms_near_each_other_are_counted_alike(
 ) -> None:
     index = Index(FIELDS, [{"t": text} for text in docs])
     terms = tuple(Term("t", word) for word in words)
-    together: PositionSource = Together(terms, ordered, adjacent=ordered and limit == 0)
-    together = together if limit < 0 or (ordered and limit == 0) else MaxGaps(together, limit)
-    for source in (_Lengths(together), together, Near(terms, max(limit, 0), ordered)):
-        near = source.near()
-        assert (near is None) == (
-            not ordered and not isinstance(source, Near) and len(set(words)) < len(words)
-        )
+    rule = together(terms, ordered, limit)
+    is_slow = not ordered and 1 < len(set(words)) < len(words)
+    for source in (_Lengths(rule), rule, Near(terms, max(limit, 0), ordered)):
+        assert (source.near() is None) == (is_slow and not isinstance(source, Near))
         for leaf in index.searcher.leaves:
             counted = frequencies(source, leaf, index.searcher, 2)
             lists = PositionLists(leaf, index.searcher, np.arange(leaf.segment.size, dtype=np.int32))
             for doc in range(leaf.segment.size):
                 spans = source.spans(lists, doc)
                 assert counted[doc] == np.float32(sum(1.0 / (1 + max(slack - 2, 0)) for *_, slack in spans))
+
+
+def runs(text: str, word: str, times: int) -> list[tuple[int, int]]:
+    """From each place of a word to the place of the last of so many."""
+    own = sorted(places(text, word))
+    return [(own[at][0], own[at + times - 1][1]) for at in range(len(own) - times + 1)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts, WORDS, WORDS, st.integers(2, 3), st.integers(0, 3))
+def test_words_that_repeat(docs: list[str], word: str, other: str, times: int, gaps: int) -> None:
+    """They stand at different places; the gaps between them count."""
+    rule = {"match": {"query": " ".join([word] * times), "max_gaps": gaps}}
+    expected = [
+        number
+        for number, text in enumerate(docs)
+        if any(end - start - times <= gaps for start, end in runs(text, word, times))
+    ]
+    assert found(docs, {"intervals": {"t": rule}}) == expected
+    if other == word:
+        return
+    rule = {"match": {"query": " ".join([word, other] + [word] * (times - 1)), "max_gaps": gaps}}
+    expected = []
+    for number, text in enumerate(docs):
+        pairs = product(runs(text, word, times), places(text, other))
+        near = minimal({(min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs})
+        if any(end - start - times - 1 <= gaps for start, end in near):
+            expected.append(number)
+    assert found(docs, {"intervals": {"t": rule}}) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts, some, st.integers(0, 5), st.integers(0, 3))
+def test_scripts_choose_intervals(docs: list[str], words: list[str], first: int, gaps: int) -> None:
+    source = (
+        "interval.start >= params.first && interval.end - interval.start > 0 && interval.gaps <= params.gaps"
+    )
+    script = {"source": source, "params": {"first": first, "gaps": gaps}}
+    rule = {"match": {"query": " ".join(words), "filter": {"script": script}}}
+    expected = [
+        number
+        for number, text in enumerate(docs)
+        if any(
+            start >= first and end - start - len(words) <= gaps
+            for start, end in minimal({(s, e) for s, e, _ in all_near(text, words, False)})
+        )
+    ]
+    assert found(docs, {"intervals": {"t": rule}}) == expected
+
+
+def scores_of(docs: list[str], rule: dict[str, Any]) -> list[tuple[str, float]]:
+    hits = Index(FIELDS, [{"t": text} for text in docs]).hits(query={"intervals": {"t": rule}})
+    return [(hit["_id"], round(hit["_score"], 4)) for hit in hits]
+
+
+def test_what_elasticsearch_scores_is_scored() -> None:
+    """Answers of Elasticsearch 8.19."""
+    docs = ["a a", "a x a b", "b a a", "a b c"]
+    assert scores_of(docs, {"match": {"query": "a a"}}) == [("0", 0.3333), ("2", 0.3333), ("1", 0.25)]
+    whole = {"match": {"query": "a b"}}
+    any_of = {"any_of": {"intervals": [whole, {"match": {"query": "a"}}]}}
+    taken_out = {"all_of": {"intervals": [any_of, {"match": {"query": "c"}}], "max_gaps": 0}}
+    assert scores_of(docs, taken_out) == [("3", 0.3333)]
+
+
+@pytest.mark.parametrize("member", ["foo", "start"])
+def test_scripts_that_say_no_boolean_are_refused(member: str) -> None:
+    rule = {"match": {"query": "a", "filter": {"script": {"source": f"interval.{member}"}}}}
+    with pytest.raises(SearchError, match="runtime error"):
+        found(["a"], {"intervals": {"t": rule}})

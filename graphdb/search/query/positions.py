@@ -249,15 +249,15 @@ def check_size(*sources: PositionSource) -> None:
 
 
 def smallest_windows(found: list[Spans]) -> Iterator[tuple[int, int, int]]:
-    """(start, end, positions that are taken) of one span of each list: the one that starts first goes on."""
+    """(start, end, sum of the third members) of one span of each list: the one that starts first goes on."""
     at = [0] * len(found)
     for step in itertools.count():
         if step % 256 == 0:
             checkpoint()
         current = [own[place] for own, place in zip(found, at, strict=True)]
         first = min(range(len(current)), key=lambda number: current[number][:2])
-        end, taken = max(span[1] for span in current), sum(span[1] - span[0] for span in current)
-        yield current[first][0], end, taken
+        end = max(span[1] for span in current)
+        yield current[first][0], end, sum(span[2] for span in current)
         at[first] += 1
         if at[first] == len(found[first]):
             return
@@ -301,7 +301,7 @@ class AnyOf(PositionSource):
 
     @property
     def least(self) -> int:
-        return min((part.least for part in self.parts), default=1)
+        return min((part.least for part in self.parts), default=0)
 
     def sources(self) -> tuple[PositionSource, ...]:
         return self.parts

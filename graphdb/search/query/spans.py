@@ -143,7 +143,8 @@ class Near(OfParts):
 
     def _unordered(self, found: list[Spans]) -> Iterator[Span]:
         """The part whose span starts first goes on."""
-        for start, end, taken in smallest_windows(found):
+        widths = [[(start, end, end - start) for start, end, _ in spans] for spans in found]
+        for start, end, taken in smallest_windows(widths):
             if end - start - taken <= self.slop:
                 yield start, end, end - start
 
