@@ -69,9 +69,13 @@ def _match_text(spec: FieldSpec, options: MatchOptions, context: QueryContext) -
 
 def _match_exact(spec: FieldSpec, value: Any, options: MatchOptions, context: QueryContext) -> Query:
     try:
-        if spec.type == "_index" and options.kind.endswith("prefix"):
+        if options.kind == "phrase_prefix":
+            reason = "Can only use phrase prefix queries on text fields - not on "
+            reason += f"[{spec.path}] which is of type [{spec.type}]"
+            raise context.failed(reason, illegal_argument(reason))
+        if spec.type == "_index" and options.kind == "bool_prefix":
             return index_query(f"{value}*", context)
-        if spec.storage is Storage.TERMS and spec.type != "ip" and options.kind.endswith("prefix"):
+        if spec.storage is Storage.TERMS and spec.type != "ip" and options.kind == "bool_prefix":
             return on_texts(spec, PrefixQuery(path=spec.path, prefix=str(value)))
         is_indexed = not spec.options.get("runtime")
         if spec.type == "keyword" and options.fuzziness is not None and is_indexed:

@@ -137,10 +137,11 @@ class _Rules:
             raise malformed(f"[{kind}] malformed, expected an object")
         clause = Clause(kind, inner, "[{}] unknown field [{}]")
         given = clause.take("filter") if kind in ("match", "all_of", "any_of") else None
-        analyzed = self.analyzed if kind != "match" else self._named(inner.get("use_field")) or self.analyzed
+        named = inner.get("use_field") if kind == "match" else None
+        analyzed = self._named(named) if isinstance(named, str) else None
         source = reader(self, clause, depth)
         clause.done()
-        return source if given is None else self._filtered(source, given, analyzed, depth)
+        return source if given is None else self._filtered(source, given, analyzed or self.analyzed, depth)
 
     def _filtered(self, source: PositionSource, body: Any, analyzed: FieldSpec, depth: int) -> PositionSource:
         if not isinstance(body, Mapping) or len(body) != 1:

@@ -45,7 +45,6 @@ class Settings:
     tie_breaker: float | None = None
     phrase_tie_breaker: float | None = None
     fuzziness: str = "AUTO"
-    phrase_slop: int = 0
     time_zone: str | None = None
     leading_wildcard: bool = True
     quote_field_suffix: str | None = None  # of the fields that phrases are looked for in
@@ -133,7 +132,7 @@ def text_query(node: Text, settings: Settings) -> Query | None:
         boosts, _ = expand_fields([node.field], settings.context)
     options, type_name, tie = settings.options, settings.type_name, settings.tie_breaker
     if node.kind == "phrase":
-        slop = settings.phrase_slop if not node.suffix else int(float(node.suffix))
+        slop = options.slop if not node.suffix else int(float(node.suffix))
         options = replace(options, slop=slop, analyzer=settings.quote_analyzer or options.analyzer)
         boosts, type_name = _quoted(boosts, settings), "phrase"
         tie = settings.phrase_tie_breaker
@@ -225,6 +224,7 @@ def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         fuzzy_rewrite=parse_rewrite(clause.string("fuzzy_rewrite"), context),
         lenient=clause.flag("lenient", everything or context.lenient),
         synonyms_as_phrases=clause.flag("auto_generate_synonyms_phrase_query", True),
+        slop=clause.integer("phrase_slop", 0),
     )
     type_name = clause.word("type", "best_fields").lower()
     tie = clause.number("tie_breaker", TIE_BREAKERS.get(type_name, 0.0))
@@ -236,7 +236,6 @@ def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         tie,
         tie,
         clause.word("fuzziness", "AUTO"),
-        clause.integer("phrase_slop", 0),
         clause.string("time_zone"),
         clause.flag("allow_leading_wildcard", True),
         clause.string("quote_field_suffix"),

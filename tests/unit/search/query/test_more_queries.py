@@ -55,9 +55,90 @@ def test_rare_terms_may_be_left_out_and_unlike_takes_terms_away(index: Index) ->
     assert like(index, like=[{"doc": {"t": "plain plain"}}]) == {"3"}
 
 
-def test_more_like_this_needs_an_example(index: Index) -> None:
-    with pytest.raises(SearchError, match="requires 'like'"):
-        like(index)
+def scored(index: Index, **members: Any) -> list[tuple[str, float]]:
+    clause = {"fields": ["t"], "min_doc_freq": 1, "min_term_freq": 1, **members}
+    hits = index.hits(query={"more_like_this": clause})
+    return [(hit["_id"], round(hit["_score"], 4)) for hit in hits]
+
+
+def test_what_elasticsearch_finds_and_scores_alike(index: Index) -> None:
+    """Answers of Elasticsearch 8.19 of these documents."""
+    some = "0%"  # of the terms
+    two = {"like": "amber grain plain", "max_query_terms": 2, "minimum_should_match": some}
+    assert scored(index, **two) == [("3", 1.4564), ("1", 1.293)]
+    # The least term has the boost itself, and a rarer one more.
+    assert scored(index, like="amber grain", boost_terms=2, minimum_should_match=some) == [
+        ("1", 5.1266),
+        ("0", 0.8182),
+        ("4", 0.7537),
+        ("2", 0.6045),
+    ]
+    # A term of a text is looked for in the field that has it most often; each document's in its own.
+    assert scored(index, like="a amber", fields=["t", "k"], minimum_should_match=some) == [
+        ("0", 1.0679),
+        ("2", 0.961),
+        ("1", 0.9271),
+        ("4", 0.3769),
+    ]
+    given = {"doc": {"t": "plain", "k": ["b", "d"]}}
+    assert scored(index, like=given, minimum_should_match=some) == [
+        ("3", 3.1507),
+        ("0", 0.6588),
+        ("2", 0.6588),
+        ("4", 0.6588),
+    ]
+    # Texts and documents each need the minimum of their own terms.
+    both = ["plain fruited", {"_id": "2"}]
+    assert scored(index, like=both, minimum_should_match="100%") == [("3", 2.9128)]
+    as_written = {"doc": {"t": "amber GRAIN"}, "per_field_analyzer": {"t": "whitespace"}}
+    assert [doc for doc, _ in scored(index, like=as_written)] == ["0", "4", "2", "1"]
+    # Without documents to like, those not to like are not looked at.
+    unliked = {"unlike": {"_id": "3"}, "minimum_should_match": some}
+    assert scored(index, like="plain", **unliked) == [("3", 1.4564)]
+    assert scored(index, like=[given, "plain"], **unliked) == [
+        ("3", 1.6944),
+        ("0", 0.6588),
+        ("2", 0.6588),
+        ("4", 0.6588),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({}, "requires 'like'"),
+        ({"like": {}}, "neither \\[id\\] nor \\[doc\\] is specified"),
+        ({"like": {"_id": "1", "doc": {}}}, "can be specified, but not both"),
+        ({"like": {"_id": "1", "x": 1}}, "unknown field \\[x\\]"),
+        ({"like": "amber", "fields": ["need"]}, "only supports text/keyword fields: \\[need\\]"),
+        ({"like": "amber", "fields": ["t^2"]}, "No analyzer configured for field t\\^2"),
+        ({"like": "amber", "fields": None}, "cannot infer the field"),
+    ],
+)
+def test_more_like_this_refuses(index: Index, members: dict[str, Any], reason: str) -> None:
+    with pytest.raises(SearchError, match=reason):
+        like(index, **members)
+
+
+def test_fields_that_hold_no_terms_may_be_left_out(index: Index) -> None:
+    assert like(index, like="amber", fields=["need"], fail_on_unsupported_field=False) == set()
+
+
+def test_of_equal_terms_those_are_chosen_that_elasticsearch_chooses() -> None:
+    """By the order of a Java HashMap, of Lucene's queue; answers of Elasticsearch 8.19."""
+    words = [f"w{number}" for number in range(40)]
+    index = Index({"t": {"type": "text"}}, [{"t": word} for word in words])
+    clause = {"fields": ["t"], "like": " ".join(words), "min_doc_freq": 1, "min_term_freq": 1}
+    clause |= {"max_query_terms": 7, "minimum_should_match": 1}
+    assert set(index.ids(query={"more_like_this": clause}, size=50)) == {
+        "10",
+        "11",
+        "13",
+        "30",
+        "31",
+        "32",
+        "33",
+    }
 
 
 def test_each_document_says_how_many_terms_it_needs(index: Index) -> None:
