@@ -28,7 +28,7 @@ import psutil  # type: ignore[import-untyped]
 
 from actors.freed_memory import unmap_file_pages
 from actors.process_bounds import end_with_parent
-from actors.processes import mark_forks
+from actors.processes import STOPPING, deaf_to_stops, mark_forks
 from actors.ray_at_rest import look_less_often
 from actors.ray_environment import forked_environment
 from actors.ray_private import WORKER_MODULE, calm_connections, change_title, worker_arguments
@@ -40,7 +40,6 @@ _WAITING = 16  # requests, while the modules are imported
 _AGAIN_S = 60.0  # between two starts of one that ends by itself: each takes a second of processor time
 _ROOT = Path(__file__).resolve().parents[1]  # where `actors` is found, also when it is not installed
 _REQUEST = Path(__file__).with_name("fork_request.py")
-_STOPPING = {signal.SIGTERM, signal.SIGINT}
 _TITLE = "python -m actors.fork_server"  # what `ps` shows, however it was started
 logger = logging.getLogger(__name__)
 
@@ -86,10 +85,9 @@ class ForkServer:
             return self.start()
         parent = os.getpid()
         with self._listening() as listening:
-            signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
-            if (pid := os.fork()) == 0:
-                _be_forked(parent, listening, self._modules)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+            with deaf_to_stops():
+                if (pid := os.fork()) == 0:
+                    _be_forked(parent, listening, self._modules)
             self._process = psutil.Process(pid)
 
     def keep(self) -> None:
@@ -126,13 +124,14 @@ class ForkServer:
 
     def _spawned(self, listening: socket.socket) -> psutil.Process:
         parent, descriptor = str(os.getpid()), str(listening.fileno())
-        return psutil.Popen(
-            [sys.executable, "-m", "actors.fork_server", parent, descriptor, *self._modules],
-            pass_fds=(listening.fileno(),),
-            env=os.environ | forked_environment(),
-            stdin=subprocess.DEVNULL,
-            cwd=_ROOT,
-        )
+        with deaf_to_stops():
+            return psutil.Popen(
+                [sys.executable, "-m", "actors.fork_server", parent, descriptor, *self._modules],
+                pass_fds=(listening.fileno(),),
+                env=os.environ | forked_environment(),
+                stdin=subprocess.DEVNULL,
+                cwd=_ROOT,
+            )
 
 
 def _exit_code(process: psutil.Process) -> int | None:
@@ -153,9 +152,8 @@ def _be_forked(parent: int, listening: socket.socket, modules: list[str]) -> NoR
         os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
         with open(os.devnull, "rb") as nothing:
             os.dup2(nothing.fileno(), 0)
-        for number in _STOPPING:
+        for number in STOPPING:
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
         change_title(_TITLE)
         _become(_serve(parent, listening, modules), modules[0])
         code = 0
@@ -175,7 +173,6 @@ def _serve(parent: int, listening: socket.socket, modules: list[str]) -> socket.
     end_with_parent()
     if os.getppid() != parent:  # it ended before
         sys.exit()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # at a terminal it is for the service alone
     for module in modules:
         import_module(module)
     gc.collect()

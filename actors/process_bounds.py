@@ -10,6 +10,8 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
+from actors.processes import STOPPING
+
 __all__ = ["NICENESS", "end_with_parent", "give_way", "limit", "settle"]
 
 # Measured with four runaway queries on two cores: at 0 point queries take three times as long, at 10 about as
@@ -32,7 +34,8 @@ def settle(memory_limit_mb: int) -> None:
     be seen.
     """
     end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at a terminal it is for the service, which ends in order
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)  # it is for the service, which ends in order
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # the first that the kernel takes
     limit(resource.RLIMIT_DATA, (memory_limit_mb + _BESIDE_THE_LIMIT_MB) << 20)

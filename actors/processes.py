@@ -14,11 +14,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["MARKER_VARIABLE", "end_processes", "mark_forks", "marked_processes", "start_keeper"]
+__all__ = [
+    "MARKER_VARIABLE",
+    "STOPPING",
+    "deaf_to_stops",
+    "end_processes",
+    "mark_forks",
+    "marked_processes",
+    "start_keeper",
+]
 
 MARKER_VARIABLE = "GDB_SERVICE_MARKER"  # not GRAPHDB_...: those are settings
+STOPPING = frozenset({signal.SIGTERM, signal.SIGINT})  # by which a person or a supervisor ends a service
 _keepers: list[subprocess.Popen[bytes]] = []  # their pipes end with this process, not before
 _KEEPER_PATIENCE_S = 1.0  # Ray's processes mostly notice by themselves that their parent is gone
 
@@ -63,20 +73,32 @@ def end_processes(marker: str, timeout_s: float = 5.0) -> list[int]:
     return left
 
 
+@contextlib.contextmanager
+def deaf_to_stops() -> Iterator[None]:
+    """Have the processes that this thread starts meanwhile, and all that they start, not hear `STOPPING`.
+
+    Ctrl-C reaches all processes of a terminal, and systemd by default all of a service. Only the service's
+    first process is to hear it: it ends the others in order, and would wait for what has ended by itself.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def start_keeper(marker: str) -> None:
     """Start the keeper; it lasts as long as this process."""
-    keeper = subprocess.Popen(
-        [sys.executable, "-S", "-m", "actors.processes", marker],
-        stdin=subprocess.PIPE,
-        cwd=Path(__file__).resolve().parent.parent,
-    )
+    with deaf_to_stops():
+        keeper = subprocess.Popen(
+            [sys.executable, "-S", "-m", "actors.processes", marker],
+            stdin=subprocess.PIPE,
+            cwd=Path(__file__).resolve().parent.parent,
+        )
     _keepers.append(keeper)
 
 
 def _keep(marker: str) -> None:
-    # an interrupt at the terminal is for the service, which then ends in its own order
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.stdin.buffer.read()
     time.sleep(_KEEPER_PATIENCE_S)
     end_processes(marker)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from subprocess import list2cmdline
 from typing import Any
 
+from actors.processes import deaf_to_stops
 from actors.ray_at_rest import late_timers
 
 __all__ = [
@@ -53,19 +54,21 @@ def start_head_node(worker_prefix: Sequence[str], **parameters: Any) -> Any:
             # the raylet is told of the other agents' ports, and waits for this one to stand in a file
             port = self._ray_params.dashboard_agent_listen_port
             persist_port(self._session_dir, self._node_id, DASHBOARD_AGENT_LISTEN_PORT_NAME, port)
-            with _changed_raylet(worker_prefix):
-                super().start_raylet(*arguments, **keywords)
+            super().start_raylet(*arguments, **keywords)
 
-    return BareNode(RayParams(**parameters), head=True, shutdown_at_exit=False, spawn_reaper=True)
+    with _changed_processes(worker_prefix):
+        return BareNode(RayParams(**parameters), head=True, shutdown_at_exit=False, spawn_reaper=True)
 
 
 @contextmanager
-def _changed_raylet(worker_prefix: Sequence[str]) -> Iterator[None]:
-    """Have the raylet start workers in another way, and a process that does nothing in place of its agents.
+def _changed_processes(worker_prefix: Sequence[str]) -> Iterator[None]:
+    """Have Ray's own processes not hear what is to end the service, its raylet start workers in another way,
+    and a process that does nothing in place of its agents.
 
-    It cannot be told to start none. The agents are two Python processes, which take 1.8 s of processor time
-    at the start and 140 MB. One serves the dashboard, the other installs packages that a task asks for; no
-    task of a service does. `cat` ends with the raylet, because it reads the pipe whose end tells an agent.
+    A raylet that hears SIGTERM ends the actors before they have closed what is to be kept. It cannot be told
+    to start no agents. They are two Python processes, which take 1.8 s of processor time at the start and
+    140 MB. One serves the dashboard, the other installs packages that a task asks for; no task of a service
+    does. `cat` ends with the raylet, because it reads the pipe whose end tells an agent.
     """
     from ray._private import services
 
@@ -77,7 +80,8 @@ def _changed_raylet(worker_prefix: Sequence[str]) -> Iterator[None]:
         return next((option + "cat" for option in AGENT_OPTIONS if part.startswith(option)), part)
 
     def start_changed(command: list[str], *arguments: Any, **keywords: Any) -> Any:
-        return start([replaced(part) for part in command], *arguments, **keywords)
+        with deaf_to_stops():
+            return start([replaced(part) for part in command], *arguments, **keywords)
 
     services.start_ray_process = start_changed
     try:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from actors.disk_room import DiskRoom
 from actors.fork_server import ForkServer
 from actors.offline import enter_cluster, refuse_member
-from actors.processes import MARKER_VARIABLE, end_processes
+from actors.processes import MARKER_VARIABLE, STOPPING, deaf_to_stops, end_processes
 from actors.ray_environment import service_environment
 from actors.ray_private import WORKER_MODULE
 from actors.service_files import RunFile, ServiceFiles
@@ -48,7 +48,7 @@ def run_service(settings: Settings, beside: Callable[[], None] | None = None) ->
 
 
 def _run(settings: Settings, beside: Callable[[], None] | None) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOPPING:
         signal.signal(number, _raise_stop)
     files = ServiceFiles(settings.server.data_dir)
     files.acquire()
@@ -93,11 +93,12 @@ class _Service:
             self._files.make_runtime_dir()
             if self._address is None:
                 self._fork_server()
-            for looking in (self._guard_start, self._tell_waiting):
-                threading.Thread(target=looking, args=(started,), daemon=True).start()
-            if beside is not None:
-                threading.Thread(target=beside, daemon=True).start()
-            self._start_runtime()
+            with deaf_to_stops():  # Ray's own code bears no exception, so the guard hears them meanwhile
+                for looking in (self._guard_start, self._tell_waiting):
+                    threading.Thread(target=looking, args=(started,), daemon=True).start()
+                if beside is not None:
+                    threading.Thread(target=beside, daemon=True).start()
+                self._start_runtime()
             self._start_ports()
             self._await_ready()
             started.set()
@@ -105,20 +106,26 @@ class _Service:
             self._runtime.rest()
             self._watch()
         finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in STOPPING:
                 signal.signal(number, signal.SIG_IGN)
             started.set()
             self._stop()
 
     def _guard_start(self, started: threading.Event) -> None:
-        """End the process if Ray dies while it starts: Ray's own calls then wait for ever."""
-        while not started.wait(_LOOK_S):
+        """End the process if Ray dies while it starts, for Ray's own calls then wait for ever; also if it is
+        asked to stop while Ray starts. Nothing is open yet that would have to be closed.
+        """
+        while not started.is_set():
+            is_to_stop = signal.sigtimedwait(STOPPING, _LOOK_S) is not None
             failure = self._runtime.failure() if self._runtime is not None else None
-            if failure is not None:
+            if failure is not None and not is_to_stop:
                 print(f"graphdb: {failure} while the service was starting", file=sys.stderr, flush=True)
+            if failure is not None or is_to_stop:
+                threading.excepthook = lambda _: None  # Ray's threads lose their connections
                 self._files.release()
                 end_processes(self._files.marker)
-                os._exit(1)
+                self._files.remove_runtime_dir()
+                os._exit(0 if is_to_stop else 1)
 
     def _tell_waiting(self, started: threading.Event) -> None:
         """Say what the start waits for: on a busy machine, or with a long log, it is slow."""
@@ -152,7 +159,7 @@ class _Service:
         self._name = cluster.service_name()
         if self._address is not None:
             self._bind_patiently()
-        for number in (signal.SIGTERM, signal.SIGINT):  # Ray has put its own handler there
+        for number in STOPPING:  # Ray has put its own handler there
             signal.signal(number, _raise_stop)
         self._log = cluster.start_log(self._settings)
         self._queries = cluster.start_query_keeper(self._settings)

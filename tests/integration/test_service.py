@@ -2,13 +2,14 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.support.service import Service, free_port
-from tests.support.timing import HANG_S, quick_enough
+from tests.support.timing import HANG_S, quick_enough, wait_until
 
 pytestmark = pytest.mark.ray
 
@@ -72,6 +73,56 @@ def test_second_service_beside_the_first_stops_cleanly_and_alone(
         service.update("INSERT DATA { <urn:t:first> <urn:t:p> 1 }")
     finally:
         second.close()
+
+
+def test_a_stop_that_all_processes_hear_is_in_order_and_soon(tmp_path: Path) -> None:
+    """As systemd sends SIGTERM by default; each process that heard it ended, and the rest waited for it."""
+    service = Service(tmp_path / "data", search=True)
+    try:
+        for number, took in enumerate(quick_enough(5)):
+            service.start()
+            service.update(f"INSERT DATA {{ <urn:t:{number}> <urn:t:p> 1 }}")
+            for pid in service.pids():
+                os.kill(pid, signal.SIGTERM)
+            began = time.monotonic()
+            assert service.exit_code(HANG_S) == 0
+            took.seconds = time.monotonic() - began
+            assert service.pids() == []
+            assert service.output.splitlines()[1:] == []
+        service.start()
+        assert len(service.select("SELECT * { ?s <urn:t:p> ?o }")) == number + 1
+    finally:
+        service.close()
+
+
+def test_ctrl_c_at_a_terminal_ends_the_service_in_order(tmp_path: Path) -> None:
+    service = Service(tmp_path / "data", search=True)
+    try:
+        for number in range(2):  # it starts again at once
+            terminal = service.start_at_terminal()
+            service.update(f"INSERT DATA {{ <urn:t:{number}> <urn:t:p> 1 }}")
+            os.write(terminal, b"\x03")
+            assert service.exit_code(HANG_S) == 0
+            assert service.pids() == []
+            assert service.output.splitlines()[1:] in ([], ["^C"])
+        service.start()
+        assert len(service.select("SELECT * { ?s <urn:t:p> ?o }")) == 2
+    finally:
+        service.close()
+
+
+@pytest.mark.parametrize("begun", ["gcs_server", "raylet", "ray::"])
+def test_ctrl_c_while_it_starts_ends_it_without_a_word(tmp_path: Path, begun: str) -> None:
+    service = Service(tmp_path / "data", search=True)
+    try:
+        terminal = service.start_at_terminal(wait=False)
+        wait_until(lambda: service.pids(begun))
+        os.write(terminal, b"\x03")
+        assert service.exit_code(HANG_S) == 0
+        assert service.pids() == []
+        assert service.output.strip() in ("", "^C")
+    finally:
+        service.close()
 
 
 def test_listens_on_loopback_only(service: Service) -> None:

@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 import psutil  # type: ignore[import-untyped]
@@ -84,18 +85,27 @@ class Service:
         """Run the command, wait until the service is healthy and has said so."""
         began = time.monotonic()
         with self._output_file.open("wb") as output:
-            self._process = subprocess.Popen(
-                [*self._within, COMMAND, "serve", "--data-dir", self.data_dir, *self._options],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=self.data_dir.parent,
-                env=os.environ | self._environment,
-            )
+            self._run(self._within, output, None)
         if wait:
             self.wait_ready()
             self.wait_until(lambda: "graphdb serves" in self.output, timeout_s=60)
             self.ready_s = time.monotonic() - began
         return self
+
+    def start_at_terminal(self, wait: bool = True) -> int:
+        """As start(), at a terminal of its own; the descriptor of the other end, where one types.
+
+        It is read and closed here.
+        """
+        ours, theirs = os.openpty()
+        self._run([*self._within, "setsid", "--ctty"], theirs, theirs)
+        os.close(theirs)
+        self._output_file.write_bytes(b"")
+        threading.Thread(target=_copy_all, args=(ours, self._output_file), daemon=True).start()
+        if wait:
+            self.wait_ready()
+            self.wait_until(lambda: "graphdb serves" in self.output, HANG_S)
+        return ours
 
     def wait_ready(self, timeout_s: float = 120) -> None:
         """Wait until /health says healthy."""
@@ -210,9 +220,27 @@ class Service:
         )
         assert response.is_success, response.text
 
+    def _run(self, within: Sequence[str], output: int | IO[bytes], given: int | None) -> None:
+        self._process = subprocess.Popen(
+            [*within, COMMAND, "serve", "--data-dir", self.data_dir, *self._options],
+            stdin=given,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=self.data_dir.parent,
+            env=os.environ | self._environment,
+        )
+
     @property
     def _output_file(self) -> Path:
         return self.data_dir.parent / f"{self.data_dir.name}-{self.port}.output"
+
+
+def _copy_all(terminal: int, path: Path) -> None:
+    """What a terminal shows, until nobody has its other end open; closes this one."""
+    with path.open("ab", buffering=0) as copy, contextlib.suppress(OSError):
+        while shown := os.read(terminal, 4096):
+            copy.write(shown)
+    os.close(terminal)
 
 
 def _connections(pid: int) -> list[Any]:
