@@ -14,6 +14,7 @@ it changes, before anybody is told of the change.
 
 import asyncio
 import logging
+import math
 import mmap
 import os
 import socket
@@ -58,7 +59,8 @@ _FREE = 0.4  # of a processor has to be idle meanwhile
 _IDLE_S = 30.0  # without a search, until a process is ended
 _LOOK_S = 5.0
 _AGAIN_S, _AGAIN_S_MAX = 1.0, 60.0  # after one that did not start; twice as long after each that follows
-_BEYOND_S = 5.0  # beyond its time, until the process of a search is killed
+_NOTICE_S = 1.0  # beyond its time, what a search has to notice it, until it is answered for
+_BEYOND_S = 5.0  # beyond that, until the process of a search is killed
 _CHECK_S = 0.05  # at most until a process hears that a state has changed which no request has changed
 
 
@@ -475,13 +477,22 @@ class SearchProcesses:
     async def _answered(
         self, process: _Process, state: SharedState, task: SearchTask, timeout_ms: int | None
     ) -> _Answer:
+        """One that does not end in time is answered for all the same, and its process killed later."""
+        wanted_s = math.inf if timeout_ms is None else timeout_ms / 1000
         waiting = self._sent(process, state, task, timeout_ms)
+        number = self._search_number
         try:
-            async with asyncio.timeout(self._limit_s + _BEYOND_S):
+            async with asyncio.timeout(min(wanted_s, self._limit_s) + _NOTICE_S):
                 return await waiting
         except TimeoutError:
-            self._expire(process)
+            asyncio.get_running_loop().call_later(_BEYOND_S, self._expire_unanswered, process, number)
+            if wanted_s < self._limit_s:
+                return _Answer(timed_out=True)
             raise QueryTimeout(f"the search ran longer than [{self._limit_s}s] and was ended") from None
+
+    def _expire_unanswered(self, process: _Process, search: int) -> None:
+        if search in process.asked:
+            self._expire(process)
 
     @staticmethod
     def _expire(process: _Process) -> None:

@@ -6,12 +6,15 @@ threads that searches run on.
 
 import asyncio
 import json
+import math
 import os
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -51,6 +54,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+SEVERAL = 10  # so many times as long as one search may, all searches of one request may take
 WAITING_MAX = 1_000  # Elasticsearch's queue of searches
 
 # Content-Type and Accept as Elasticsearch 8 reads them, its own types with a version among them.
@@ -67,6 +71,18 @@ class TimedOut(Exception):
 
 class _Abandoned(BaseException):
     """Ends work that nobody waits for. (No `except Exception` is to stop it.)"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """Of a request: what it does ends before, on however many threads one after the other."""
+
+    last: float  # time.monotonic
+    reason: str  # why it has ended then
+
+
+_LIMIT: ContextVar[_Limit | None] = ContextVar("search_limit", default=None)
+_NOTICE_S = 1.0  # what a search has to notice that its time is up, until it is answered for
 
 
 class SearchWork:
@@ -89,43 +105,79 @@ class SearchWork:
         active = min(self._waiting, self._size)
         return self._counter.use(self._size, WAITING_MAX, active, self._waiting - active)
 
+    @contextmanager
+    def one_search(self) -> Iterator[None]:
+        """All that runs inside has the time that one search has, or what is left of that of `several`."""
+        with self._limit(self._limit_s, f"the search ran longer than [{self._limit_s}s] and was ended"):
+            yield
+
+    @contextmanager
+    def several(self) -> Iterator[None]:
+        """The searches of one request together: `SEVERAL` times as long."""
+        most_s = SEVERAL * self._limit_s
+        with self._limit(most_s, f"the searches of the request ran longer than [{most_s}s] together"):
+            yield
+
+    @contextmanager
+    def _limit(self, most_s: float, reason: str) -> Iterator[None]:
+        limit, outer = _Limit(time.monotonic() + most_s, reason), _LIMIT.get()
+        token = _LIMIT.set(limit if outer is None or limit.last < outer.last else outer)
+        try:
+            yield
+        finally:
+            _LIMIT.reset(token)
+
+    @staticmethod
+    def check_time() -> None:
+        """Raises QueryTimeout where that of the request is up."""
+        limit = _LIMIT.get()
+        if limit is not None and time.monotonic() > limit.last:
+            raise QueryTimeout(limit.reason)
+
     async def run(self, work: Callable[[], T], timeout_ms: int | None = None) -> T:
         """work() on a thread. Raises TimedOut, QueryTimeout, Overloaded and what work raises.
 
-        Where nobody waits for it any more, the thread is free at its next checkpoint.
+        Where nobody waits for it any more, the thread is free at its next checkpoint; that may be late on a
+        busy machine, and who waits hears soon that the time is up.
         """
+        if (limit := _LIMIT.get()) is None:
+            with self.one_search():
+                return await self.run(work, timeout_ms)
         if self._waiting >= WAITING_MAX:
             self._counter.rejected += 1
             raise Overloaded(f"rejected execution: [{self._waiting}] searches are waiting already")
         self._waiting += 1
         self._counter.note_active(min(self._waiting, self._size))
-        abandoned = threading.Event()
-        check = self._check(timeout_ms, abandoned)
+        now = time.monotonic()
+        wanted = math.inf if timeout_ms is None else now + timeout_ms / 1000
+        over = threading.Event()
+        check = self._check(limit, wanted, over)
+        seconds = max(min(limit.last, wanted) - now, 0) + _NOTICE_S
         try:
             room = room_of_answer()
-            return await asyncio.get_running_loop().run_in_executor(
-                self._pool, self._limited(check, room, work)
-            )
-        except asyncio.CancelledError:
-            abandoned.set()
+            async with asyncio.timeout(seconds) as bound:
+                return await asyncio.get_running_loop().run_in_executor(
+                    self._pool, self._limited(check, room, work)
+                )
+        except TimeoutError:
+            if bound.expired():
+                raise (TimedOut() if wanted < limit.last else QueryTimeout(limit.reason)) from None
             raise
         finally:
+            over.set()
             self._waiting -= 1
             self._counter.completed += 1
 
-    def _check(self, timeout_ms: int | None, abandoned: threading.Event) -> Callable[[], None]:
-        start = time.monotonic()
-        wanted = None if timeout_ms is None else start + timeout_ms / 1000
-        last = start + self._limit_s
-
+    @staticmethod
+    def _check(limit: _Limit, wanted: float, over: threading.Event) -> Callable[[], None]:
         def check() -> None:
-            if abandoned.is_set():
+            if over.is_set():
                 raise _Abandoned
             now = time.monotonic()
-            if wanted is not None and now > wanted:
+            if now > wanted:
                 raise TimedOut
-            if now > last:
-                raise QueryTimeout(f"the search ran longer than [{self._limit_s}s] and was ended")
+            if now > limit.last:
+                raise QueryTimeout(limit.reason)
 
         return check
 

@@ -47,6 +47,7 @@ def endpoints(shared: SearchRunner) -> list[Endpoint]:
         async def answered(one: "_RatedRequest") -> dict[str, Any] | SearchError:
             async with at_once:
                 try:
+                    runner.work.check_time()
                     found = names_found(runner.node, names, parameters)
                     asked = Asked(one.body, shared_statistics=shares, principal=exchange.principal)
                     answer = await runner.search(found, asked)
@@ -54,7 +55,8 @@ def endpoints(shared: SearchRunner) -> list[Endpoint]:
                     return search_error(error)
                 return one.evaluated(metric, answer["hits"]["hits"])
 
-        answers = await asyncio.gather(*map(answered, requests))
+        with runner.work.several():
+            answers = await asyncio.gather(*map(answered, requests))
         together = list(zip(requests, answers, strict=True))
         details = {one.id: answer for one, answer in together if not isinstance(answer, SearchError)}
         failures = {

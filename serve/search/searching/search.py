@@ -244,7 +244,8 @@ async def multi_answers(
     """Of (header, body) each; made: what makes the body of a search of the one that was sent.
 
     Each fails by itself, but for a body that is malformed as it was sent: then there is no answer at all, as
-    in Elasticsearch. Raises SearchError.
+    in Elasticsearch. All have `SearchWork.several` time; those that have not ended then fail. Raises
+    SearchError.
     """
     start = time.perf_counter()
     limit = exchange.parameters.integer("max_concurrent_searches", None)
@@ -258,6 +259,7 @@ async def multi_answers(
     async def one(header: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any] | SearchError:
         async with at_once:
             try:
+                runner.work.check_time()
                 whole = body if made is None else await made(body)
             except Exception as error:  # noqa: BLE001 - each search fails by itself
                 return envelope(search_error(error))
@@ -268,7 +270,7 @@ async def multi_answers(
             except Exception as error:  # noqa: BLE001 - each search fails by itself
                 return envelope(search_error(error))
 
-    with one_answer():
+    with one_answer(), runner.work.several():
         answering = asyncio.gather(*(one(header, body) for header, body in searches))
         items = await unless_gone(exchange.request, answering)
     for item in items:

@@ -175,6 +175,10 @@ class SearchRunner:
 
     async def search_targets(self, targets: Sequence[Target], asked: Asked) -> dict[str, Any]:
         """The same for indexes as of some moment (a point in time)."""
+        with self.work.one_search():
+            return await self._searched(targets, asked)
+
+    async def _searched(self, targets: Sequence[Target], asked: Asked) -> dict[str, Any]:
         asked = self._with_scripts(asked)
         lookups = LookupFields.of(asked.body, targets) if asked.looks_up else None
         if lookups is not None:
@@ -419,6 +423,7 @@ class SearchRunner:
             if members is not None:
                 take_room(sum(map(len, members.values())))
                 return (), {name: orjson.Fragment(member) for name, member in members.items()}
+            self.work.check_time()  # it may have ended there for that
         return await self._here(targets, asked, "")
 
     async def _here(

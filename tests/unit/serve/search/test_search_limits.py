@@ -3,9 +3,14 @@
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
-from tests.unit.serve.search.conftest import one_shard, reason_of
+from serve.search_app import build_search_app
+from tests.support.http_server import serving
+from tests.support.memory_search import MemorySearch
+from tests.support.timing import HANG_S
+from tests.unit.serve.search.conftest import SETTINGS, one_shard, reason_of
 
 pytestmark = one_shard
 
@@ -145,3 +150,28 @@ def test_a_path_to_buckets_must_lead_to_a_number(http: httpx.Client) -> None:
         aggs = {"a": {**terms, "aggs": below}, "x": {"max_bucket": {"buckets_path": path}}}
         error = http.post("/i/_search", json={"aggs": aggs}).json()["error"]
         assert error["root_cause"][0]["reason"].endswith(found)
+
+
+def test_the_searches_of_an_msearch_end_after_a_time(node: MemorySearch, http: httpx.Client) -> None:
+    lines = b"".join(b'{"index":{}}\n{"n":%d}\n' % number for number in range(2_000))
+    ndjson = {"content-type": "application/x-ndjson"}
+    assert not http.post("/a/_bulk?refresh=true", content=lines, headers=ndjson).json()["errors"]
+    script = {"source": "int s = 0; for (int i = 0; i < 100; i++) { s += i } return s"}
+    costly = orjson.dumps({"query": {"script_score": {"query": {"match_all": {}}, "script": script}}})
+    hasty = SETTINGS.model_copy(
+        update={"server": SETTINGS.server.model_copy(update={"query_timeout_seconds": 0.05})}
+    )
+    with serving(build_search_app(node, hasty)) as url:
+        answer = httpx.post(
+            f"{url}/a/_msearch",
+            content=(b"{}\n" + costly + b"\n") * 300,
+            headers=ndjson,
+            timeout=HANG_S,
+            trust_env=False,
+        )
+    responses = answer.json()["responses"]
+    assert (answer.status_code, len(responses)) == (200, 300)
+    kinds = {(one["status"], one.get("error", {}).get("type")) for one in responses}
+    assert kinds <= {(200, None), (503, "timeout_exception")}
+    last = responses[-1]["error"]["reason"]
+    assert last.startswith("the searches of the request ran longer than [0.5s] together")
