@@ -18,10 +18,13 @@ Predicate = Callable[[int], Callable[[Token, int], bool]]
 
 _STEPS_MAX = 5_000
 _STEPS_MAX_A_TOKEN = 200
-"""Nodes that the script of a filter may evaluate for one text: 0.1 ms for a token, and more for a short text.
-Whoever writes many texts keeps those waiting who write others. All nodes analyze the texts that they apply,
-so the same ones have to fail everywhere.
+_STEPS_MAX_A_TEXT = 5_000_000
+"""Nodes that the script of a filter may evaluate for one text: 0.1 ms for a token, more for a short text, and
+2 s for a long one. Whoever writes many texts keeps those waiting who write others. All nodes analyze the texts
+that they apply, so the same ones have to fail everywhere: no clock decides.
 """
+_TOO_MANY_STEPS = f"""The script of an analyzer may evaluate [{_STEPS_MAX}] nodes for one text and \
+[{_STEPS_MAX_A_TOKEN}] more for each token, at most [{_STEPS_MAX_A_TEXT}]."""
 _PARAMS_A_STEP = 4  # bytes of its params as JSON, which each run gets a copy of
 
 _MEMBERS: dict[str, Callable[[Token], Any]] = {
@@ -69,7 +72,8 @@ def predicate_of(body: Any) -> Predicate:
     own_steps = len(orjson.dumps(script.params)) // _PARAMS_A_STEP
 
     def begin(tokens: int) -> Callable[[Token, int], bool]:
-        budget = Budget(_STEPS_MAX + _STEPS_MAX_A_TOKEN * tokens)
+        steps_max = min(_STEPS_MAX + _STEPS_MAX_A_TOKEN * tokens, _STEPS_MAX_A_TEXT)
+        budget = Budget(steps_max, _TOO_MANY_STEPS)
 
         def holds(token: Token, increment: int) -> bool:
             try:

@@ -32,14 +32,18 @@ EXTENT_MAX = 2_000_000  # characters and entries of a value as JSON, what stands
 _DEPTH_MAX = 200  # of such a value; JSON is written to a depth of 254
 _CHECKED_STEPS = 50_000  # between two looks at the deadline of the request
 _COMPARED_MAX = 100_000  # the same of values that are compared
+_TOO_MANY_STEPS = "The maximum number of statements that can be executed in a loop has been reached."
 
 
 class Budget:
-    """What one run of a script may still do, or several runs together: steps_max is how many nodes."""
+    """What one run of a script may still do, or several runs together: steps_max is how many nodes, reason
+    what is said where there are more.
+    """
 
-    __slots__ = ("_allocated", "_next_check", "_steps", "_steps_max")
+    __slots__ = ("_allocated", "_next_check", "_reason", "_steps", "_steps_max")
 
-    def __init__(self, steps_max: int = STEPS_MAX) -> None:
+    def __init__(self, steps_max: int = STEPS_MAX, reason: str = _TOO_MANY_STEPS) -> None:
+        self._reason = reason
         self._steps = self._allocated = 0
         self._next_check, self._steps_max = min(_CHECKED_STEPS, steps_max), steps_max
 
@@ -52,10 +56,7 @@ class Budget:
             if self._steps <= self._steps_max:
                 self._next_check = min(self._next_check, self._steps_max)
             else:
-                raise ScriptFault(
-                    "painless_error",
-                    "The maximum number of statements that can be executed in a loop has been reached.",
-                )
+                raise ScriptFault("painless_error", self._reason)
 
     def allocate(self, size: int) -> None:
         """Characters or entries. Raises ScriptFault where there are too many."""

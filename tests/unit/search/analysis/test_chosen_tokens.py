@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from graphdb.errors import QueryTimeout
 from graphdb.search.analysis import Analyzers
+from graphdb.search.deadline import limited
 from graphdb.search.errors import SearchError
 
 Definition = dict[str, Any]
@@ -105,6 +107,24 @@ def test_what_a_script_does_for_one_text_is_bounded() -> None:
         terms("a", predicate("int n = 0; for (int i = 0; i < 10000; i++) { n += i } return n > 0"))
     plain = predicate("token.term.length() > 3 && !token.term.contains('b') && token.type == '<ALPHANUM>'")
     assert len(terms("abcd efgh " * 5_000, plain)) == 5_000
+
+
+def test_what_a_script_does_for_a_long_text_is_bounded() -> None:
+    """Other writes wait for it: all nodes have to come to the same, so that no clock may end it."""
+    large = predicate("params.n.size() > 0", n=list(range(100)))
+    assert len(terms("a " * 1_000, large)) == 1_000
+    with pytest.raises(SearchError, match="runtime error") as told:
+        terms("a " * 100_000, large)
+    assert told.value.cause is not None
+    assert "at most [5000000]" in told.value.cause.reason
+
+
+def test_a_search_that_analyzes_a_long_text_ends_with_its_time() -> None:
+    def look() -> None:
+        raise QueryTimeout("over")
+
+    with limited(look), pytest.raises(QueryTimeout):
+        terms("a " * 10_000, predicate("token.position > 3 || token.term.length() > 0"))
 
 
 def test_large_params_count_for_each_token() -> None:
