@@ -18,8 +18,8 @@ _GRAPH = """
 _BESIDE = "log history raft search text columns"
 
 _MEANS = """
-    futures freed_memory process_bounds bounded_process disk_room service_files wire
-    loop_thread worker_thread processes ray_at_rest ray_private ray_environment fork_request fork_server
+    futures freed_memory processes process_bounds bounded_process disk_room service_files wire
+    loop_thread worker_thread ray_at_rest ray_private ray_environment fork_request fork_server
     gathering python_values
 """
 _STATE = (

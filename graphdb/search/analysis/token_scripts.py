@@ -20,8 +20,8 @@ _STEPS_MAX = 5_000
 _STEPS_MAX_A_TOKEN = 200
 _STEPS_MAX_A_TEXT = 5_000_000
 """Nodes that the script of a filter may evaluate for one text: 0.1 ms for a token, more for a short text, and
-2 s for a long one. Whoever writes many texts keeps those waiting who write others. All nodes analyze the texts
-that they apply, so the same ones have to fail everywhere: no clock decides.
+2 s for a long one. Whoever writes many texts keeps those waiting who write others. All nodes analyze the
+texts that they apply, so the same ones have to fail everywhere: no clock decides.
 """
 _TOO_MANY_STEPS = f"""The script of an analyzer may evaluate [{_STEPS_MAX}] nodes for one text and \
 [{_STEPS_MAX_A_TOKEN}] more for each token, at most [{_STEPS_MAX_A_TEXT}]."""
