@@ -184,6 +184,9 @@ class Segment(Protocol):
     def source(self, doc: int) -> bytes:
         """The JSON that was stored; of a nested one that of the document it is in."""
 
+    def shown(self, docs: Sequence[int]) -> Iterator[tuple[str, bytes]]:
+        """`doc_id` and `source` of each, read as they are taken."""
+
     def routing(self, doc: int) -> str | None: ...
 
     @property

@@ -365,6 +365,9 @@ def test_a_file_of_an_older_format_is_read_and_merged_into_the_format_of_now(
     verify_segment(data, "here")
     old = read_segment(data, "here")
     assert [old.source(doc) for doc in range(old.size)] == [segment.source(doc) for doc in range(old.size)]
+    docs = [*range(old.size)]
+    assert [*old.shown(docs)] == [*segment.shown(docs)]
+    assert [*segment.shown(docs)] == [(segment.doc_id(doc), segment.source(doc)) for doc in docs]
     for path in ("f", "f.g", "h"):
         check_text(old, [inner for parsed, _ in documents for inner in flat(parsed)], path)
     same(merge([Leaf(old, np.ones(old.size, np.bool_), 0)], "_1"), segment)

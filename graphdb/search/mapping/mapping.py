@@ -163,6 +163,13 @@ copies to new fields, take another.
 """
 
 
+def _source_options(definition: Definition, limits: MappingLimits) -> dict[str, Any]:
+    options = dict(definition.get("_source", {}))
+    if options.get("mode", None if "enabled" in options else limits.source_mode) == "disabled":
+        options["enabled"] = False
+    return options
+
+
 _ADDED: Definition = {"type": "text"}
 """What is shown of a field that the type of another one adds (`_2gram`): it has no definition."""
 
@@ -176,6 +183,7 @@ class Mapping:
         self._compiled: Compiled = compiled(definition, analyzers, limits)
         self.runtime = runtime_fields(definition.get("runtime", {}))
         self._matched: dict[str, tuple[FieldSpec, ...]] = {}  # by pattern: each hit asks for the same ones
+        self._source_options = _source_options(definition, limits)
 
     @classmethod
     def of(
@@ -323,10 +331,7 @@ class Mapping:
     @property
     def source_options(self) -> dict[str, Any]:
         """What `_source` says: enabled, includes, excludes; empty where all of a document is kept."""
-        options = dict(self._definition.get("_source", {}))
-        if options.get("mode", None if "enabled" in options else self._limits.source_mode) == "disabled":
-            options["enabled"] = False
-        return options
+        return self._source_options
 
     @property
     def lookups(self) -> dict[str, Lookup]:

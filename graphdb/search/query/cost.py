@@ -167,13 +167,12 @@ def _term_steps(query: Query, terms: Sequence[TermQuery], searcher: Searcher, co
     table = searcher.table(terms[0].path)
     if table is None:
         return sum(searcher.doc_freq(one.path, one.term) for one in terms)
-    known = searcher.known_terms(table, terms[0].path, [one.term for one in terms])
-    freqs = [one.doc_freq for one in known]
+    freqs = [one.doc_freq for one in searcher.known_terms(table, terms[0].path, [one.term for one in terms])]
     needs_all = isinstance(query, BoolQuery) and bool(query.must)
     if not needs_all:
         return sum(freqs) / 4
     whole = searcher.max_doc
-    matching = whole * prod(freq / whole for freq in freqs)  # if the terms do not depend on one another
+    matching = whole * prod([freq / whole for freq in freqs])  # if the terms do not depend on one another
     share = 1 if counted is None or matching <= counted else max(counted / matching, _WALKED_MIN)
     return share * len(freqs) * min(freqs)
 

@@ -23,6 +23,7 @@ from graphdb.search.similarity import STANDARD, AnySimilarity, Similarity
 __all__ = [
     "ANY",
     "ANY_STRING",
+    "KEPT_MAX",
     "LENGTHS",
     "Codes",
     "FieldStatistics",

@@ -86,8 +86,13 @@ def query_of_text(spec: FieldSpec, options: MatchOptions, context: QueryContext)
     analyzer = context.analyzers.analyzer(options.analyzer or own)
     whole = replace(options, kind="boolean")
     of_places = {"phrase": phrase_query, "phrase_prefix": _phrase_prefix}.get(options.kind, _words)
+    has_plain_words = options.kind == "boolean" and options.fuzziness is None and not analyzer.makes_graphs
 
     def of_text(text: str) -> Query:
+        if has_plain_words:
+            terms, positions = analyzer.tokens(text)
+            if terms and len(set(positions)) == len(terms):  # as mostly: no two at one place
+                return combined([TermQuery(path=path, term=term) for term in terms], options)
         graph = graph_of(analyzer, text)
         if graph is not None:
             return _MatchedGraph(path, options, context.max_clause_count).query(graph)

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,10 +13,10 @@ from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query.compound import BoolQuery
 from graphdb.search.query.document_rows import rows_in
 from graphdb.search.query.few_terms import NEVER, top_of_few
-from graphdb.search.query.field_table import ceilings_of, with_masks
+from graphdb.search.query.field_table import FieldTable, ceilings_of, with_masks
 from graphdb.search.query.kernels import accumulate, find_sorted, top_k
 from graphdb.search.query.max_score import FEW, top_of_any, top_of_leaves
-from graphdb.search.query.searcher import KnownTerm, Searcher
+from graphdb.search.query.searcher import KEPT_MAX, Searcher
 from graphdb.search.query.several import PerIndexQuery
 from graphdb.search.query.term_queries import TermQuery
 from graphdb.search.query.tree import Query
@@ -77,39 +79,41 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
     """The same for terms of one text field, in all leaves at once; None for other queries, and where the
     leaves do not have the field in one form.
     """
-    peeled = Peeled.of(query)
-    terms = plain_terms(peeled.query)
-    if not terms or k > _AT_ONCE_MAX or searcher.other_similarity(terms[0].path) is not None:
+    peeled = None  # where nothing is to be peeled, as mostly
+    terms = plain_terms(query)
+    if not terms or (len(terms) == 1 and isinstance(query, BoolQuery)):
+        peeled = Peeled.of(query)
+        query = peeled.query
+        terms = plain_terms(query)
+    if not terms or k > _AT_ONCE_MAX:
         return None
     path = terms[0].path
-    table = searcher.table(path)
-    if table is None:
+    field = searcher.keep(("field of terms", path), lambda: _FieldOfTerms.of(searcher, path))
+    if field is None:
         return None
-    boost, needs_all = peeled.boost, False
-    if isinstance(peeled.query, BoolQuery):
-        boost, needs_all = boost * peeled.query.boost, bool(peeled.query.must)
-    words = [term.term for term in terms]
-    known = searcher.known_terms(table, path, words)
-    if boost == 1.0 and all([term.boost == 1.0 and term.doc_freq is None for term in terms]):  # as mostly
-        own = [one.weight for one in known]
-    else:
-        own = [term.weight(searcher, boost) for term in terms]
-    # the heaviest first; the order is the same for all documents, see `_Weights`
-    weighed = sorted(zip([-weight for weight in own], words, range(len(words)), strict=True))
-    places = [place for _, _, place in weighed]
+    boost, needs_all, narrows = 1.0, False, False
+    if peeled is not None:
+        boost, narrows = peeled.boost, peeled.narrows
+    if isinstance(query, BoolQuery):
+        boost, needs_all = boost * query.boost, bool(query.must)
+    found = field.found
+    known = [found.get(term.term) or field.find(searcher, term.term) for term in terms]
+    ranks = [one.rank for one in known]
+    if boost != 1.0 or any([term.boost != 1.0 or term.doc_freq is not None for term in terms]):
+        ranks = [(-float(term.weight(searcher, boost)), term.term) for term in terms]
+    places = sorted(range(len(known)), key=ranks.__getitem__)
     numbers = np.array([known[place].numbers for place in places])
-    dense = np.array([_rows(searcher, path, words[place], known[place]) for place in places])
-    weights = np.array([own[place] for place in places], np.float32)
+    dense = np.array([known[place].rows for place in places])
+    weights = np.array([-ranks[place][0] for place in places], np.float32)
     order = np.array(sorted(range(len(places)), key=places.__getitem__), np.int64)
-    inverse = searcher.inverse_norms(path)
-    kept, best = np.empty(k, np.int64), np.empty(k, np.float32)
+    table, kept, best = field.table, np.empty(k, np.int64), np.empty(k, np.float32)
     begun = total = 0
-    for part in searcher.keep("runs", lambda: tuple(_runs(searcher.leaves))):
+    for part in field.runs:
         checkpoint()
         # contiguous, else the loops are compiled once more for them
         held, rows = np.ascontiguousarray(numbers[:, part]), np.ascontiguousarray(dense[:, part])
         allowed, masks = table.live[part], None
-        if peeled.narrows:
+        if narrows and peeled is not None:
             # of leaves without the terms nothing is looked at
             has_terms: list[bool] = (held.max(axis=0) >= 0).tolist()
             leaves = zip(searcher.leaves[part], has_terms, strict=True)
@@ -121,24 +125,60 @@ def _of_terms(query: Query, searcher: Searcher, k: int, counted: int) -> TopHits
             held,
             rows,
             weights,
-            inverse,
+            field.inverse,
             needs_all,
             order,
             kept,
             best,
             begun,
             counted - total,
-            peeled.narrows,
+            narrows,
         )
         total += count
     return TopHits(kept[:begun], best[:begun], total)
 
 
-def _rows(searcher: Searcher, path: str, term: str, known: KnownTerm) -> Longs:
-    """As `rows_in`, made once for a searcher; known: what it knows of the term."""
-    return searcher.keep(
-        ("rows", path, term), lambda: rows_in(searcher.leaves, path, known.numbers, known.doc_freq)
-    )
+class _OfTerm(NamedTuple):
+    """A term of a text field. rank: the heaviest term is to be the first, so its negative weight, and the
+    term: the order is the same for all documents, see `_Weights`. numbers, rows: its number and the address
+    of its row in each leaf, see `top_of_leaves`.
+    """
+
+    rank: tuple[float, str]
+    numbers: Longs
+    rows: Longs
+
+
+@dataclass(frozen=True, slots=True)
+class _FieldOfTerms:
+    """What searches for terms of a text field have in common: kept with a searcher.
+
+    runs: leaves that are searched in one call. found: by term, those that were looked for.
+    """
+
+    path: str
+    table: FieldTable
+    inverse: Floats
+    runs: tuple[slice, ...]
+    found: dict[str, _OfTerm] = dataclass_field(default_factory=dict)
+
+    @classmethod
+    def of(cls, searcher: Searcher, path: str) -> "_FieldOfTerms | None":
+        """None where it does not score by BM25, or the leaves do not have it in one form."""
+        table = searcher.table(path)
+        if table is None or searcher.other_similarity(path) is not None:
+            return None
+        runs = searcher.keep("runs", lambda: tuple(_runs(searcher.leaves)))
+        return cls(path, table, searcher.inverse_norms(path), runs)
+
+    def find(self, searcher: Searcher, term: str) -> _OfTerm:
+        """searcher: the one that it is kept with."""
+        (known,) = searcher.known_terms(self.table, self.path, (term,))
+        rows = rows_in(searcher.leaves, self.path, known.numbers, known.doc_freq)
+        if len(self.found) >= KEPT_MAX:
+            self.found.clear()
+        made = self.found[term] = _OfTerm((-float(known.weight), term), known.numbers, rows)
+        return made
 
 
 def _runs(leaves: Sequence[Leaf]) -> Iterator[slice]:

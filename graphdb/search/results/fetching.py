@@ -83,6 +83,8 @@ def keeps_source(mapping: FieldLookup) -> bool:
 def kept_source(mapping: FieldLookup) -> SourceFilter:
     """What a mapping shows of the documents of its index."""
     options = mapping.source_options
+    if not options:  # as mostly
+        return EVERYTHING
     return SourceFilter(
         keeps_source(mapping), *(_listed(options.get(key)) for key in ("includes", "excludes"))
     )

@@ -119,21 +119,15 @@ class Fetcher:
         columns = self.scope.columns
         if not (self._is_plain(fetching) and columns.has_plain_roots):
             return None
-        name, locate = self.scope.context.index_name, columns.locate
-        only = columns.leaves[0].segment if len(columns.leaves) == 1 else None
+        name = self.scope.context.index_name
         has_source = fetching.source.enabled
         shown: list[dict[str, Any]] = []
         size_bytes = 0  # of documents that are not counted yet
         shown_scores = repeat(None, len(docs)) if scores is None else short_floats(scores)
-        for whole, score in zip(docs.tolist(), shown_scores, strict=True):
-            if only is None:
-                leaf, doc = locate(whole)
-                segment = leaf.segment
-            else:
-                segment, doc = only, whole
-            one: dict[str, Any] = {"_index": name, "_id": segment.doc_id(doc), "_score": score}
+        found = self._ids_and_sources(docs.tolist(), has_source)
+        for (doc_id, source), score in zip(found, shown_scores, strict=True):
+            one: dict[str, Any] = {"_index": name, "_id": doc_id, "_score": score}
             if has_source:
-                source = segment.source(doc)
                 size_bytes += len(source)
                 if size_bytes > _COUNTED_BYTES:
                     take_room(size_bytes)
@@ -144,6 +138,16 @@ class Fetcher:
         for one, sort in zip(shown, sorts, strict=False):
             one["sort"] = list(sort)
         return shown
+
+    def _ids_and_sources(self, docs: list[int], has_source: bool) -> Iterator[tuple[str, bytes]]:
+        """Of each of these, read as they are taken; no sources where none are shown."""
+        columns = self.scope.columns
+        if has_source and len(columns.leaves) == 1:
+            return columns.leaves[0].segment.shown(docs)
+        places = map(columns.locate, docs)
+        if has_source:
+            return ((leaf.segment.doc_id(doc), leaf.segment.source(doc)) for leaf, doc in places)
+        return ((leaf.segment.doc_id(doc), b"") for leaf, doc in places)
 
     def _is_plain(self, fetching: Fetching) -> bool:
         """Whether hits are shown as their whole documents, or without them, and with nothing else, as most

@@ -244,6 +244,10 @@ class ArraySegment:
     def source(self, doc: int) -> bytes:
         return self.sources.raw(doc if self._roots is None else self.root_number(doc))
 
+    def shown(self, docs: Sequence[int]) -> Iterator[tuple[str, bytes]]:
+        numbers = docs if self._roots is None else [*map(self.root_number, docs)]
+        return zip(self._ids.texts(numbers), self.sources.some(numbers), strict=True)
+
     def routing(self, doc: int) -> str | None:
         found = self._metadata(ROUTING, doc)
         return found[0] if found else None

@@ -1,6 +1,6 @@
 """Sections of a segment's file: arrays and strings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -69,6 +69,17 @@ class Strings:
     def text(self, number: int) -> str:
         raw = self._bytes[self._starts[number] : self._starts[number + 1]]
         return str(raw, "utf-8", "surrogatepass")
+
+    def some(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        """`raw` of each, in turn."""
+        return map(self.raw, numbers)
+
+    def texts(self, numbers: Iterable[int]) -> Iterator[str]:
+        """`text` of each, in turn."""
+        view, starts = self._bytes, self._starts
+        return (
+            str(view[starts[number] : starts[number + 1]], "utf-8", "surrogatepass") for number in numbers
+        )
 
     def raws(self, start: int, stop: int) -> Iterator[bytes]:
         """Those with numbers in [start, stop)."""

@@ -12,7 +12,7 @@ less. A merge keeps the longer blocks of older files. Files of format 1 have the
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, pairwise
 from threading import Lock, local
 from typing import Any, Final, TypeAlias
@@ -74,6 +74,10 @@ class _Kept:
             if found is not None:
                 self.put(key, found)
         return found
+
+    def newest(self) -> Callable[[tuple[int, int]], bytes | None]:
+        """As `find` now, of a part of them; sooner."""
+        return self._young.get
 
     def put(self, key: tuple[int, int], raw: bytes) -> None:
         with self._lock:
@@ -143,6 +147,11 @@ class SourceBlocks:
             if len(known) <= _KEPT_BYTES_MAX:
                 _KEPT.put(key, known)
         return known
+
+    def some(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        """`raw` of each, in turn."""
+        own, find = self._number, _KEPT.newest()
+        return (find((own, number)) or self.raw(number) for number in numbers)
 
     def place(self, number: int) -> tuple[int, int, int]:
         """(block, start, stop): where the JSON of a root is in its block."""

@@ -1,6 +1,6 @@
 """Leaves for a principal that may not see all documents: the hidden ones are as if they did not exist."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -139,6 +139,9 @@ class VisibleSegment(ArraySegment):
 
     def source(self, doc: int) -> bytes:
         return without_protection(super().source(doc))
+
+    def shown(self, docs: Sequence[int]) -> Iterator[tuple[str, bytes]]:
+        return ((doc_id, without_protection(source)) for doc_id, source in super().shown(docs))
 
     def whole_source(self, doc: int) -> bytes:
         """With the list of SIDs, which a client that writes the document again must keep."""

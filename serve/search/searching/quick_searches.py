@@ -94,7 +94,7 @@ class _PlainSearches(ABC):
             if known is None:
                 asked = self._read(request, body)
                 return None if asked is None else self._shown(request, target, asked, body)
-            if self._long.skips(_shape(request, known)):
+            if self._long.misses and self._long.skips(_shape(request, known)):
                 return None
             return self._shown(request, target, known, body)
         except (KeyboardInterrupt, SystemExit):
@@ -132,7 +132,8 @@ class _PlainSearches(ABC):
         """The answer; None where it is long. Raises SearchError, AllFailed."""
         start = time.perf_counter()
         answer, was_kept = self._at_once.answer(target, asked, body, self._limits)
-        self._long.note(_shape(request, asked), answer is None)
+        if answer is None or self._long.misses:
+            self._long.note(_shape(request, asked), answer is None)
         if answer is None:
             return None
         taken_ms = (time.perf_counter() - start) * 1000
@@ -304,19 +305,19 @@ class _LongShapes:
     """
 
     def __init__(self) -> None:
-        self._misses: dict[tuple[Hashable, ...], int] = {}  # in turn, by the names of a body and of its query
+        self.misses: dict[tuple[Hashable, ...], int] = {}  # in turn, by the names of a body and of its query
 
     def skips(self, shape: tuple[Hashable, ...]) -> bool:
-        misses = self._misses.get(shape, 0)
+        misses = self.misses.get(shape, 0)
         if misses < _MISSES:
             return False
-        self._misses[shape] = misses + 1
+        self.misses[shape] = misses + 1
         return (misses - _MISSES) % _TRIED_EACH != 0
 
     def note(self, shape: tuple[Hashable, ...], is_long: bool) -> None:
         if not is_long:
-            self._misses.pop(shape, None)
+            self.misses.pop(shape, None)
             return
-        if len(self._misses) >= _SHAPES_MAX:
-            self._misses.clear()
-        self._misses[shape] = self._misses.get(shape, 0) + 1
+        if len(self.misses) >= _SHAPES_MAX:
+            self.misses.clear()
+        self.misses[shape] = self.misses.get(shape, 0) + 1

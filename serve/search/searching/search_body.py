@@ -140,7 +140,8 @@ def enveloped(answer: Mapping[str, Any], took_ms: int, shards: Mapping[str, Any]
     if "terminated_early" in answer:
         whole["terminated_early"] = answer["terminated_early"]
     whole["_shards"] = shards
-    return {**whole, **{name: value for name, value in answer.items() if name not in whole}}
+    whole |= answer
+    return whole
 
 
 def shard_count(parts: Iterable[Target | Failure]) -> int:
@@ -152,19 +153,20 @@ def shards_json(total: int, failures: Sequence[Failure], node_id: str) -> dict[s
     """`_shards`. Where an index cannot be searched, all its shards fail; equal failures are shown once, as in
     Elasticsearch.
     """
+    if not failures:
+        return {"total": total, "successful": total, "skipped": 0, "failed": 0}
     failed = shard_count(failures)
-    shards: dict[str, Any] = {"total": total, "successful": total - failed, "skipped": 0, "failed": failed}
-    if failures:
-        shards["failures"] = [
-            {
-                "shard": one.shards[0],
-                "index": one.index,
-                "node": one.node_id(node_id),
-                "reason": error_json(one.error),
-            }
-            for one in failures
-        ]
-    return shards
+    shown = [
+        {
+            "shard": one.shards[0],
+            "index": one.index,
+            "node": one.node_id(node_id),
+            "reason": error_json(one.error),
+        }
+        for one in failures
+    ]
+    counts = {"total": total, "successful": total - failed, "skipped": 0, "failed": failed}
+    return {**counts, "failures": shown}
 
 
 def totals_as_int(answer: dict[str, Any]) -> dict[str, Any]:

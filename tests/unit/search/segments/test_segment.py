@@ -63,6 +63,7 @@ def test_nested_documents_stand_before_the_one_they_are_in(segment: ArraySegment
 def test_nested_documents_have_id_source_and_metadata_of_their_root(segment: ArraySegment) -> None:
     assert [segment.doc_id(doc) for doc in range(4)] == ["a", "a", "a", "b"]
     assert [segment.source(doc) for doc in (0, 3)] == [b'{"a":1}', b"{}"]
+    assert [*segment.shown([3, 0, 2])] == [("b", b"{}"), ("a", b'{"a":1}'), ("a", b'{"a":1}')]
     assert [segment.routing(doc) for doc in range(4)] == ["shelf"] * 3 + [None]
     assert [segment.ignored(doc) for doc in range(4)] == [["c.d.late"]] * 3 + [["k"]]
 
