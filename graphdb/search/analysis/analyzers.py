@@ -37,6 +37,7 @@ __all__ = ["BUILT_IN", "PREFIX_LENGTH_MAX", "Analyzers", "Components", "Failure"
 
 _FILTERS_MAX = 100  # in one analyzer
 _NAMING = ("condition", "multiplexer")  # filters that name others
+_BY_PHRASES = ("synonym", "synonym_graph")  # and those that analyze phrases by what comes before them
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,23 @@ class Components:
             steps.append(self._filter(item, failure, cutter, steps))
         names = Names(tuple(map(_name_of, char_filters)), _name_of(tokenizer), tuple(map(_name_of, filters)))
         return Analyzer(cutter, steps, before, position_gap, names)
+
+    def check_all(self) -> None:
+        """Make each component that the settings define, whether an analyzer names it or not; but not filters
+        that depend on those before them. Errors: illegal_argument_exception.
+        """
+        failure, cutter = Failure("failed to find {kind} under [{name}]"), SpanTokenizer(whole)
+        makers: dict[str, Callable[[str], object]] = {
+            "char_filter": lambda name: self._char_filter(name, failure),
+            "tokenizer": lambda name: self._tokenizer(name, failure),
+            "filter": lambda name: self._filter(name, failure, cutter, []),
+        }
+        for kind, make in makers.items():
+            for name, values in _definitions(self._settings, kind).items():
+                if not isinstance(values, Mapping):
+                    raise illegal_argument(f"[index.analysis.{kind}.{name}] must be an object")
+                if values and values.get("type") not in (*_NAMING, *_BY_PHRASES):
+                    make(name)
 
     def _char_filter(self, item: Any, failure: Failure) -> CharFilter:
         kind, parameters = self._definition("char_filter", item, {"html_strip"}, failure)

@@ -66,13 +66,64 @@ def _texts(body: Mapping[str, Any]) -> list[str]:
     unknown = sorted(body.keys() - _MEMBERS)
     if unknown:
         raise SearchError("x_content_parse_exception", f"[analyze_request] unknown field [{unknown[0]}]")
+    _check_shapes(body)
     text = body.get("text")
     texts = text if isinstance(text, list) else [] if text is None else [text]
     if not texts:
         raise SearchError("action_request_validation_exception", "Validation Failed: 1: text is missing;")
     if not all(isinstance(item, str | int | float) for item in texts):
-        raise illegal_argument("[text] must be a string or an array of strings")
+        raise _wrong_shape("text", next(item for item in texts if not isinstance(item, str | int | float)))
     return [item if isinstance(item, str) else str(item).lower() for item in texts]
+
+
+_SHAPES: Mapping[str, tuple[type[Any], ...]] = {
+    "text": (str, list),
+    "analyzer": (str,),
+    "normalizer": (str,),
+    "field": (str,),
+    "tokenizer": (str, dict),
+    "filter": (list,),
+    "char_filter": (list,),
+    "attributes": (list,),
+}
+
+
+def _check_shapes(body: Mapping[str, Any]) -> None:
+    """Errors: x_content_parse_exception."""
+    for name, shapes in _SHAPES.items():
+        if name in body and not isinstance(body[name], shapes):
+            raise _wrong_shape(name, body[name])
+    if body.get("explain", False) not in (True, False, "true", "false"):
+        reason = (
+            f"Failed to parse value [{str(body['explain'])[:100]}] as only [true] or [false] are allowed."
+        )
+        raise SearchError(
+            "x_content_parse_exception",
+            "[analyze_request] failed to parse field [explain]",
+            cause=illegal_argument(reason),
+        )
+
+
+def _wrong_shape(name: str, value: Any) -> SearchError:
+    tokens = {str: "VALUE_STRING", bool: "VALUE_BOOLEAN", dict: "START_OBJECT", list: "START_ARRAY"}
+    token = "VALUE_NULL" if value is None else tokens.get(type(value), "VALUE_NUMBER")
+    reason = f"[analyze_request] {name} doesn't support values of type: {token}"
+    return SearchError("x_content_parse_exception", reason)
+
+
+def _check_chosen(body: Mapping[str, Any], has_index: bool) -> None:
+    """Errors: action_request_validation_exception."""
+    problems = []
+    extras = [name for name in ("filter", "char_filter") if body.get(name)]
+    if body.get("normalizer") is not None and not has_index:
+        problems.append("index is required if normalizer is specified")
+    if body.get("analyzer") is not None and (extras or body.get("tokenizer") is not None):
+        problems.append("cannot define extra components on a named analyzer")
+    if body.get("normalizer") is not None and (extras or body.get("tokenizer") is not None):
+        problems.append("cannot define extra components on a named normalizer")
+    if problems:
+        listed = "".join(f"{number}: {one};" for number, one in enumerate(problems, 1))
+        raise SearchError("action_request_validation_exception", f"Validation Failed: {listed}")
 
 
 def _check_length(texts: Sequence[str], tokens_max: int) -> None:
@@ -87,9 +138,8 @@ def _chosen(body: Mapping[str, Any], analyzers: Analyzers | None, mapping: Field
     known = analyzers or Analyzers.of({})
     scope = "global " if analyzers is None else ""
     failure = Failure(f"failed to find {scope}{{kind}} under [{{name}}]")
+    _check_chosen(body, analyzers is not None)
     if (name := body.get("analyzer")) is not None:
-        if filters or char_filters or body.get("tokenizer") is not None:
-            raise illegal_argument("cannot define extra components on a named analyzer")
         return _named(known.find(str(name)), f"failed to find {scope}analyzer [{name}]")
     if (tokenizer := body.get("tokenizer")) is not None:
         return known.components.chain(tokenizer, filters, char_filters, failure, 100)

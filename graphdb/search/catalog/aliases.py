@@ -34,9 +34,9 @@ _ROUTINGS = ("routing", "index_routing", "search_routing")
 
 
 def alias_options(alias: str, given: object) -> dict[str, Any]:
-    """The form in which an alias is kept and shown. Errors: parsing_exception, illegal_argument_exception."""
+    """The form in which an alias is kept and shown. Errors: illegal_argument_exception, parsing_exception."""
     if not isinstance(given, Mapping):
-        raise parsing(f"Expected an object for alias [{alias}]")
+        raise illegal_argument("No alias is specified")
     options: dict[str, Any] = {}
     for name, value in given.items():
         if value is None or name == "must_exist":
@@ -48,7 +48,7 @@ def alias_options(alias: str, given: object) -> dict[str, Any]:
         elif name in _FLAGS:
             options[name] = _flag(name, value)
         else:
-            raise parsing(f"Unknown field [{name}] in alias [{alias}]")
+            raise illegal_argument(f"Unknown field [{name}] in alias [{alias}]")
     return options
 
 

@@ -151,10 +151,15 @@ class OpenIndices:
 
 @dataclass(frozen=True, slots=True)
 class PutMapping:
-    """body as of PUT /{index}/_mapping: all of the indexes take it, or none does."""
+    """body as of PUT /{index}/_mapping: all of the indexes take it, or none does.
+
+    whole_templates: its dynamic templates take the place of all that there are, not only of those of the same
+    names.
+    """
 
     uuids: tuple[str, ...]
     body: Mapping[str, Any]
+    whole_templates: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ _USUAL = {
     "if_version": None,
     "unfilled": False,
     "wrote": None,
+    "whole_templates": False,
 }
 _NAMES = {kind: name for name, kind in _PLAIN.items()}
 _TUPLES = {"uuids", "names"}

@@ -16,6 +16,7 @@ from graphdb.search.mapping.wildcards import wildcard_match
 
 __all__ = [
     "DEFAULT_OPTIONS",
+    "FORBIDDEN",
     "ResolveOptions",
     "Resolved",
     "check_alias_name",
@@ -29,7 +30,8 @@ __all__ = [
 # Which names are allowed, and what a date within a name stands for.
 
 _NAME_BYTES_MAX = 255
-_FORBIDDEN = ' "*,/<>?\\|'
+FORBIDDEN = ' "*,/<>?\\|'
+"""Characters that no name has."""
 _DATE_FORMAT = "uuuu.MM.dd"
 _ISO = date_format("strict_date_optional_time")
 
@@ -65,8 +67,8 @@ def _problem(name: str) -> str | None:
     """What is wrong with a name, as Elasticsearch says it."""
     if not name:
         return "must not be empty"
-    if any(char in _FORBIDDEN for char in name):
-        listed = ",".join(f"'{char}'" for char in _FORBIDDEN)
+    if any(char in FORBIDDEN for char in name):
+        listed = ",".join(f"'{char}'" for char in FORBIDDEN)
         return f"must not contain the following characters [{listed}]"
     if "#" in name:
         return "must not contain '#'"

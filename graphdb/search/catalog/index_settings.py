@@ -19,6 +19,7 @@ __all__ = [
     "PREFIXES",
     "PRIVATE",
     "REPLACES",
+    "STATIC_PREFIXES",
     "TREES",
     "VERSION_CREATED_TEXT",
     "Setting",
@@ -68,6 +69,7 @@ def _flag(default: str = "false", dynamic: bool = True) -> Setting:
 
 
 KNOWN: dict[str, Setting] = {
+    "allocation.max_retries": _number(5),
     "analyze.max_token_count": _number(10_000, 1),
     "auto_expand_replicas": Setting("text", "false"),
     "blocks.metadata": _flag(),
@@ -77,6 +79,7 @@ KNOWN: dict[str, Setting] = {
     "blocks.write": _flag(),
     "codec": Setting("text", "default", dynamic=False),
     "default_pipeline": Setting("text", "_none"),
+    "fielddata.cache": Setting("text", "node", dynamic=False),
     "final_pipeline": Setting("text", "_none"),
     "gc_deletes": Setting("time", "60s"),
     "hidden": _flag(),
@@ -95,6 +98,7 @@ KNOWN: dict[str, Setting] = {
     "mapping.nested_fields.limit": _number(50),
     "mapping.nested_objects.limit": _number(10_000),
     "mapping.source.mode": Setting("text", "stored", dynamic=False),
+    "mapping.synthetic_source_keep": Setting("text", "none", dynamic=False),
     "mapping.total_fields.ignore_dynamic_beyond_limit": _flag(),
     "mapping.total_fields.limit": Setting("integer", "1000", True, 0, 2**63 - 1),
     "max_docvalue_fields_search": _number(100),
@@ -108,6 +112,7 @@ KNOWN: dict[str, Setting] = {
     "max_shingle_diff": _number(3),
     "max_slices_per_scroll": _number(1024, 1),
     "max_terms_count": _number(65_536, 1),
+    "mode": Setting("text", "standard", dynamic=False),
     "number_of_replicas": _number(1),
     "number_of_routing_shards": _number(1, 1, dynamic=False),
     "number_of_shards": _number(1, 1, 1024, dynamic=False),
@@ -117,15 +122,19 @@ KNOWN: dict[str, Setting] = {
     "refresh_interval": Setting("time", "1s"),
     "requests.cache.enable": _flag("true"),
     "routing_partition_size": _number(1, 1, dynamic=False),
+    "routing_path": Setting("words", (), dynamic=False),
     "search.idle.after": Setting("time", "30s"),
     "soft_deletes.enabled": _flag("true", dynamic=False),
+    "soft_deletes.retention.operations": Setting("integer", "0", True, 0, 2**63 - 1),
     "soft_deletes.retention_lease.period": Setting("time", "12h"),
     "sort.field": Setting("words", (), dynamic=False),
     "sort.missing": Setting("words", (), dynamic=False),
     "sort.mode": Setting("words", (), dynamic=False),
     "sort.order": Setting("words", (), dynamic=False),
+    "store.preload": Setting("words", (), dynamic=False),
     "translog.durability": Setting("text", "REQUEST"),
     "translog.flush_threshold_size": Setting("text", "10gb"),
+    "translog.generation_threshold_size": Setting("text", "64mb"),
     "translog.sync_interval": Setting("time", "5s"),
     "unassigned.node_left.delayed_timeout": Setting("time", "1m"),
     "write.wait_for_active_shards": Setting("text", "1"),
@@ -144,10 +153,19 @@ PREFIXES = (
     "search.slowlog.",
     "shard.check_on_startup",
     "store.",
+    "time_series.",
     "translog.retention.",
     "warmer.",
 )
 """Kept and shown, without effect: they tune what is not there."""
+STATIC_PREFIXES = (
+    "load_fixed_bitset_filters_eagerly",
+    "queries.cache.",
+    "shard.check_on_startup",
+    "store.type",
+    "store.fs.",
+)
+"""Those of them that no open index takes from a request."""
 
 FILLED_BY = "resize.filled_by"
 """The number of the node that copies the documents of another index to this one."""

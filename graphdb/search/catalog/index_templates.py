@@ -212,7 +212,7 @@ def _check_stream_options(given: Any) -> None:
     if not isinstance(given, Mapping):
         raise SearchError("x_content_parse_exception", "[data_stream] must be an object")
     for name, value in given.items():
-        if name not in ("hidden", "allow_custom_routing") or not isinstance(value, bool):
+        if name not in ("hidden", "allow_custom_routing", "failure_store") or not isinstance(value, bool):
             raise SearchError("x_content_parse_exception", f"[data_stream] failed to parse [{name[:100]}]")
 
 

@@ -241,7 +241,10 @@ def _opened(state: CatalogState, uuids: Sequence[str], *, is_closed: bool) -> Ch
 
 @_planned.register
 def _(command: PutMapping, state: CatalogState) -> Change:
-    merged = [(index, index.mapping.merged(command.body)) for index in state.indexes(command.uuids)]
+    merged = [
+        (index, index.mapping.merged(command.body, command.whole_templates))
+        for index in state.indexes(command.uuids)
+    ]
 
     def act() -> None:
         for index, mapping in merged:

@@ -296,7 +296,22 @@ class _Reading:
         return parse_script(body, INGEST)
 
 
+_MEMBER_SHAPES: Mapping[str, tuple[type[Any], str]] = {
+    "description": (str, "string"),
+    "version": (int, "number"),
+    "_meta": (dict, "map"),
+    "deprecated": (bool, "boolean"),
+}
+
+
 def checked_pipeline(name: str, body: Any, scripts: StoredScripts) -> dict[str, Any]:
     """What is stored of the body of `PUT _ingest/pipeline/{id}`. Errors: as of `Definitions.read`."""
     Definitions({}, scripts).read(name, body)
+    for member, (shape, shown) in _MEMBER_SHAPES.items():
+        value = body.get(member)
+        if value is not None and (
+            not isinstance(value, shape) or isinstance(value, bool) is not (shape is bool)
+        ):
+            reason = f"[{member}] property isn't a {shown}, but is [{str(value)[:100]}]"
+            raise SearchError("parse_exception", reason, 400, {"property_name": member})
     return dict(body)

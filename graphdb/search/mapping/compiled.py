@@ -307,7 +307,7 @@ class _Build:
         if "analyzer" not in definition and kind.name == "completion":
             return "simple", str(definition.get("search_analyzer", "simple"))
         if "analyzer" not in definition:
-            return self._default, self._default_search
+            return self._default, str(definition.get("search_analyzer", self._default_search))
         analyzer = str(definition["analyzer"])
         return analyzer, str(definition.get("search_analyzer", analyzer))
 

@@ -18,7 +18,7 @@ from graphdb.search.errors import illegal_argument, mapper_parsing
 from graphdb.search.mapping.readers import geohash_cell, points_of, text_of
 
 __all__ = ["Completion", "ContextMapping", "cell_of", "completion_of", "completion_terms", "contexts_checked",
-    "keys_of", "mappings_of", "neighbours_of", "precision_of"]  # fmt: skip
+    "keys_of", "mappings_of", "neighbours_of", "precision_of", "shown_contexts"]  # fmt: skip
 
 _SEPARATOR, _HOLE, _END = "\x1f", "\x1e", "\x00"
 _RESERVED = re.compile(f"[{_SEPARATOR}{_HOLE}{_END}]")
@@ -311,8 +311,13 @@ def contexts_checked(value: Any) -> list[dict[str, Any]]:
     return checked
 
 
+def shown_contexts(contexts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """As mappings show them: types in capitals."""
+    return [{**one, "type": str(one["type"]).upper()} for one in contexts]
+
+
 def _context_checked(item: Mapping[str, Any]) -> dict[str, Any]:
-    name, kind, path = item.get("name"), item.get("type"), item.get("path")
+    name, kind, path = item.get("name"), str(item.get("type")).lower(), item.get("path")
     if not isinstance(name, str) or not name:
         raise mapper_parsing("[name] is required for a context")
     if kind not in ("category", "geo"):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,7 @@ __all__ = [
     "MATCH_TYPES",
     "RUNTIME_TYPES",
     "check_runtime_templates",
+    "check_templates_of_fields",
     "checked_templates",
     "named_template",
     "template_mapping",
@@ -130,6 +131,51 @@ def check_runtime_templates(value: Any) -> None:
                 _check_runtime(name, template)
 
 
+def check_templates_of_fields(entries: Sequence[Mapping[str, Any]], check: Callable[[Any], None]) -> None:
+    """Of templates as they are checked otherwise: names that are texts, and mappings that could be a field's
+    for some kind of JSON that they are for. check raises for what could not.
+
+    Errors: mapper_parsing_exception, illegal_argument_exception.
+    """
+    for entry in entries:
+        for name, template in entry.items():
+            for key in _CRITERIA:
+                given = template.get(key, [])
+                if not all(isinstance(one, str) for one in (given if isinstance(given, list) else [given])):
+                    raise mapper_parsing(
+                        f"[{key}] values must either be a string or list of strings, but was "
+                        f"[{str(given)[:100]}]"
+                    )
+            if "mapping" in template:
+                _check_mapping(name, template, check)
+
+
+def _check_mapping(name: str, template: Mapping[str, Any], check: Callable[[Any], None]) -> None:
+    types = _listed(template, "match_mapping_type")
+    tried = list(MATCH_TYPES) if not types or "*" in types else types
+    failed: SearchError | None = None
+    for match_type in tried:
+        try:
+            check(_mapping(template, f"__dynamic__{name}", match_type))
+        except SearchError as error:
+            failed = error
+        else:
+            return
+    if failed is not None:
+        raise _invalid_content(name, template, tried, failed)
+
+
+def _invalid_content(
+    name: str, template: Mapping[str, Any], tried: Sequence[str], cause: SearchError
+) -> SearchError:
+    content = json.dumps(template, separators=(",", ":"), sort_keys=True)
+    return illegal_argument(
+        f"dynamic template [{name[:100]}] has invalid content [{content[:1000]}], attempted to validate it "
+        f"with the following match_mapping_type: [{', '.join(tried)}]",
+        cause,
+    )
+
+
 def _check_runtime(name: str, template: Mapping[str, Any]) -> None:
     if "mapping" in template:
         raise mapper_parsing(
@@ -148,13 +194,7 @@ def _check_runtime(name: str, template: Mapping[str, Any]) -> None:
         try:
             checked_runtime({field: _mapping(template, field, match_type)["runtime"]})
         except SearchError as error:
-            content = json.dumps(template, separators=(",", ":"), sort_keys=True)
-            cause = illegal_argument(
-                f"dynamic template [{name[:100]}] has invalid content [{content[:1000]}], attempted to "
-                f"validate it with the following match_mapping_type: [{', '.join(tried)}]",
-                error,
-            )
-            raise cause from None
+            raise _invalid_content(name, template, tried, error) from None
 
 
 def _listed(template: Mapping[str, Any], key: str) -> list[str]:

@@ -20,6 +20,7 @@ from graphdb.search.mapping.mapping_definition import Definition, MappingLimits,
 from graphdb.search.mapping.nodes import FieldNode
 from graphdb.search.mapping.percolators import read_stored_query
 from graphdb.search.mapping.runtime_fields import Lookup, checked_runtime, runtime_fields
+from graphdb.search.mapping.shown_mapping import shown_node, shown_root
 from graphdb.search.mapping.types import FIELD_TYPES, OBJECT_TYPES, Parameter
 from graphdb.search.mapping.vectors import shown_vector
 from graphdb.search.mapping.wildcards import wildcard_match
@@ -34,13 +35,13 @@ __all__ = ["Mapping", "merged_definitions"]
 # illegal_argument_exception.
 
 
-def merged_definitions(existing: Definition, update: Definition) -> Definition:
-    """The root of both; neither is changed."""
+def merged_definitions(existing: Definition, update: Definition, whole_templates: bool = False) -> Definition:
+    """The root of both; neither is changed. whole_templates: see `Mapping.merged`."""
     update = flattened(update, existing)
     _check_source(existing.get("_source", {}), update.get("_source"))
     _check_subobjects(existing, update, "_doc")
     root = existing | {name: value for name, value in update.items() if name != "properties"}
-    if "dynamic_templates" in existing and "dynamic_templates" in update:
+    if "dynamic_templates" in existing and "dynamic_templates" in update and not whole_templates:
         root["dynamic_templates"] = _templates(existing["dynamic_templates"], update["dynamic_templates"])
     if "runtime" in existing or "runtime" in update:
         both = existing.get("runtime", {}) | update.get("runtime", {})
@@ -123,9 +124,7 @@ def _object(existing: Definition, update: Definition, path: str) -> Definition:
 
 
 def _field(existing: Definition, update: Definition, path: str) -> Definition:
-    # A vector's field may say its defaults, as it is shown.
-    said = shown_vector if existing["type"] == "dense_vector" else dict[str, Any]
-    before, after = said(existing), said(update)
+    before, after = shown_node(existing), shown_node(update)  # what is shown may be put again
     conflicts = [
         f"Cannot update parameter [{name}] from [{_shown(name, old)}] to [{_shown(name, new)}]"
         for name, parameter in FIELD_TYPES[existing["type"]].parameters.items()
@@ -145,6 +144,8 @@ def _field(existing: Definition, update: Definition, path: str) -> Definition:
 
 
 def _may_become(name: str, parameter: Parameter, old: Any, new: Any) -> bool:
+    if name == "analyzer" and {old, new} <= {None, "default"}:
+        return True
     return parameter.updatable or old == new or (name in ("dims", "value") and old is None)
 
 
@@ -204,9 +205,12 @@ class Mapping:
         """
         return cls(_read(body), analyzers, limits or MappingLimits())._checked()
 
-    def merged(self, body: JsonObject[str, Any]) -> "Mapping":
-        """With an update (PUT _mapping) put in. Errors: as of `of`, illegal_argument_exception."""
-        return self._with(_read(_read_new(body)))
+    def merged(self, body: JsonObject[str, Any], whole_templates: bool = False) -> "Mapping":
+        """With an update (PUT _mapping) put in. whole_templates: its dynamic templates are all that count.
+
+        Errors: as of `of`, illegal_argument_exception.
+        """
+        return self._with(_read(_read_new(body)), whole_templates)
 
     def analyzed(self, analyzers: Analyzers, limits: MappingLimits) -> "Mapping":
         """The same with other analyzers and limits. Errors: mapper_parsing_exception for one that is gone."""
@@ -305,13 +309,17 @@ class Mapping:
     def _read_query(self, value: Any) -> tuple[str, list[str]]:
         return read_stored_query(value, self, self._analyzers)
 
+    def shown(self) -> dict[str, Any]:
+        """As `GET _mapping` shows it."""
+        return shown_root(self._definition)
+
     def as_json(self) -> dict[str, Any]:
-        """As `GET _mapping` shows it: what was given and is not a default."""
+        """As it is stored, and `of` and `stored` read it: what was given and is not a default."""
         shown = {
             name: value for name, value in self._definition.items() if name not in ("type", "properties")
         }
         if self._definition["properties"]:
-            shown["properties"] = _shown_properties(self._definition["properties"])
+            shown["properties"] = _stored_properties(self._definition["properties"])
         return shown
 
     def field_mappings(self, pattern: str) -> dict[str, Any]:
@@ -320,7 +328,7 @@ class Mapping:
         for path in sorted(self._compiled.nodes):
             name, definition = self._compiled.named.get(path, (path.rpartition(".")[2], _ADDED))
             if definition["type"] not in OBJECT_TYPES and wildcard_match(pattern, path):
-                found[path] = {"full_name": path, "mapping": {name: _shown_node(definition)}}
+                found[path] = {"full_name": path, "mapping": {name: shown_node(definition)}}
         return found
 
     @property
@@ -338,8 +346,8 @@ class Mapping:
         """The runtime fields of this type, by name."""
         return {name: field.lookup for name, field in self.runtime.items() if field.lookup is not None}
 
-    def _with(self, update: Definition) -> "Mapping":
-        definition = merged_definitions(self._definition, update)
+    def _with(self, update: Definition, whole_templates: bool = False) -> "Mapping":
+        definition = merged_definitions(self._definition, update, whole_templates)
         if definition == self._definition:
             return self
         return Mapping(definition, self._analyzers, self._limits)._checked()
@@ -400,20 +408,20 @@ def _read(body: JsonObject[str, Any]) -> Definition:
         raise unparsable(error) from None
 
 
-def _shown_properties(properties: Definition) -> dict[str, Any]:
-    return {name: _shown_node(node) for name, node in properties.items()}
+def _stored_properties(properties: Definition) -> dict[str, Any]:
+    return {name: _stored_node(node) for name, node in properties.items()}
 
 
-def _shown_node(node: Definition) -> dict[str, Any]:
+def _stored_node(node: Definition) -> dict[str, Any]:
     """An object with members does not say that it is one."""
     if node["type"] not in OBJECT_TYPES:
         shown = shown_vector(node) if node["type"] == "dense_vector" else dict(node)
         if "fields" in node:
-            shown["fields"] = _shown_properties(node["fields"])
+            shown["fields"] = _stored_properties(node["fields"])
         return shown
     shown = {name: value for name, value in node.items() if name != "properties"}
     if node["properties"]:
-        shown["properties"] = _shown_properties(node["properties"])
+        shown["properties"] = _stored_properties(node["properties"])
         if node["type"] == "object":
             del shown["type"]
     return shown

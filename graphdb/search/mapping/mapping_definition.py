@@ -17,10 +17,11 @@ from graphdb.search.mapping.dates import date_format
 from graphdb.search.mapping.dynamic_templates import checked_templates
 from graphdb.search.mapping.flat_objects import flattened, is_flat, no_nested
 from graphdb.search.mapping.runtime_fields import checked_runtime
-from graphdb.search.mapping.types import FIELD_TYPES, INT_MAX, OBJECT_TYPES, FieldType, boolean
+from graphdb.search.mapping.types import FIELD_TYPES, INT_MAX, OBJECT_TYPES, SOURCE_KEEPS, FieldType, boolean
 from graphdb.search.mapping.vectors import checked_vector
 
 __all__ = [
+    "SOURCE_MODES",
     "Definition",
     "MappingLimits",
     "normalised",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 SOURCE_MODES = ("disabled", "stored", "synthetic")
+"""What `_source` may say of how documents are kept, as may the setting `index.mapping.source.mode`."""
 
 # How large a mapping may grow.
 
@@ -98,6 +100,7 @@ DEPTH_MAX = 100
 """Objects within objects that are read at all; the limit of the mapping is checked later."""
 
 _OBJECT_PARAMETERS = {"type", "properties", "dynamic", "enabled", "subobjects"}
+_KEEPS = {"synthetic_source_keep", "store_array_source"}
 _NESTED_PARAMETERS = _OBJECT_PARAMETERS | {"include_in_parent", "include_in_root"}
 
 
@@ -115,8 +118,8 @@ def normalised(body: Mapping[str, Any]) -> Definition:
             raise mapper_parsing(
                 f"Root mapping definition has unsupported parameters:  [{name[:100]} : {str(value)[:100]}]"
             )
-        if value is not None:
-            root[name] = read(value)
+        if value is not None and (kept := read(value)) is not None:
+            root[name] = kept
     return flattened(root, {})
 
 
@@ -212,7 +215,7 @@ def _node(given: Mapping[str, Any], path: str, depth: int, multi: bool = False) 
 def _object(given: Mapping[str, Any], type_name: str, path: str, depth: int) -> Definition:
     allowed = _NESTED_PARAMETERS if type_name == "nested" else _OBJECT_PARAMETERS
     for name in given:
-        if name not in allowed:
+        if name not in allowed | _KEEPS:
             raise mapper_parsing(
                 f"Mapping definition for [{path.rpartition('.')[2]}] has unsupported parameters:  "
                 f"[{name[:100]} : {str(given[name])[:100]}]"
@@ -231,9 +234,24 @@ def _object(given: Mapping[str, Any], type_name: str, path: str, depth: int) -> 
     for name in ("include_in_parent", "include_in_root"):
         if name in given and boolean(given[name]):
             node[name] = True
+    if (keep := _source_keep(given)) is not None:
+        node["synthetic_source_keep"] = keep
     flat_in = path if is_flat(node) else None
     node["properties"] = _properties(given.get("properties") or {}, f"{path}.", depth, flat_in)
     return node
+
+
+def _source_keep(given: Mapping[str, Any]) -> str | None:
+    """What synthetic source keeps of an object; `store_array_source` is its older name for arrays."""
+    keep = given.get("synthetic_source_keep")
+    if keep is None:
+        return "arrays" if boolean(given.get("store_array_source", False)) else None
+    if keep not in SOURCE_KEEPS:
+        raise illegal_argument(
+            f"Unknown synthetic_source_keep value [{str(keep)[:100]}], accepted values are "
+            f"[{','.join(SOURCE_KEEPS)}]"
+        )
+    return str(keep)
 
 
 def _alias(given: Mapping[str, Any], path: str) -> Definition:
@@ -259,8 +277,6 @@ def _field(given: Mapping[str, Any], kind: FieldType, path: str, multi: bool) ->
     for parameter in kind.required:
         if parameter not in node:
             raise mapper_parsing(f"Field [{parameter}] is required")
-    if "search_analyzer" in node and "analyzer" not in node:
-        raise mapper_parsing(f"analyzer on field [{name}] must be set when search_analyzer is set")
     if kind.name == "dense_vector":
         try:
             checked_vector(node)
@@ -330,8 +346,9 @@ def _copy_to(value: Any, path: str, multi: bool) -> list[str]:
             "multi field."
         )
     targets = value if isinstance(value, list) else [value]
-    if not all(isinstance(target, str) and target for target in targets):
+    if not all(isinstance(target, str | int) and target for target in targets):
         raise mapper_parsing(f"[copy_to] of field [{path}] must be a field name, or an array of them")
+    targets = [str(target) for target in targets]
     if any("*" in target for target in targets):
         raise mapper_parsing(f"[copy_to] of field [{path}] must not have a wildcard")
     return list(targets)
@@ -377,6 +394,19 @@ def _members(what: str, *allowed: str) -> Any:
     return read
 
 
+def _nothing(what: str, *flags: str) -> Any:
+    """Of a field of Elasticsearch's own, which a mapping may only say to be as it is here."""
+
+    def read(value: Any) -> None:
+        if not isinstance(value, dict):
+            raise illegal_argument(f"[{what}] config must be an object")
+        for name, flag in value.items():
+            if name not in flags or boolean(flag):
+                raise mapper_parsing(f"unknown parameter [{name[:100]}] on metadata field [{what}]")
+
+    return read
+
+
 def _meta(value: Any) -> Definition:
     if not isinstance(value, dict):
         raise illegal_argument("[_meta] must be an object")
@@ -391,6 +421,8 @@ _ROOT: dict[str, Any] = {
     "dynamic_date_formats": _formats,
     "_source": _members("_source", "enabled", "includes", "excludes", "mode"),
     "_routing": _members("_routing", "required"),
+    "_field_names": _nothing("_field_names"),
+    "_data_stream_timestamp": _nothing("_data_stream_timestamp", "enabled"),
     "_meta": _meta,
     "runtime": checked_runtime,
 }

@@ -27,7 +27,7 @@ _TARGETS = ("target_index", "input_field", "target_field")
 _MEMBERS = {
     "composite": frozenset({"type", "script", "fields", "meta"}),
     "lookup": frozenset({"type", "meta", "fetch_fields", *_TARGETS}),
-    "date": frozenset({"type", "script", "format", "meta"}),
+    "date": frozenset({"type", "script", "format", "locale", "meta"}),
 }
 _PLAIN_MEMBERS = frozenset({"type", "script", "meta"})
 
@@ -95,6 +95,8 @@ def _definition(name: str, given: Any, types: tuple[str, ...] = _ALL_TYPES) -> d
         shown["script"] = _script(given["script"])
     if given.get("format") is not None:
         shown["format"] = date_format(str(given["format"])).source
+    if given.get("locale") is not None:
+        shown["locale"] = str(given["locale"])
     if given.get("meta") is not None:
         shown["meta"] = given["meta"]
     return shown

@@ -12,7 +12,16 @@ from graphdb.search.mapping.joins import relations
 from graphdb.search.mapping.range_fields import RANGE_TYPES
 from graphdb.search.mapping.vectors import BITS_MAX, SIMILARITIES, VECTOR_INDEX_TYPES
 
-__all__ = ["FIELD_TYPES", "INT_MAX", "OBJECT_TYPES", "READS_OBJECTS", "FieldType", "Parameter", "boolean"]
+__all__ = [
+    "FIELD_TYPES",
+    "INT_MAX",
+    "OBJECT_TYPES",
+    "READS_OBJECTS",
+    "SOURCE_KEEPS",
+    "FieldType",
+    "Parameter",
+    "boolean",
+]
 
 Check = Callable[[Any], Any]
 OBJECT_TYPES = ("object", "nested")
@@ -30,6 +39,8 @@ READS_OBJECTS = {
 """The types of fields whose values may be JSON objects."""
 
 INT_MAX = 2**31 - 1
+SOURCE_KEEPS = ("none", "arrays", "all")
+"""What `synthetic_source_keep` may say. Documents are kept whole, so it is only shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +172,14 @@ def _frequency_filter(value: Any) -> dict[str, Any]:
 _FLAG, _UPDATABLE_FLAG = Parameter(False, boolean), Parameter(False, boolean, True)
 _INDEXED = {"index": Parameter(True, boolean), "store": _FLAG}
 _COLUMN = _INDEXED | {"doc_values": Parameter(True, boolean)}
-_COMMON = {"meta": Parameter(None, _anything, True), "copy_to": Parameter((), _anything, True)}
+_COMMON = {
+    "meta": Parameter(None, _anything, True),
+    "copy_to": Parameter((), _anything, True),
+    "synthetic_source_keep": Parameter(None, _one_of(*SOURCE_KEEPS)),
+}
 _MALFORMED = {"ignore_malformed": _UPDATABLE_FLAG}
 _NULL = {"null_value": Parameter(None, _anything)}
+_DIMENSION = {"time_series_dimension": _FLAG}
 _ORDINALS = {"eager_global_ordinals": _UPDATABLE_FLAG}
 _LONG_TERMS = {"ignore_above": Parameter(INT_MAX, _integer(0), True)}
 _TEXT_OPTIONS = _one_of("docs", "freqs", "positions", "offsets")
@@ -220,6 +236,7 @@ _FLATTENED = _COLUMN | _NULL | _LONG_TERMS | _ORDINALS | {
     "index_options": Parameter("docs", _one_of("docs", "freqs")),
     "similarity": Parameter(None, _text),
     "split_queries_on_whitespace": _UPDATABLE_FLAG,
+    "time_series_dimensions": Parameter(None, _anything),
 }  # fmt: skip
 
 
@@ -280,14 +297,20 @@ def _table() -> dict[str, FieldType]:
             Storage.FLOATS,
             {"positive_score_impact": Parameter(True, boolean), "doc_values": _no_columns("rank_feature")},
         ),
-        FieldType("boolean", Storage.INTS, _COLUMN | _NULL | _MALFORMED),
+        FieldType("boolean", Storage.INTS, _COLUMN | _NULL | _MALFORMED | _DIMENSION),
         FieldType("date", Storage.INTS, _DATE),
         FieldType("date_nanos", Storage.INTS, _DATE_NANOS),
-        FieldType("ip", Storage.TERMS, _COLUMN | _NULL | _MALFORMED),
+        FieldType("ip", Storage.TERMS, _COLUMN | _NULL | _MALFORMED | _DIMENSION),
         FieldType(
             "geo_point",
             Storage.POINTS,
-            _COLUMN | _NULL | _MALFORMED | {"ignore_z_value": Parameter(True, boolean, True)},
+            _COLUMN
+            | _NULL
+            | _MALFORMED
+            | {
+                "ignore_z_value": Parameter(True, boolean, True),
+                "time_series_metric": Parameter(None, _text),
+            },
         ),
         FieldType("geo_shape", Storage.CODES, _SHAPE),
         FieldType("dense_vector", Storage.VECTORS, _VECTOR),

@@ -121,31 +121,53 @@ def _all_asked(exchange: Exchange, given: Sequence[Any]) -> list[_Asked]:
     """Errors: aliases_not_found_exception where nothing that is to be removed is there."""
     asked, left = [], _ACTIONS_MAX
     for action in given:
-        asked.append(_asked(exchange, action, left))
+        entry = _entry(action)
+        asked.append(_asked(exchange, *entry, left))
         left -= len(asked[-1].actions)
     missing = [one.missing for one in asked if one.missing is not None]
-    if missing and len(missing) == len(asked) and not _may_miss(given):
+    if missing and len(missing) == len(asked):
         raise missing[0]
     return asked
 
 
-def _may_miss(given: Sequence[Any]) -> bool:
-    return all(entry.get("must_exist") is False for action in given for entry in action.values())
+def _entry(given: Any) -> tuple[str, Mapping[str, Any], list[str], list[str]]:
+    """Of one action: its kind, what it says, its indexes and its aliases.
+
+    Errors: x_content_parse_exception.
+    """
+    try:
+        return _read_entry(given)
+    except SearchError as error:
+        reason = "[aliases] failed to parse field [actions]"
+        raise SearchError("x_content_parse_exception", reason, cause=error) from None
 
 
-def _asked(exchange: Exchange, given: Any, most: int) -> _Asked:
-    """Changes at most so much."""
+def _read_entry(given: Any) -> tuple[str, Mapping[str, Any], list[str], list[str]]:
     if not isinstance(given, Mapping) or len(given) != 1:
-        raise illegal_argument("an action is an object with one member: [add], [remove] or [remove_index]")
+        raise _unread("an action is an object with one member: [add], [remove] or [remove_index]")
     kind, entry = next(iter(given.items()))
-    if kind not in ("add", "remove", "remove_index") or not isinstance(entry, Mapping):
-        raise illegal_argument(f"[aliases] unknown field [{kind}]")
-    options = {name: value for name, value in entry.items() if name not in _NAMES}
-    unknown = sorted(options.keys() - _KNOWN[kind])
+    if kind not in _KNOWN or not isinstance(entry, Mapping):
+        raise _unread(f"[alias_action] unknown field [{kind[:100]}]")
+    unknown = sorted(entry.keys() - _NAMES - _KNOWN[kind])
     if unknown:
-        raise SearchError("x_content_parse_exception", f"[{kind}] unknown field [{unknown[0]}]")
+        raise _unread(f"[{kind}] unknown field [{unknown[0][:100]}]")
+    for name in ("is_write_index", "is_hidden", "must_exist"):
+        if entry.get(name) not in (None, True, False, "true", "false"):
+            raise _unread(f"[{kind}] failed to parse field [{name}]")
     places = _words(entry, "index", "indices")
-    names = [] if kind == "remove_index" else _words(entry, "alias", "aliases")
+    return kind, entry, places, [] if kind == "remove_index" else _words(entry, "alias", "aliases")
+
+
+def _asked(
+    exchange: Exchange,
+    kind: str,
+    entry: Mapping[str, Any],
+    places: Sequence[str],
+    names: Sequence[str],
+    most: int,
+) -> _Asked:
+    """Changes at most so much."""
+    options = {name: value for name, value in entry.items() if name not in _NAMES}
     streams = [] if kind == "remove_index" else _streams(exchange, places)
     if streams:
         changes = _changes_of_streams(exchange, kind, streams, names, options)
@@ -233,10 +255,14 @@ def _indexes(exchange: Exchange, names: Sequence[str]) -> list[Index]:
 
 
 def _words(entry: Mapping[str, Any], one: str, many: str) -> list[str]:
+    if one in entry and many in entry:
+        raise _unread(f"[{one}] and [{many}] cannot both be set")
     value = entry.get(many, entry.get(one))
+    if value is None:
+        raise illegal_argument(f"One of [{one}] or [{many}] is required")
     words = value.split(",") if isinstance(value, str) else value
     if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
-        raise _invalid(f"[{one}] or [{many}] must be a name or a list of names")
+        raise _unread(f"[{one}] or [{many}] must be a name or a list of names")
     return words
 
 
@@ -301,5 +327,5 @@ def _missing(patterns: Sequence[str], returned: Collection[str]) -> Iterator[str
             yield name
 
 
-def _invalid(reason: str) -> SearchError:
-    return SearchError("action_request_validation_exception", f"Validation Failed: 1: {reason};")
+def _unread(reason: str) -> SearchError:
+    return SearchError("x_content_parse_exception", reason)

@@ -318,7 +318,7 @@ class _Cluster:
                     index.name: {
                         "state": "close" if index.is_closed else "open",
                         "settings": index.shown_settings()["settings"],
-                        "mappings": {"_doc": index.mapping.as_json()},
+                        "mappings": {"_doc": index.mapping.shown()},
                         "aliases": sorted(index.aliases),
                         "routing_num_shards": index.shards.routing.routing_shards,
                         "primary_terms": {str(shard.number): PRIMARY_TERM for shard in index.shards},

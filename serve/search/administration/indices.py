@@ -7,6 +7,7 @@ from typing import Any
 
 from graphdb.config import Settings
 from graphdb.search.catalog.catalog_commands import (
+    Command,
     CreateIndex,
     DeleteIndices,
     PutMapping,
@@ -16,6 +17,7 @@ from graphdb.search.catalog.cluster_settings import requires_names
 from graphdb.search.catalog.data_streams import TIMESTAMP, backing_indexes
 from graphdb.search.catalog.index_names import ResolveOptions, with_dates
 from graphdb.search.catalog.index_settings import flag_setting
+from graphdb.search.catalog.new_definitions import check_definition
 from graphdb.search.catalog.state import Index
 from graphdb.search.errors import SearchError, illegal_argument, index_not_found
 from graphdb.search.mapping.wildcards import wildcard_match
@@ -25,7 +27,7 @@ from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import VERSION
 from serve.search.frame.parameters import Parameters
 
-__all__ = ["CHOICE", "chosen_indexes", "new_uuid", "routes"]
+__all__ = ["CHOICE", "chosen_indexes", "new_uuid", "perform_definition", "routes"]
 
 # Which indexes a request about indexes means.
 
@@ -61,6 +63,13 @@ def chosen_indexes(
         raise index_not_found(names)
     found = exchange.node.catalog.resolve(names or "_all", options, exchange.node.now_ms())
     return [one.index for one in found]
+
+
+async def perform_definition(exchange: Exchange, command: Command) -> Any:
+    """Of an index or a template, as a request gives it. Errors: of the command; as of `check_definition`."""
+    exchange.node.catalog.check(command)
+    check_definition(exchange.node.catalog.state, command)
+    return await exchange.node.perform(command)
 
 
 # The settings of indexes.
@@ -111,7 +120,7 @@ async def _put_settings(exchange: Exchange) -> dict[str, Any]:
     preserve = exchange.parameters.boolean("preserve_existing", False)
     reopen = exchange.parameters.boolean("reopen", False) and not all(index.is_closed for index in indexes)
     uuids = tuple(index.uuid for index in indexes)
-    await exchange.node.perform(PutSettings(uuids, settings, preserve, reopen=reopen))
+    await perform_definition(exchange, PutSettings(uuids, settings, preserve, reopen=reopen))
     return {"acknowledged": True}
 
 
@@ -136,7 +145,7 @@ def _mappings_routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint
 
 
 async def _get_mappings(exchange: Exchange) -> dict[str, Any]:
-    return {index.name: {"mappings": index.mapping.as_json()} for index in chosen_indexes(exchange)}
+    return {index.name: {"mappings": index.mapping.shown()} for index in chosen_indexes(exchange)}
 
 
 async def _get_field_mappings(exchange: Exchange) -> dict[str, Any]:
@@ -157,7 +166,7 @@ async def _put_mappings(exchange: Exchange) -> dict[str, Any]:
     if isinstance(body.get("_doc"), Mapping):
         raise illegal_argument("Types cannot be provided in put mapping requests")
     uuids = tuple(index.uuid for index in chosen_indexes(exchange, may_be_none=False))
-    await exchange.node.perform(PutMapping(uuids, body))
+    await perform_definition(exchange, PutMapping(uuids, body, whole_templates=True))
     return {"acknowledged": True}
 
 
@@ -205,7 +214,7 @@ async def _create(exchange: Exchange) -> dict[str, Any]:
         if value is not None and not isinstance(value, Mapping):
             raise SearchError("parse_exception", f"key [{member}] must be an object")
     name = with_dates(exchange["index"], exchange.node.now_ms())
-    made = await exchange.node.perform(CreateIndex(name, new_uuid(), body))
+    made = await perform_definition(exchange, CreateIndex(name, new_uuid(), body))
     return {"acknowledged": True, "shards_acknowledged": True, "index": made}
 
 
@@ -227,7 +236,7 @@ async def _get(exchange: Exchange) -> dict[str, Any]:
 def _shown(exchange: Exchange, index: Index) -> dict[str, Any]:
     return {
         "aliases": dict(index.aliases),
-        "mappings": index.mapping.as_json(),
+        "mappings": index.mapping.shown(),
         **settings_json(exchange.parameters, index),
         **_stream(exchange, index),
     }

@@ -25,6 +25,7 @@ from graphdb.search.catalog.index_templates import (
 from graphdb.search.catalog.state import CatalogState
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
+from serve.search.administration.indices import perform_definition
 from serve.search.backend import SearchBackend
 from serve.search.frame.answer import Answer
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
@@ -80,11 +81,21 @@ def _listed(exchange: Exchange, templates: Mapping[str, Any], kind: str) -> Answ
     return Answer({f"{kind}s": shown}, 404 if name is not None and not found else 200)
 
 
+_ORDER = ("index_patterns", "template", "composed_of", "priority", "version", "_meta", "data_stream")
+_STREAM = {"hidden": False, "allow_custom_routing": False}
+
+
 def _shown(template: Mapping[str, Any], is_flat: bool) -> Mapping[str, Any]:
-    made = template.get("template") or {}
-    if not is_flat or "settings" not in made:
-        return template
-    return {**template, "template": {**made, "settings": _flat(made)}}
+    """In Elasticsearch's order, with what holds of data streams where it is not said."""
+    shown = {name: template[name] for name in _ORDER if name in template} | dict(template)
+    if isinstance(shown.get("data_stream"), Mapping):
+        shown["data_stream"] = _STREAM | {
+            name: value for name, value in shown["data_stream"].items() if name in _STREAM
+        }
+    made = {name: one for name, one in (template.get("template") or {}).items() if name != "mappings" or one}
+    if "template" in shown:
+        shown["template"] = {**made, "settings": _flat(made)} if is_flat and "settings" in made else made
+    return shown
 
 
 async def _legacy_templates(exchange: Exchange) -> Answer:
@@ -105,13 +116,13 @@ def _flat(template: Mapping[str, Any]) -> dict[str, Any]:
 
 async def _put_index_template(exchange: Exchange) -> dict[str, Any]:
     body, create = await _template(exchange)
-    await exchange.node.perform(PutIndexTemplate(exchange["name"], body, create))
+    await perform_definition(exchange, PutIndexTemplate(exchange["name"], body, create))
     return {"acknowledged": True}
 
 
 async def _put_component(exchange: Exchange) -> dict[str, Any]:
     body, create = await _template(exchange)
-    await exchange.node.perform(PutComponentTemplate(exchange["name"], body, create))
+    await perform_definition(exchange, PutComponentTemplate(exchange["name"], body, create))
     return {"acknowledged": True}
 
 
@@ -120,7 +131,7 @@ async def _put_legacy_template(exchange: Exchange) -> dict[str, Any]:
     body, create = await _template(exchange)
     if exchange.parameters.text("order") is not None:
         body = {**body, "order": exchange.parameters.integer("order", 0)}
-    await exchange.node.perform(PutLegacyTemplate(exchange["name"], body, create))
+    await perform_definition(exchange, PutLegacyTemplate(exchange["name"], body, create))
     return {"acknowledged": True}
 
 
@@ -198,7 +209,24 @@ async def _template(exchange: Exchange) -> tuple[dict[str, Any], bool]:
     body = await exchange.json()
     if body is None:
         raise SearchError("parse_exception", "request body is required")
-    return body, exchange.parameters.boolean("create", False)
+    return _read(body), exchange.parameters.boolean("create", False)
+
+
+def _read(body: dict[str, Any]) -> dict[str, Any]:
+    """With numbers that are texts as numbers, and mappings without the name of the one type."""
+    read = {name: _whole(value) if name in ("priority", "order") else value for name, value in body.items()}
+    for within in (read, read.get("template")):
+        mappings = within.get("mappings") if isinstance(within, Mapping) else None
+        if isinstance(mappings, Mapping) and mappings.keys() == {"_doc"}:
+            changed = {**(within or {}), "mappings": mappings["_doc"]}
+            read = changed if within is read else {**read, "template": changed}
+    return read
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str) and value.lstrip("-").isdigit():
+        return int(value[:20])
+    return int(value) if isinstance(value, float) else value
 
 
 def _names(

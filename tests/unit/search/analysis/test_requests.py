@@ -30,10 +30,9 @@ def test_several_texts() -> None:
 
 def test_defaults() -> None:
     assert [t["token"] for t in analyze({"text": "A b"}, None)["tokens"]] == ["a", "b"]
-    assert [t["token"] for t in analyze({"filter": "lowercase", "text": "A b"}, None)["tokens"]] == ["a b"]
-    assert [t["token"] for t in analyze({"normalizer": "lowercase", "text": "A b"}, None)["tokens"]] == [
-        "a b"
-    ]
+    assert [t["token"] for t in analyze({"filter": ["lowercase"], "text": "A b"}, None)["tokens"]] == ["a b"]
+    tokens = analyze({"normalizer": "lowercase", "text": "A b"}, Analyzers.of({}))["tokens"]
+    assert [t["token"] for t in tokens] == ["a b"]
 
 
 class Fields:
@@ -70,7 +69,11 @@ ERRORS: list[tuple[dict[str, Any], bool, str]] = [
         True,
         "Can't process field [size], Analysis requests are only supported on",
     ),
-    ({"analyzer": "keyword", "text": [{}]}, False, "[text] must be a string or an array of strings"),
+    (
+        {"analyzer": "keyword", "text": [{}]},
+        False,
+        "[analyze_request] text doesn't support values of type: START_OBJECT",
+    ),
     (
         {"analyzer": "standard", "text": "a " * 10_001},
         False,

@@ -66,7 +66,7 @@ def refused(commands: Commands, command: Command) -> SearchError:
         (
             "n",
             {"aliases": {"y": {"nonsense": 1}}},
-            "parsing_exception",
+            "illegal_argument_exception",
             "Unknown field [nonsense] in alias [y]",
         ),
         (

@@ -129,17 +129,23 @@ def test_deletion(logs: httpx.Client) -> None:
         ("/_data_stream/.ds-logs", "illegal_argument_exception"),
         ("/logs-index", "illegal_argument_exception"),  # the template is for data streams
         ("/plain/_alias/logs-there", "illegal_argument_exception"),
-        ("/_data_stream/logs-keyword", "illegal_argument_exception"),
     ],
 )
 def test_what_cannot_be(logs: httpx.Client, path: str, kind: str) -> None:
     add(logs, "logs-there")
-    keyword = {"properties": {"@timestamp": {"type": "keyword"}}}
-    other = {**TEMPLATE, "index_patterns": ["logs-keyword"], "priority": 9, "template": {"mappings": keyword}}
-    logs.put("/_index_template/keyword", json=other)
     logs.put("/plain")
     assert reason_of(logs.put(path))[1] == kind
     assert logs.get("/_data_stream").json()["data_streams"][0]["name"] == "logs-there"
+
+
+def test_the_timestamp_is_a_date(http: httpx.Client) -> None:
+    keyword = {"mappings": {"properties": {"@timestamp": {"type": "keyword"}}}}
+    refused = http.put("/_index_template/t", json={**TEMPLATE, "template": keyword})
+    assert reason_of(refused)[:2] == (400, "illegal_argument_exception")
+    cause = refused.json()["error"]["caused_by"]["caused_by"]["reason"]
+    assert cause == (
+        "data stream timestamp field [@timestamp] is of type [keyword], but [date,date_nanos] is expected"
+    )
 
 
 @pytest.mark.parametrize("options", [1, {"hidden": 1}, {"colour": True}])
