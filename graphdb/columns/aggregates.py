@@ -6,16 +6,17 @@ An error among the values makes every aggregate unbound but COUNT and SAMPLE.
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from graphdb.columns.blocks import Block, Names, lexical
+from graphdb.columns.blocks import Block, Names
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.comparisons import sort_value
 from graphdb.columns.expressions import Expressions
-from graphdb.columns.numbers import as_number, guarded, scaled
+from graphdb.columns.functions import text_of
+from graphdb.columns.numbers import as_number, scaled
 from graphdb.columns.term_ids import Tag
 from graphdb.columns.triples import Graphs, GraphScope
-from graphdb.columns.values import STRINGS, NotExact, Rep, Value, inexact, quoted
+from graphdb.columns.values import NotExact, Rep, Value, inexact, quoted
 from graphdb.sparql.algebra import Bgp, Extend, Group
-from graphdb.sparql.patterns import Aggregate, BuiltInCall, TriplePattern
+from graphdb.sparql.patterns import Aggregate, TriplePattern
 from graphdb.sparql.terms import Variable
 
 __all__ = ["Parts", "counted_from_statistics", "grouped", "grouped_in_parts"]
@@ -243,15 +244,7 @@ def _of_value(block: Block, value: Value, aggregate: Aggregate, has_keys: bool, 
             if not value.nullable and not distinct:
                 return Value(means.counted("count(*)"), Rep.INTEGER, _INTEGER, nullable=False)
             counted = means.counted(f"count({distinct}{value.sql})")
-            if isinstance(aggregate.expression, Variable):
-                return Value(counted, Rep.INTEGER, _INTEGER, nullable=False)
-            if isinstance(aggregate.expression, BuiltInCall) and aggregate.expression.name in (
-                "COALESCE",
-                "IF",
-            ):
-                raise NotExact("COUNT of a choice that may be an error or unbound")
-            # the engine leaves out what is unbound, but an error it hands on
-            return Value(_poisoned(value, counted, means), Rep.INTEGER, _INTEGER, value.nullable)
+            return Value(counted, Rep.INTEGER, _INTEGER, nullable=False)
         case "SAMPLE":
             name = "any_value" if value.rep is Rep.BOOLEAN else "min"
             return value.over(means.extreme(name, value, value.sql), nullable=True)
@@ -362,15 +355,12 @@ def _extreme(block: Block, value: Value, name: str, has_keys: bool, means: _Whol
 
 def _concatenated(block: Block, value: Value, aggregate: Aggregate, distinct: str, means: _Whole) -> Value:
     """Any order is right (section 18.5.1.7): that of the strings."""
-    tags = value.tags & STRINGS
-    if aggregate.distinct and tags != {Tag.STRING}:
-        raise NotExact("GROUP_CONCAT(DISTINCT) of strings that may have a language")
-    if value.rep is not Rep.STRING and not tags:
-        empty = f"CASE WHEN {means.counted('count(*)')} = 0 THEN '' END"
-        return Value(empty, Rep.STRING, frozenset((Tag.STRING,)))
-    text = value.sql if value.rep is Rep.STRING else guarded(value, tags, lexical(block, value))
+    if aggregate.distinct and value.tags != {Tag.STRING}:
+        raise NotExact("GROUP_CONCAT(DISTINCT) of what may be no plain string")
+    text = text_of(block, value)
     separator = quoted(" " if aggregate.separator is None else aggregate.separator)
-    joined = means.texts(f"string_agg({distinct}{text}, {separator} ORDER BY {text})", separator)
-    nullable = value.nullable or value.tags != tags
-    poisoned = _poisoned(Value(text, Rep.STRING, tags, nullable), f"coalesce({joined}, '')", means)
-    return Value(poisoned, Rep.STRING, frozenset((Tag.STRING,)), nullable)
+    # DuckDB refuses to sort by a constant
+    order = "" if text.sql.startswith(("'", "NULL")) else f" ORDER BY {text.sql}"
+    joined = means.texts(f"string_agg({distinct}{text.sql}, {separator}{order})", separator)
+    poisoned = _poisoned(text, f"coalesce({joined}, '')", means)
+    return Value(poisoned, Rep.STRING, frozenset((Tag.STRING,)), text.nullable)

@@ -9,7 +9,6 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 from graphdb.columns.catalog import Catalog
 from graphdb.columns.term_ids import OFFSET, PAYLOAD_MASK, Tag, inline_id, tag_of_term, tagged, text_of
 from graphdb.columns.values import DICTIONARY, Elsewhere, NotExact, Rep, Value, has_tag, inexact, quoted
-from graphdb.sparql.algebra import Algebra
 from graphdb.sparql.terms import Variable
 
 __all__ = [
@@ -53,14 +52,12 @@ class Moved:
 
 @dataclass(slots=True)
 class Names:
-    """What the parts of one query share: the whole pattern that is asked for, the catalog, fresh aliases, and
-    terms that the view does not hold.
+    """What the parts of one query share: the catalog, fresh aliases, and terms that the view does not hold.
 
     Such a term gets a number from the top of its tag's range, where the dictionary never comes.
     """
 
     catalog: Catalog
-    asked: Algebra
     has_all_terms: bool = True  # where the SQL runs; a shard has those of its quads
     tables: list[str] = field(default_factory=list)  # of WITH, in the order they need each other
     _numbers: Iterator[int] = field(default_factory=count)
@@ -320,8 +317,8 @@ def minus(left: Block, right: Block, hidden: str | None) -> None:
     left.conditions.append(f"NOT EXISTS (SELECT 1{right.rest()})")
 
 
-def united(names: Names, blocks: list[Block], *, distinct: bool = False) -> Block:
-    """UNION of blocks, duplicates kept unless distinct."""
+def united(names: Names, blocks: list[Block]) -> Block:
+    """UNION of blocks."""
     order = list(dict.fromkeys(name for block in blocks for name in block.columns))
     columns: dict[str, Value] = {}
     alias = names.alias("q")
@@ -349,8 +346,7 @@ def united(names: Names, blocks: list[Block], *, distinct: bool = False) -> Bloc
             missing = "NULL::BIGINT" if columns[name].rep is Rep.ID else "NULL"
             items.append(f"{missing if value is None else value.sql} AS c{number}")
         selects.append(f"SELECT {', '.join(items) or '1 AS c'}{block.rest()}")
-    every = " UNION " if distinct else " UNION ALL "
-    return Block(names, [f"({every.join(selects)}) {alias}"], [], columns)
+    return Block(names, [f"({' UNION ALL '.join(selects)}) {alias}"], [], columns)
 
 
 def _row(term: NamedNode | BlankNode | Literal | Triple, number: int) -> str:

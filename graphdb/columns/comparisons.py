@@ -10,6 +10,7 @@ from graphdb.columns.blocks import Block, as_id, kind_is, lexical
 from graphdb.columns.numbers import any_double, compared_numbers, exact_number
 from graphdb.columns.term_ids import XSD, Tag
 from graphdb.columns.values import (
+    BOOLEAN,
     DATES,
     DOUBLES,
     NUMBERS,
@@ -28,7 +29,7 @@ __all__ = ["compared", "equal", "sort_keys", "sort_value", "tie_keys"]
 _ZONELESS = {Tag.DATE_TIME: Tag.DATE_TIME_UTC, Tag.DATE: Tag.DATE_UTC}
 _ZONE = {Tag.DATE_TIME: 14 * 3600 * 10**6, Tag.DATE: 0}  # 14 hours in the units of the payload, whole ones
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_UNORDERED = frozenset((Tag.IRI, Tag.BLANK_NODE, Tag.BOOLEAN))  # but the same term is <= itself
+_UNORDERED = frozenset((Tag.IRI, Tag.BLANK_NODE))  # but the same term is <= itself
 _NO_LITERAL = frozenset((Tag.IRI, Tag.BLANK_NODE, Tag.LANGUAGE_STRING, Tag.TRIPLE))
 _TEXTS = (Tag.BLANK_NODE, Tag.IRI)
 _EXACT = frozenset((Tag.INTEGER, Tag.DECIMAL, Tag.BIG_INTEGER, Tag.BIG_DECIMAL))
@@ -67,6 +68,8 @@ def compared(block: Block, operator: str, left: Value, right: Value) -> str:
         same = f"{as_id(left).sql} = {as_id(right).sql}"
         is_whole = "TRUE" if operator in ("<=", ">=") else "FALSE"
         add(unordered, f"CASE WHEN {same} THEN {is_whole} END")
+    if Tag.BOOLEAN in common:
+        add(BOOLEAN, f"{as_id(left).sql} {operator} {as_id(right).sql}")
     for tag in sorted(common & DATES):
         add(frozenset((tag,)), f"{left.sql} {operator} {right.sql}")
     branches += _across_zones(block, operator, left, right)

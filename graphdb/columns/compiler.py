@@ -63,7 +63,7 @@ def compile_query(query: AbstractQuery, dataset: Dataset, catalog: Catalog) -> C
     dataset is the protocol's, which overrides the query's own.
     """
     try:
-        names = Names(catalog, query.pattern)
+        names = Names(catalog)
         compiled = compiled_in(names, query, graphs_of(names, dataset or own_dataset(query)))
     except NotExact as reason:
         return NotCompiled(str(reason))

@@ -12,7 +12,16 @@ from graphdb.columns.comparisons import compared, equal
 from graphdb.columns.functions import FUNCTIONS, cast_call
 from graphdb.columns.numbers import arithmetic, as_number
 from graphdb.columns.term_ids import PAYLOAD_MASK, Tag
-from graphdb.columns.values import BOOLEAN, NUMBERS, SQL_LENGTH_MAX, NotExact, Rep, Value, has_tag
+from graphdb.columns.values import (
+    BOOLEAN,
+    DATES,
+    NUMBERS,
+    SQL_LENGTH_MAX,
+    NotExact,
+    Rep,
+    Value,
+    has_tag,
+)
 from graphdb.sparql.algebra import Exists, Expression
 from graphdb.sparql.patterns import (
     Aggregate,
@@ -35,6 +44,7 @@ _DECIMAL_OF = {"+": "+", "-": "-", "*": "*", "/": "/"}
 _PLAIN: Final = frozenset(
     (Tag.IRI, Tag.BLANK_NODE, Tag.STRING, Tag.LANGUAGE_STRING, Tag.INTEGER, Tag.BOOLEAN)
 )
+_TIMES: Final = DATES | {Tag.TYPED}
 KINDS_OF_TERMS: Final = {  # by the functions that test for them
     "ISIRI": frozenset((Tag.IRI,)),
     "ISURI": frozenset((Tag.IRI,)),
@@ -98,11 +108,12 @@ class Expressions:
             case In():
                 return _truth(self._membership(expression))
             case Arithmetic():
-                first = as_number(self.block, self.value(expression.first))
-                steps = [(op, as_number(self.block, self.value(part))) for op, part in expression.rest]
+                of_times = expression.rest[0][0] in "+-"
+                first = self._operand(expression.first, of_times)
+                steps = [(op, self._operand(part, of_times)) for op, part in expression.rest]
                 return reduce(lambda left, step: arithmetic(step[0], left, step[1]), steps, first)
             case Signed():
-                operand = as_number(self.block, self.value(expression.operand))
+                operand = self._operand(expression.operand, True)
                 if expression.sign == "+":
                     return operand
                 return replace(operand, sql=f"(-({operand.sql}))", constant=None)
@@ -142,6 +153,13 @@ class Expressions:
             branches.append((NUMBERS, self.truth(number)))
         whens = "".join(f" WHEN {has_tag(value, tags)} THEN {sql}" for tags, sql in branches)
         return f"CASE{whens} END" if whens else "NULL::BOOLEAN"
+
+    def _operand(self, expression: Expression, of_times: bool) -> Value:
+        """A number. Raises NotExact for what may be a date or a duration, where the operator has them too."""
+        value = self.value(expression)
+        if of_times and value.rep is Rep.ID and value.tags & _TIMES:
+            raise NotExact("arithmetic of dates and durations")
+        return as_number(self.block, value)
 
     def _comparison(self, expression: Comparison) -> Value:
         left, right = self.value(expression.left), self.value(expression.right)

@@ -1,7 +1,6 @@
 """Triple patterns and property paths as joined tables, in the graphs where they are matched."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -11,9 +10,8 @@ from graphdb.columns.blocks import Block, Names, joined, united
 from graphdb.columns.expressions import literal_of
 from graphdb.columns.term_ids import DEFAULT_GRAPH, Tag
 from graphdb.columns.values import NotExact, Rep, Tags, Value
-from graphdb.sparql.algebra import Algebra, Bgp, Extend, Graph
+from graphdb.sparql.algebra import Bgp
 from graphdb.sparql.algebra import Path as PathPattern
-from graphdb.sparql.algebra import Values as InlineData
 from graphdb.sparql.patterns import (
     AlternativePath,
     InversePath,
@@ -23,7 +21,6 @@ from graphdb.sparql.patterns import (
     SequencePath,
 )
 from graphdb.sparql.terms import BlankNodeLabel, Iri, PatternTerm, RdfLiteral, TripleTerm, Variable
-from graphdb.sparql.tree_walk import nodes_below
 
 __all__ = ["GraphScope", "Graphs", "column_name", "match_triples", "quads"]
 
@@ -186,11 +183,10 @@ class _PathMatcher:
 
     def __init__(self, names: Names, scope: GraphScope, seeded: Block, ends: frozenset[str]) -> None:
         self._names, self._scope, self._ends = names, scope, ends
-        self._is_apart = False
         self.seeded = seeded
 
     def match(self, subject: End, path: Path, object_: End) -> Block:
-        """Duplicates as the engine counts them: sequences and negated sets have them, alternatives none."""
+        """Duplicates as SPARQL counts them: paths of any length have none."""
         match path:
             case Iri(value=iri):
                 predicate = self._names.constant(NamedNode(iri)).constant
@@ -203,7 +199,6 @@ class _PathMatcher:
                 return united(
                     self._names,
                     [self._match_apart(subject, each, object_) for each in choices],
-                    distinct=True,
                 )
             case NegatedPropertySet():
                 return self._negated(subject, path, object_)
@@ -211,9 +206,8 @@ class _PathMatcher:
                 return self._repeated(subject, path, object_)
 
     def _match_apart(self, subject: End, path: Path, object_: End) -> Block:
-        """As a part of what has no duplicates."""
+        """Without what the block beside it binds."""
         matcher = _PathMatcher(self._names, self._scope, Block(self._names), frozenset())
-        matcher._is_apart = True
         return matcher.match(subject, path, object_)
 
     def _sequence(self, subject: End, steps: tuple[Path, ...], object_: End) -> Block:
@@ -242,12 +236,7 @@ class _PathMatcher:
         if backward:
             branches.append(self._without(object_, backward, subject))
         if len(branches) > 1:
-            return united(self._names, branches, distinct=True)
-        # of two ends that its plan has bound already, the engine asks only whether they are joined
-        if not self._is_apart and _bound_once(self._names.asked).isdisjoint(
-            end for end in (subject, object_) if isinstance(end, str)
-        ):
-            raise NotExact("a negated property set between ends that are bound elsewhere")
+            return united(self._names, branches)
         return branches[0]
 
     def _without(self, subject: End, excluded: list[Iri], object_: End) -> Block:
@@ -365,24 +354,3 @@ class _PathMatcher:
     def _node_tags(self) -> Tags:
         catalog = self._names.catalog
         return catalog.tags(None, "s") | catalog.tags(None, "o")
-
-
-def _bound_once(root: Algebra) -> frozenset[str]:
-    """The variables of a whole query, and its blank nodes, that one place of it only can bind."""
-    places: Counter[str] = Counter()
-    for node in nodes_below(root):
-        match node:
-            case Bgp(triples=triples):
-                places.update(_variables_of(term for each in triples for term in (each.subject, each.object)))
-            case PathPattern():
-                places.update(_variables_of((node.subject, node.object)))
-            case Graph(name=Variable(name=name)) | Extend(variable=Variable(name=name)):
-                places[name] += 1
-            case InlineData(variables=variables):
-                places.update(_variables_of(variables))
-    return frozenset(name for name, count in places.items() if count == 1)
-
-
-def _variables_of(terms: Iterable[PatternTerm]) -> Iterator[str]:
-    """As `_end` names them."""
-    yield from filter(None, map(column_name, terms))

@@ -7,6 +7,8 @@ The passes, in their order; each comes only where the query has something for it
 
 - variables and blank nodes get names that the engine reads: `engine_names`;
 - filters and an order that a spatial index can narrow get slots: `graphdb/geo/narrowing_filters.py`;
+- operators and aggregates that the engine evaluates otherwise: `operators`;
+- alternatives and negated sets in paths become unions: `paths`;
 - groups that the engine accepts in a sub-select only are made one: `grouping`;
 - GRAPH with a variable: `graph_variables`;
 - a path of length zero from or to a constant that the graph does not hold: here;
@@ -30,7 +32,9 @@ from graphdb.geo.narrowing_filters import Narrowing
 from graphdb.planning.engine_names import with_engine_names
 from graphdb.planning.graph_variables import GraphVariables, needs_graph_variables
 from graphdb.planning.grouping import grouped_apart, grouped_below, uses_its_columns
+from graphdb.planning.operators import needs_operators, with_operators
 from graphdb.planning.ordering import chooses, choosing_by_keys, ordered_by_keys, sorting_by_keys
+from graphdb.planning.paths import needs_unions, with_unions
 from graphdb.planning.search_joins import SearchesFirst
 from graphdb.sparql.algebra import (
     EMPTY,
@@ -175,6 +179,12 @@ def _passed(asked: AbstractQuery, narrowing: Narrowing | None, *, is_stated: boo
     if narrowing is not None:
         pattern = narrowing.of_query(pattern)
     nodes = nodes_of(asked) if pattern is asked.pattern else tuple(nodes_below(pattern))
+    if any(map(needs_operators, nodes)):
+        pattern = with_operators(pattern, fresh)
+        nodes = tuple(nodes_below(pattern))
+    if any(map(needs_unions, nodes)):
+        pattern = with_unions(pattern, fresh)
+        nodes = tuple(nodes_below(pattern))
     if asked.form != "SELECT" and any(isinstance(node, Group) for node in nodes):
         pattern = grouped_below(pattern)
     if any(map(uses_its_columns, nodes)):

@@ -6,7 +6,8 @@ text does not show where pyoxigraph's spelling differs from SPARQL's (TRUE, `BNO
 What stands together in a group is written together, without braces: the engine plans what it joins directly.
 Only a Filter that is not the last of its group needs them, for FILTER is about a whole group.
 
-GROUP_CONCAT is written with STR around it: the engine would give its literal the language of the values.
+GROUP_CONCAT is given the texts of its values, for the engine has it for strings alone. With DISTINCT it has
+STR around it: the engine would give its literal their language.
 """
 
 import re
@@ -464,8 +465,17 @@ def _expression(expression: Any) -> _Parts:
 def _aggregate(aggregate: Aggregate) -> _Parts:
     name = aggregate.name if aggregate.name.isupper() and ":" not in aggregate.name else f"<{aggregate.name}>"
     argument: _Parts = ("*",) if aggregate.expression is None else ((_expression, aggregate.expression),)
+    if aggregate.name == "GROUP_CONCAT":
+        argument = _concatenated(aggregate, argument)
     parts: list[_Part] = [f"{name}(", *(["DISTINCT "] if aggregate.distinct else []), *argument]
     if aggregate.separator is not None:
         parts.append(f"; SEPARATOR = {written_term(RdfLiteral(aggregate.separator, _STRING, None, None))}")
     parts.append(")")
-    return ["STR(", *parts, ")"] if aggregate.name == "GROUP_CONCAT" else parts
+    return ["STR(", *parts, ")"] if aggregate.name == "GROUP_CONCAT" and aggregate.distinct else parts
+
+
+def _concatenated(aggregate: Aggregate, argument: _Parts) -> _Parts:
+    """What GROUP_CONCAT is given: texts. Strings that differ in their language alone remain DISTINCT."""
+    if aggregate.distinct:
+        return ["IF(HASLANG(", *argument, "), ", *argument, ", STR(", *argument, "))"]
+    return ["STR(", *argument, ")"]

@@ -43,6 +43,12 @@ TYPED = {
     ":dbl": ("1e0", "2.5e0", "0.1e0"),
     ":str": ('"a"', '"b"', '"ab"', '"c d"'),
     ":iri": IRIS,
+    ":bool": ("true", "false"),
+    ":lang": ('"a"@en', '""@en', '"b"@fr'),
+    ":time": (
+        *('"2020-01-01"^^xsd:date', '"2020-01-01T10:00:00Z"^^xsd:dateTime', '"PT1H"^^xsd:dayTimeDuration'),
+        *('"2021-05-03T01:00:00+02:00"^^xsd:dateTime', '"P1M"^^xsd:yearMonthDuration'),
+    ),
 }
 VARIABLES = ("?v0", "?v1", "?v2", "?v3")
 _BINARY = ("CONTAINS", "STRSTARTS", "STRENDS", "sameTerm")

@@ -91,7 +91,7 @@ def cut(
     The catalog is that of the whole view, and dataset the protocol's, which overrides the query's own.
     has_quads: the coordinator is itself a whole view, so it need not gather quads.
     """
-    names = Names(catalog, query.pattern)
+    names = Names(catalog)
     graphs = graphs_of(names, dataset or own_dataset(query))
     if len(division.hosts) == 1 and (whole := _of_one(names, query, graphs)) is not None:
         return (yield from _asked_of_one(whole, limits))

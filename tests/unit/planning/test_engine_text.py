@@ -50,9 +50,17 @@ REWRITTEN = {
         ' WHERE { { ?b <x:p> ?a . MINUS { ?a ?d "?e" . } FILTER(?c < 1) } VALUES ?z { 1 } }'
     ),
     "SELECT * {}": "SELECT * WHERE { }",
+    "ASK { ?s ^(<x:p>|<x:q>*) ?o }": "ASK WHERE { { ?o <x:p> ?s . } UNION { ?o <x:q>* ?s . } }",
+    "ASK { ?s !(<x:p>|^<x:q>|^<x:r>) [] }": (
+        "ASK WHERE { { ?s ?step0_1 ?end0_0 . FILTER(?step0_1 != <x:p>) } UNION"
+        " { ?end0_0 ?step0_0 ?s . FILTER(?step0_0 NOT IN (<x:q>, <x:r>)) } }"
+    ),
+    "ASK { ?s <x:p>/(<x:q>|<x:r>) ?o }": (
+        "ASK WHERE { ?s <x:p> ?step0_0 . { ?step0_0 <x:q> ?o . } UNION { ?step0_0 <x:r> ?o . } }"
+    ),
     "SELECT (GROUP_CONCAT(?o) AS ?all) { ?s ?p ?o } GROUP BY ?s HAVING Group_Concat(?p; separator='-')": (
-        "SELECT (STR(GROUP_CONCAT(?o)) AS ?all) WHERE { ?s ?p ?o . } GROUP BY ?s"
-        ' HAVING (STR(GROUP_CONCAT(?p; SEPARATOR = "-")))'
+        "SELECT (GROUP_CONCAT(STR(?o)) AS ?all) WHERE { ?s ?p ?o . } GROUP BY ?s"
+        ' HAVING (GROUP_CONCAT(STR(?p); SEPARATOR = "-"))'
     ),
     "SELECT ?k (COUNT(*) AS ?n) { ?s ?p ?o FILTER(?o) } GROUP BY (?o AS ?k)": (
         "SELECT ?k (COUNT(*) AS ?n) WHERE { { ?s ?p ?o . FILTER(?o) } BIND(?o AS ?k) } GROUP BY ?k"
