@@ -3,16 +3,20 @@
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 find_python() {
-    # 3.11 first: it is the version that the locks are checked with.
-    local candidate
-    for candidate in python3.11 python3.12 python3.13 python3; do
-        # Asked to run and not merely looked up: a pyenv shim is there also where its version is not.
-        if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+    # PYTHON names another. The distribution's own comes first: it is built with optimisations, and a service is a tenth
+    # faster with it than with what pyenv builds by default. 3.11 first: it is the version that the locks are checked with.
+    local candidate candidates=(/usr/bin/python3.{11,12,13} python3.{11,12,13} python3)
+    [[ -n ${PYTHON:-} ]] && candidates=("$PYTHON")
+    for candidate in "${candidates[@]}"; do
+        # Asked to run and not merely looked up: a pyenv shim is there also where its version is not, and Debian's cannot
+        # make virtual environments before its own package for that is installed.
+        if "$candidate" -c 'import ensurepip, sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
             echo "$candidate"
             return
         fi
     done
-    echo "Python 3.11, 3.12 or 3.13 is needed, and none was found on the PATH." >&2
+    echo "Python 3.11, 3.12 or 3.13 with its module ensurepip is needed, and none was found${PYTHON:+ as PYTHON=$PYTHON}." \
+        "On Debian and Ubuntu: apt-get install python3-venv" >&2
     return 1
 }
 
@@ -67,10 +71,7 @@ install_environment() {
     python=$(find_python)
     echo "Preparing the Python environment in .venv (a minute the first time) ..." >&2
     if ! .venv/bin/python -c 'import pip' 2>/dev/null; then
-        if ! "$python" -m venv --clear .venv; then
-            echo "$python cannot make virtual environments; on Debian and Ubuntu: apt-get install ${python}-venv" >&2
-            return 1
-        fi
+        "$python" -m venv --clear .venv
     fi
     # uv downloads side by side; it stands beside the packages, so that it can go without them.
     if ! [[ -x .venv/uv/bin/uv ]] || ! cmp -s scripts/uv.lock .venv/uv/lock; then
