@@ -214,7 +214,11 @@ class Outcome(Protocol):
 
 
 class ForeseeingOutcome:
-    """Base of an `Outcome` that can prepare for its result while the write is on its way to the disk."""
+    """Base of an `Outcome` that can prepare for its result while the write is on its way to the disk.
+
+    What it is told is sent within that call: so it is told when the write is on the disk, and the write is
+    applied in the same step of the event loop.
+    """
 
     __slots__ = ()
 

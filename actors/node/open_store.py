@@ -95,6 +95,12 @@ class CurrentStore:
             raise LogUnavailable("the node is starting or stopping")
         return self.open
 
+    def readable(self) -> OpenStore:
+        """The same for whoever reads it: LogUnavailable also while it lacks what was confirmed already."""
+        if self.opened().writer.lacks_confirmed:
+            raise LogUnavailable("the store could not take the last confirmed write, and tries again")
+        return self.opened()
+
     @property
     def applied_index(self) -> int | None:
         """The log index of the last entry that readers see; None while no store is open."""

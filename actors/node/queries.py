@@ -32,7 +32,7 @@ class Queries:
     ) -> None:
         self._current, self._paths, self._readers, self._running = current, paths, readers, running
         self.whole = GraphReads(
-            lambda: current.opened().whole, paths, self._whole_again, view_key=None, is_whole=True
+            lambda: current.readable().whole, paths, self._whole_again, view_key=None, is_whole=True
         )
 
     async def _whole_again(self) -> GraphReads:
@@ -94,7 +94,7 @@ class Queries:
         )
 
     async def _visible(self, visibility: Visibility) -> GraphReads:
-        visible = await self._current.opened().views.visible_store(visibility)
+        visible = await self._current.readable().views.visible_store(visibility)
         again = partial(self._visible, visibility)
         return GraphReads(lambda: visible, self._paths, again, view_key=visible.key, is_whole=False)
 

@@ -94,7 +94,7 @@ class Transactions:
             )
         self._beginning += 1
         try:
-            store = self._current.opened()
+            store = self._current.readable()
             is_whole = principal.visibility.is_whole
             annotations, count = store.annotations, store.annotations.count  # before anything is seen
             if is_whole:

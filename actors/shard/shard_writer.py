@@ -1,7 +1,7 @@
 """`ShardWriter`: the one writer of a node's quads. It plans, logs and applies, a batch of requests at a time.
 
 A batch: each waiting request is planned against the store with the earlier ones of the batch laid over it;
-all their entries go into the log with one sync; the net change is applied to the store at once; then all are
+all their entries go into the log with one sync; the net change is applied to the store at once, and all are
 answered. Every append says what it was planned upon, so it is stored only if nothing else that concerns quads
 has been since: what was planned is what is true. Entries of other writers may stand between, and are passed
 over. If the log says no, or its answer is lost, the writer reads what the log holds, applies that (its own
@@ -100,8 +100,9 @@ class ShardWriter:
     """Owned by an open store, on its event loop.
 
     Whatever happens, the store holds the effects of the log's entries up to applied_index, wholly and in
-    order. An answered request is among them. A request that failed has left nothing, but OutcomeUnknown may
-    have, or will have, been stored.
+    order. An answered request is among them before anything else runs on the event loop; where the store
+    could not take it, `lacks_confirmed` is true until it has. A request that failed has left nothing, but
+    OutcomeUnknown may have, or will have, been stored.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class ShardWriter:
         self._queue = WriteQueue()
         self._under_way: list[WriteJob] = []  # of the present turn
         self._was_alone = False  # the last batch had one request
+        self._confirmed_index = 0  # of the last entry whose request was answered before it was applied
         self._gathering = Gathering()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -190,6 +192,13 @@ class ShardWriter:
     def applied_index(self) -> int:
         """The log index of the last entry that readers see. Any thread."""
         return self._replayer.applied_index
+
+    @property
+    def lacks_confirmed(self) -> bool:
+        """Whether the store could not take what was answered already: its readers would miss a write that
+        they know of.
+        """
+        return self._confirmed_index > self._replayer.applied_index
 
     @property
     def is_guarded(self) -> bool:
@@ -465,6 +474,10 @@ class ShardWriter:
         try:
             with self.applied.changing():
                 if is_short:
+                    # The log has the entries on its disk, and nobody reads before they are applied, for this
+                    # is one step of the event loop. So clients whose answers can leave now go on meanwhile.
+                    if batch.succeed(first_index - 1, is_applied=False):
+                        self._confirmed_index = first_index + len(entries) - 1
                     self._quads.apply(change)
                 else:
                     await self._on_thread(self._quads.apply, change)
@@ -476,7 +489,6 @@ class ShardWriter:
             self._runner.fall_behind(error)
             self._appender.fail(batch.jobs, error)
             return False
-        # answered first: no other request is served before this is done, and clients go on meanwhile
         batch.succeed(first_index - 1)
         if is_short:
             self._appender.note_logged(entries)

@@ -246,11 +246,17 @@ class Batch:
                 attempt.foreseen = Confirmation(index, attempt.affected_triples)
                 attempt.job.foresee(attempt.foreseen)
 
-    def succeed(self, index: int) -> None:
-        """Answer all: their entries stand right behind index, and are applied."""
+    def succeed(self, index: int, *, is_applied: bool = True) -> bool:
+        """Answer all: their entries stand right behind index, and are applied. Before they are, only those
+        are answered whose answers leave at once. Returns whether any was.
+        """
+        answered = False
         for attempt in self.attempts:
             if attempt.payload:
                 index += 1
+            if not (is_applied or isinstance(attempt.job.answer, ForeseeingOutcome)):
+                continue
+            answered = True
             foreseen = attempt.foreseen
             if attempt.error is not None:
                 attempt.job.fail(attempt.error)
@@ -258,6 +264,7 @@ class Batch:
                 attempt.job.succeed(foreseen)
             else:
                 attempt.job.succeed(Confirmation(index, attempt.affected_triples))
+        return answered
 
 
 def plan_batch(

@@ -29,7 +29,7 @@ from graphdb.errors import (
     UnknownGraph,
 )
 from graphdb.log.file_log import FileLogConfig
-from graphdb.model import ChangeSet, Confirmation
+from graphdb.model import ChangeSet, Confirmation, ForeseeingOutcome
 from graphdb.rdf.formats import RdfSyntax
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query, parse_update
@@ -99,6 +99,49 @@ async def expect_a_hundred(shard: Shard) -> None:
 
 
 async def nothing(shard: Shard) -> None: ...
+
+
+async def _until_healthy(shard: Shard) -> None:
+    async with asyncio.timeout(HANG_S):
+        while shard.status().status != "healthy":  # noqa: ASYNC110 a node has no event for this
+            await asyncio.sleep(0.05)
+
+
+class _Told(ForeseeingOutcome):
+    """Answers at once, as a port does."""
+
+    def __init__(self) -> None:
+        self.outcome: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()
+        self.done, self.set_exception = self.outcome.done, self.outcome.set_exception
+
+    def foresee(self, result: Confirmation, /) -> None: ...
+
+    def set_result(self, result: Confirmation, /) -> None:
+        self.outcome.set_result(result)
+
+
+def test_readers_wait_for_what_was_confirmed_and_the_store_could_not_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in the log, and answered before it is applied."""
+
+    def fail(quads: QuadStore, change: object) -> None:
+        raise StorageFull("the disk is full")
+
+    async def use(shard: Shard) -> None:
+        await update(shard, "INSERT DATA { <urn:s> <urn:p> 1 }")
+        with monkeypatch.context() as failing:
+            failing.setattr(QuadStore, "apply", fail)
+            failing.setattr(QuadStore, "apply_many", fail)
+            told = _Told()
+            assert shard.begin_update(parse_update("INSERT DATA { <urn:s> <urn:p> 2 }"), told)
+            assert (await told.outcome).snapshot_index == 2
+            with pytest.raises(LogUnavailable, match="confirmed"):
+                list(shard.dataset_quads())
+        await _until_healthy(shard)
+        assert len(list(shard.dataset_quads())) == 2
+
+    with_shard(tmp_path, use)
 
 
 def test_bodies_that_come_slowly_keep_nothing_else_waiting(tmp_path: Path) -> None:
@@ -359,9 +402,7 @@ def test_a_store_that_could_not_be_written_is_opened_again(
         with pytest.raises(StorageFull):
             await update(shard, "INSERT DATA { <urn:s> <urn:p> 2 }")
         assert list(shard.dataset_quads()) == [], "reads go on"
-        async with asyncio.timeout(HANG_S):
-            while shard.status().status != "healthy":  # noqa: ASYNC110 a node has no event for this
-                await asyncio.sleep(0.05)
+        await _until_healthy(shard)
         assert [str(quad.object) for quad in shard.dataset_quads()] == [str(Literal(1))]
         assert (await update(shard, "INSERT DATA { <urn:s> <urn:p> 3 }")).snapshot_index == 2
 
