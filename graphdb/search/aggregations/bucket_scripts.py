@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdb.search.aggregations.aggregation import Answer, Pipeline
+from graphdb.search.aggregations.buckets_path import in_bucket
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.pipelines import gaps_as_zeros, in_bucket
+from graphdb.search.aggregations.pipelines import gaps_as_zeros
 from graphdb.search.aggregations.value_sources import DecimalPattern, json_number
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import illegal_request, parsing

@@ -8,8 +8,9 @@ import numpy as np
 
 from graphdb.search.aggregations.aggregation import Aggregation, Answer, SingleBucket
 from graphdb.search.aggregations.approximate import Cardinality, DistinctCount
+from graphdb.search.aggregations.buckets_path import answer_of
 from graphdb.search.aggregations.options import Options
-from graphdb.search.aggregations.pipelines import Meta, OfValues, answer_of, path_and_gaps
+from graphdb.search.aggregations.pipelines import Meta, OfValues, path_and_gaps
 from graphdb.search.errors import SearchError
 
 __all__ = ["CumulativeCardinality", "parse_cumulative_cardinality"]

@@ -21,7 +21,7 @@ from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.leaf_reader import Longs
 from graphdb.search.mapping.dates import DateFormat
 
-__all__ = ["Steps", "date_source", "interval_rounding", "numbers_or_ranges"]
+__all__ = ["Steps", "date_source", "duration_ms", "interval_rounding", "numbers_or_ranges"]
 
 _NUMBER_MAX = 2.0**53  # so that each interval has a number of its own
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -72,7 +72,7 @@ def interval_rounding(definition: Definition, ranges: tuple[str, ...] = ()) -> t
     meant.
     """
     options = definition.options
-    offset = _duration_ms(options.text("offset", "0ms") or "0ms", "offset")
+    offset = duration_ms(options.text("offset", "0ms") or "0ms", "offset")
     calendar, fixed = options.text("calendar_interval"), options.text("fixed_interval")
     if "interval" in options:
         raise illegal_request(
@@ -105,13 +105,13 @@ def _rounding(calendar: str | None, fixed: str | None, zone: ZoneTable, offset: 
         return CalendarRounding.of(CALENDAR_UNITS[calendar], zone, offset)
     if fixed is None:
         raise illegal_request("Invalid interval specified, must be non-null and non-empty")
-    interval = _duration_ms(fixed, "fixed_interval")
+    interval = duration_ms(fixed, "fixed_interval")
     if interval < 1:
         raise illegal_request("Zero or negative time interval not supported")
     return FixedRounding(interval, zone, offset)
 
 
-def _duration_ms(text: str, setting: str) -> int:
+def duration_ms(text: str, setting: str) -> int:
     """`90m` or `-6h` as milliseconds."""
     match = _DURATION.fullmatch(text)
     if match is None:

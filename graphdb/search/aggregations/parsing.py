@@ -21,6 +21,7 @@ from graphdb.search.aggregations.cumulative_cardinality import (
     CumulativeCardinality,
     parse_cumulative_cardinality,
 )
+from graphdb.search.aggregations.derivative import parse_derivative
 from graphdb.search.aggregations.distributions import (
     parse_boxplot,
     parse_matrix_stats,
@@ -135,6 +136,7 @@ _PIPELINES: dict[str, Callable[..., Pipeline]] = {
     **PIPELINES,
     **BUCKET_SCRIPTS,
     "cumulative_cardinality": parse_cumulative_cardinality,
+    "derivative": parse_derivative,
 }
 
 

@@ -2,16 +2,17 @@
 
 Beside a list of buckets: avg_bucket, sum_bucket, min_bucket, max_bucket, stats_bucket, extended_stats_bucket,
 percentiles_bucket.
-Inside each bucket of one: cumulative_sum, derivative, serial_diff, moving_fn, normalize, bucket_sort.
+Inside each bucket of one: cumulative_sum, serial_diff, moving_fn, normalize, bucket_sort.
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from graphdb.search.aggregations.aggregation import Answer, Pipeline
+from graphdb.search.aggregations.buckets_path import answer_of, in_bucket
 from graphdb.search.aggregations.moving_functions import moving_function
 from graphdb.search.aggregations.options import Options, required
 from graphdb.search.aggregations.value_sources import DecimalPattern, json_number
@@ -23,77 +24,13 @@ __all__ = [
     "PIPELINES",
     "Meta",
     "OfValues",
-    "answer_of",
     "formatted",
     "gaps_as_zeros",
-    "in_bucket",
     "path_and_gaps",
-    "value_at",
 ]
 
 Meta = Mapping[str, Any] | None
-_KEYED = re.compile(r"""([^\[\]]+)\[['"]([^'"]*)['"]\]""")  # `terms['key']`
 WINDOW_MAX = 100_000  # buckets
-
-
-def value_at(answer: Answer, path: str) -> float | None:
-    """What `buckets_path` names in a bucket: `_count`, `a`, `a.avg`, `a>b.value`, `a['key']>b`.
-
-    None for a gap.
-    """
-    found: Any = answer
-    for name in path.split(">"):
-        if (keyed := _KEYED.fullmatch(name)) is not None:
-            found = _bucket_of(answer_of(found, keyed[1]), keyed[2])
-        elif name == "_count":
-            found = found.get("doc_count")
-        elif (named := answer_of(found, name)) is not None:
-            found = named
-        else:
-            inner, _, metric = name.rpartition(".")
-            owner = answer_of(found, inner)
-            found = owner.get(metric) if isinstance(owner, dict) else None
-        if found is None:
-            return None
-        if isinstance(found, dict) and "buckets" in found:
-            raise _unresolved(f"got: [Object[]] at aggregation [{name}]")
-        if isinstance(found, dict) and "values" in found and "value" not in found:
-            raise _unresolved(f"but [{name}] contains multiple values. Please specify which to use.")
-    number = found.get("value", found.get("doc_count")) if isinstance(found, dict) else found
-    return number if isinstance(number, (int, float)) else None
-
-
-def _bucket_of(answer: Any, key: str) -> Answer | None:
-    """The bucket with a key, as it is or as it is written."""
-    buckets = answer.get("buckets") if isinstance(answer, dict) else None
-    if isinstance(buckets, dict):
-        return buckets.get(key)
-    found = (one for one in buckets or () if key in (str(one.get("key")), one.get("key_as_string")))
-    return next(found, None)
-
-
-def _unresolved(what: str) -> SearchError:
-    """A `buckets_path` that leads to no number."""
-    return SearchError(
-        "aggregation_execution_exception",
-        "buckets_path must reference either a number value or a single value numeric metric aggregation, "
-        f"{what}",
-        400,
-    )
-
-
-def answer_of(answers: Answer, name: str) -> Any:
-    """The answer of an aggregation; with `typed_keys` its type stands before its name."""
-    if name in answers:
-        return answers[name]
-    return next((value for key, value in answers.items() if key.partition("#")[2] == name), None)
-
-
-def in_bucket(bucket: Answer, path: str, zeros: bool = False) -> float | None:
-    """As value_at, but in a bucket without documents there is only their count. zeros: gaps are 0."""
-    empty = bucket.get("doc_count") == 0 and path != "_count"
-    value = None if empty else value_at(bucket, path)
-    return 0.0 if value is None and zeros else value
 
 
 @dataclass(frozen=True)
@@ -257,10 +194,14 @@ class OfValues(InBuckets):
         """None for a gap."""
         return [in_bucket(bucket, self.path, self.zeros) for bucket in buckets]
 
-    def _put(self, bucket: Answer, value: float | str | None) -> None:
-        shown: Answer = {"value": value}
-        if self.pattern is not None and isinstance(value, float):
-            shown["value_as_string"] = self.pattern.write(value)
+    def _put(
+        self, bucket: Answer, value: float | str | None, more: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        shown: Answer = {}
+        for member, number in {"value": value, **more}.items():
+            shown[member] = number
+            if self.pattern is not None and isinstance(number, float):
+                shown[f"{member}_as_string"] = self.pattern.write(number)
         bucket[self.name] = shown if self.meta is None else {"meta": self.meta, **shown}
 
 
@@ -340,24 +281,14 @@ class MovingFunction(OfValues):
 
 
 @dataclass(frozen=True)
-class Running(OfValues):
-    """cumulative_sum, or the difference to the bucket before (derivative)."""
-
-    difference: bool
-
-    @property
-    def typed(self) -> str:
-        return "derivative" if self.difference else "simple_value"
+class CumulativeSum(OfValues):
+    """The sum of the buckets up to each; a gap adds nothing."""
 
     def among(self, buckets: list[Answer]) -> list[Answer]:
-        total, before = 0.0, None
+        total = 0.0
         for bucket, value in zip(buckets, self._values(buckets), strict=True):
-            if not self.difference:
-                total += value or 0.0
-                self._put(bucket, total)
-            elif before is not None and value is not None:
-                self._put(bucket, float(value - before))
-            before = before if value is None else value
+            total += value or 0.0
+            self._put(bucket, total)
         return buckets
 
 
@@ -399,7 +330,6 @@ def path_and_gaps(options: Options) -> tuple[str, bool]:
     """(`buckets_path`, whether gaps are 0)."""
     path = required(options.text("buckets_path"), "buckets_path")
     zeros = gaps_as_zeros(options)
-    options.ignore("unit")
     options.done()
     return path, zeros
 
@@ -430,12 +360,9 @@ def _sibling(
     return made
 
 
-def _running(difference: bool) -> Callable[[str, Meta, Options], Pipeline]:
-    def made(name: str, meta: Meta, options: Options) -> Pipeline:
-        path, zeros = path_and_gaps(options)
-        return Running(name, meta, zeros, path, difference)
-
-    return made
+def _cumulative_sum(name: str, meta: Meta, options: Options) -> Pipeline:
+    path, zeros = path_and_gaps(options)
+    return CumulativeSum(name, meta, zeros, path)
 
 
 def _serial_diff(name: str, meta: Meta, options: Options) -> Pipeline:
@@ -522,8 +449,7 @@ OF_BUCKETS = frozenset({"bucket_script", "bucket_selector", "bucket_sort", "norm
 PIPELINES: dict[str, Callable[[str, Meta, Options], Pipeline]] = {
     "avg_bucket": _sibling(_avg),
     "bucket_sort": _bucket_sort,
-    "cumulative_sum": _running(False),
-    "derivative": _running(True),
+    "cumulative_sum": _cumulative_sum,
     "extended_stats_bucket": _extended,
     "max_bucket": _sibling(_extreme(max), "bucket_metric_value"),
     "min_bucket": _sibling(_extreme(min), "bucket_metric_value"),

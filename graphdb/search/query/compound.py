@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -343,16 +344,19 @@ def _queries(clause: Clause, member: str, context: QueryContext, parse: Parse) -
 def parse_bool(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
     """`minimum_should_match` counts the should clauses, see `minimum_should_match`."""
     clause = Clause("bool", body, "[{}] unknown field [{}]")
-    parts = [_queries(clause, member, context, parse) for member in _PARTS]
+    parts = [
+        tuple(query for member in members for query in _queries(clause, member, context, parse))
+        for members in _PARTS
+    ]
     return _bool_of(_Joined.read(clause), *parts)
 
 
 def _bool_form(body: Mapping[str, Any], context: QueryContext, form: Form) -> Make:
     clause = Clause("bool", body, "[{}] unknown field [{}]")
     parts = []
-    for member in _PARTS:
-        given = clause.sought(member) or []
-        each = given if isinstance(given, list) else [given]
+    for members in _PARTS:
+        given = [clause.sought(member) or [] for member in members]
+        each = chain.from_iterable(one if isinstance(one, list) else [one] for one in given)
         parts.append([form.clause(one, context) for one in each])
     joined = _Joined.read(clause)
     return lambda values, context: _bool_of(
@@ -360,7 +364,8 @@ def _bool_form(body: Mapping[str, Any], context: QueryContext, form: Form) -> Ma
     )
 
 
-_PARTS = ("must", "filter", "should", "must_not")
+# By all their names; Elasticsearch still takes the deprecated one, and there are clients that write it.
+_PARTS = (("must",), ("filter",), ("should",), ("must_not", "mustNot"))
 
 
 @dataclass(frozen=True, slots=True)

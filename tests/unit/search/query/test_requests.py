@@ -144,6 +144,10 @@ FOUND: dict[str, tuple[dict[str, Any], str]] = {
         "012",
     ),
     "bool, only must_not": ({"bool": {"must_not": {"term": {"tag": "a"}}}}, "23"),
+    "bool, the deprecated name": (
+        {"bool": {"mustNot": [{"term": {"tag": "a"}}], "must_not": {"term": {"n": 5}}}},
+        "23",
+    ),
     "bool of nothing": ({"bool": {}}, "0123"),
     "exists": ({"exists": {"field": "d"}}, "01"),
     "exists by pattern": ({"exists": {"field": "l*"}}, "01"),
