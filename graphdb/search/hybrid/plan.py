@@ -18,6 +18,7 @@ from graphdb.search.hybrid.fusion import (
     window_of,
 )
 from graphdb.search.hybrid.reranker import RERANKED, parse_pinned, parse_reranked
+from graphdb.search.hybrid.rescoring import parse_rescore, rescored_of
 from graphdb.search.query import Query, QueryContext, parse_query
 from graphdb.search.query.clause import malformed
 from graphdb.search.query.knn import KnnQuery
@@ -45,7 +46,7 @@ def nearest_of(body: object, context: QueryContext) -> Query:
     """The object under `knn`. Each index finds its own k; of all of these the k best stay."""
     if not isinstance(body, Mapping):
         raise malformed("[knn] malformed, expected an object")
-    query = parse_query({"knn": body}, context)
+    query = parse_query({"knn": body}, context.of_knn_section())
     parts = [node for node in walk(query) if isinstance(node, KnnQuery)]
     if not context.parts or not parts:
         return query
@@ -98,7 +99,7 @@ def parse_retriever(body: object, context: QueryContext, filters: Filters = ()) 
         query = make(options, inner, context, window_of(options, kind))
         query = query if score_min is None else BestQuery(query=query, count=WINDOW_MAX, score_min=score_min)
     elif kind == "rescorer":
-        raise illegal_request("a [rescorer] retriever inside another one is not supported")
+        query = _rescorer(options, context, filters)
     elif kind == "text_similarity_reranker":
         raise illegal_request(f"[{kind}] is only supported in [_search] and [_msearch], without [scroll]")
     else:
@@ -131,10 +132,23 @@ def _standard_retriever(
 
 def _knn(options: Options, context: QueryContext, filters: Filters, score_min: float | None) -> Query:
     members = options.rest()
+    if "inner_hits" in members:
+        hint = "a [nested] query with a [knn] in it has them"
+        raise parsing(f"[knn] unknown field [inner_hits]: {hint}", line=1, col=1)
     query = nearest_of({**members, "filter": list(filters)}, context)
     if score_min is None:
         return query
     return BestQuery(query=query, count=WINDOW_MAX, score_min=score_min)
+
+
+def _rescorer(options: Options, context: QueryContext, filters: Filters) -> Query:
+    """`min_score` has no effect, as in Elasticsearch."""
+    inner, entries = options.take("retriever"), options.items("rescore")
+    options.done()
+    if inner is None:
+        raise illegal_request("Required [retriever]")
+    rescores = tuple(parse_rescore(entry, context) for entry in entries)
+    return rescored_of(parse_retriever(inner, context.deeper(), filters), rescores)
 
 
 def _compound(
@@ -192,7 +206,7 @@ def _weighted(entries: Sequence[Any]) -> tuple[list[Any], Linear]:
 RANK_WINDOW = 10_000  # as far as pages reach, so that no page depends on which one is asked for
 HITS_DEFAULT = 10
 _BESIDE_RETRIEVER = (
-    "query", "knn", "sub_searches", "search_after", "terminate_after", "sort", "rescore", "min_score", "rank",
+    "query", "knn", "sub_searches", "search_after", "terminate_after", "sort", "rescore", "rank",
 )  # fmt: skip
 _BESIDE_RANK = ("rescore", "sort", "collapse", "suggest", "highlight")
 _OF_STANDARD = ("query", "sort", "search_after", "terminate_after", "min_score", "collapse")
@@ -233,11 +247,12 @@ def _retrieved(body: Mapping[str, Any], context: QueryContext) -> tuple[Query | 
     kind, members = only_member(body["retriever"], "retriever")
     if kind == "standard":
         return _standard(members, rest, context)
-    if kind == "rescorer":
-        return _rescorer(members, rest, context)
     query = parse_retriever(body["retriever"], context)
-    if kind in (*COMPOUND, PINNED) and isinstance(query, FusedQuery) and _size(body) > query.kept:
-        raise _too_many(kind, query.kept, _size(body))
+    if isinstance(query, FusedQuery) and kind in (*COMPOUND, PINNED, "rescorer"):
+        if body.get("size") is None:
+            rest["size"] = query.kept
+        elif kind != "rescorer" and _size(body) > query.kept:
+            raise _too_many(kind, query.kept, _size(body))
     return query, rest
 
 
@@ -253,22 +268,6 @@ def _standard(
     if filters:
         query = {"bool": {"must": [query], "filter": filters}}
     return parse_query(query, context), rest | moved
-
-
-def _rescorer(
-    members: Any, rest: dict[str, Any], context: QueryContext
-) -> tuple[Query | None, dict[str, Any]]:
-    """The same: what the retriever inside finds, with `rescore`."""
-    options = Options("rescorer", members)
-    inner, rescore = options.take("retriever"), options.take("rescore")
-    filters, score_min = options.items("filter"), options.number("min_score")
-    options.ignore("_name")
-    options.done()
-    for name, value in (("retriever", inner), ("rescore", rescore)):
-        if value is None:
-            raise illegal_request(f"Required [{name}]")
-    moved = {"rescore": rescore} if score_min is None else {"rescore": rescore, "min_score": score_min}
-    return parse_retriever(inner, context.deeper(), tuple(filters)), rest | moved
 
 
 def _ranked(body: Mapping[str, Any], context: QueryContext) -> Query:

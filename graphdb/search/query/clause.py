@@ -80,6 +80,8 @@ class QueryContext:
     index_names: tuple[
         tuple[str, bool], ...
     ] = ()  # names and aliases of the index, and whether each is hidden
+    is_knn_section: bool = False  # a `knn` beside a query, which has `inner_hits` of its own
+    exact_vectors: bool = False  # for `inner_hits`: `knn` finds all vectors, not the k nearest
     parts: "tuple[QueryContext, ...]" = ()  # of each index, where several are searched
     _below: "list[QueryContext]" = field(init=False, default_factory=list, compare=False, repr=False)
 
@@ -111,6 +113,10 @@ class QueryContext:
         made = object.__new__(QueryContext)
         vars(made).update(vars(self), _below=[], **changes)
         return made
+
+    def of_knn_section(self) -> "QueryContext":
+        """The same for a `knn` beside a query."""
+        return self._with(is_knn_section=True, parts=tuple(part.of_knn_section() for part in self.parts))
 
     def within(self, nested_path: str) -> "QueryContext":
         """For the query inside a `nested` one."""

@@ -4,6 +4,7 @@ from graphdb.search.errors import illegal_request
 from graphdb.search.leaf_reader import Leaf, Longs
 from graphdb.search.query.explanation import Explanation, matched
 from graphdb.search.query.joins import JoinQuery
+from graphdb.search.query.knn import KnnQuery
 from graphdb.search.query.nested import NestedQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Query
@@ -48,11 +49,13 @@ def with_inner_hits(query: Query) -> dict[str, NestedQuery | JoinQuery]:
     Those within one of them are not among them: what they find is shown with what it has found.
     """
     found: dict[str, NestedQuery | JoinQuery] = {}
-    if not any(isinstance(node, (NestedQuery, JoinQuery)) for node in query.nodes):
+    if not any(isinstance(node, (NestedQuery, JoinQuery, KnnQuery)) for node in query.nodes):
         return found  # as most
     waiting = [query]
     while waiting:
         node = waiting.pop()
+        if isinstance(node, KnnQuery) and node.shown is not None:
+            node = node.shown
         if not isinstance(node, NestedQuery | JoinQuery) or node.inner_hits is None:
             waiting += reversed(node.children())
             continue

@@ -14,7 +14,9 @@ from graphdb.search.leaf_reader import Leaf
 from graphdb.search.mapping.vectors import from_hex, measure_of, oversample_of, rescore_of, vector_of
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext, malformed
 from graphdb.search.query.compound import BoolQuery, ConstantScoreQuery
+from graphdb.search.query.exact_knn import ExactKnnQuery
 from graphdb.search.query.explanation import Explanation
+from graphdb.search.query.nested import NestedQuery, inner_hits_of
 from graphdb.search.query.ranked import Part, RankedQuery, Ranking, merged
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.term_queries import (
@@ -125,12 +127,13 @@ _STEP_NS = 10
 class KnnQuery(RankedQuery):
     """The k nearest in one index, of all live documents that the filters match.
 
-    score_min: what scores less is not found.
+    score_min: what scores less is not found. shown: the objects that its `inner_hits` show.
     """
 
     sought: Sought
     filters: tuple[Query, ...] = ()
     score_min: float | None = None
+    shown: NestedQuery | None = None
 
     @property
     def gives_likelihoods(self) -> bool:
@@ -209,7 +212,10 @@ def _knn(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
         raise illegal_request("either [query_vector_builder] or [query_vector] must be provided")
     k, candidates = _sizes(clause, context.size)
     similarity = clause.number("similarity", 0.0) if "similarity" in clause else None
-    outside = context if context.nested_path is None else replace(context, nested_path=None)
+    wanted = clause.take("inner_hits") if context.is_knn_section else None
+    outside = context
+    if context.nested_path is not None or context.is_knn_section or context.exact_vectors:
+        outside = replace(context, nested_path=None, is_knn_section=False, exact_vectors=False)
     filters = tuple(parse(one, outside) for one in _items(clause.take("filter")))
     rescore = clause.take("rescore_vector")
     oversample = None if rescore is None else rescore_of(rescore)
@@ -221,10 +227,18 @@ def _knn(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Query:
         oversample = oversample_of(spec.options)
     candidates = max(candidates, min(math.ceil(k * oversample), CANDIDATES_MAX))
     sought = _sought(spec, given, k, candidates, context)
+    score_min = None if similarity is None else sought.metric.threshold(similarity)
+    exact = ExactKnnQuery(sought=sought, score_min=score_min, boost=clause.boost, name=clause.name)
+    if context.exact_vectors:
+        return exact
+    shown = None
+    if spec.nested is not None and (inner_hits := inner_hits_of(wanted, spec.nested)) is not None:
+        shown = NestedQuery(path=spec.nested, query=exact, inner_hits=inner_hits)
     return KnnQuery(
         sought=sought,
         filters=filters,
-        score_min=None if similarity is None else sought.metric.threshold(similarity),
+        score_min=score_min,
+        shown=shown,
         boost=clause.boost,
         name=clause.name,
     )

@@ -1,7 +1,7 @@
 """`nested`: documents by what one of the objects in them matches."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from graphdb.search.leaf_reader import Bools, Doubles, Leaf, Longs
 from graphdb.search.query.clause import Clause, ClauseParser, Parse, QueryContext
 from graphdb.search.query.explanation import Explanation, explained, no_match
+from graphdb.search.query.ranked import RankedQuery
 from graphdb.search.query.searcher import Searcher
 from graphdb.search.query.tree import Matches, MatchNoneQuery, Query
 
@@ -27,7 +28,8 @@ def objects_at(leaf: Leaf, path: str) -> Bools:
 class NestedQuery(Query):
     """Joins the objects at path that a query matches to what they are in: documents, or objects at above.
 
-    inner_hits is what the request says there, for the result that shows the objects; None: nothing.
+    inner_hits is what the request says there, for the result that shows the objects; None: nothing. shown:
+    what the objects that are shown match, where it is not the query: all that the query finds a few of.
     """
 
     path: str
@@ -35,6 +37,7 @@ class NestedQuery(Query):
     score_mode: str = "avg"
     above: str | None = None
     inner_hits: "InnerHits | None" = None
+    shown: Query | None = None
 
     def found(self, leaf: Leaf, searcher: Searcher) -> Longs:
         """The objects that match, ascending."""
@@ -129,12 +132,16 @@ def _nested(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Que
             raise context.failed(f"[nested] nested object under path [{path}] is not of nested type")
         raise context.failed(f"[nested] failed to find nested object under path [{path}]")
     query = parse(inner, context.within(path))
+    shown = None
+    if isinstance(wanted, Mapping) and any(isinstance(node, RankedQuery) for node in query.nodes):
+        shown = parse(inner, replace(context.within(path), exact_vectors=True))
     return NestedQuery(
         path=path,
         query=query,
         score_mode=score_mode,
         above=context.nested_path,
         inner_hits=inner_hits_of(wanted, path),
+        shown=shown,
         boost=clause.boost,
         name=clause.name,
     )

@@ -16,6 +16,7 @@ from graphdb.search.leaf_reader import Floats, Longs
 from graphdb.search.mapping.lookup import METADATA
 from graphdb.search.mapping.value_formats import shown
 from graphdb.search.query import Query, with_inner_hits
+from graphdb.search.query.exact_knn import ExactKnnQuery
 from graphdb.search.query.joins import JoinQuery
 from graphdb.search.query.nested import NestedQuery
 from graphdb.search.query.several import PerIndexQuery
@@ -222,7 +223,8 @@ class NestedHits:
         self._scope = scope
         self._query, self._parts = query, dict[int, NestedHits]()
         self._clauses: list[_Clause] = []
-        if is_silent or isinstance(query, PerIndexQuery):
+        self._is_of_several = any(isinstance(node, PerIndexQuery) for node in query.nodes)
+        if is_silent or self._is_of_several:
             return
         for name, node in with_inner_hits(query).items():
             assert node.inner_hits is not None
@@ -239,60 +241,80 @@ class NestedHits:
                         "searched apart: search for the related documents"
                     )
                 objects, owners = _related(scope, node)
-            below = NestedHits(scope, node.query, inside)
-            self._clauses.append(_Clause(inner, node, objects, owners, below))
+            shown = _shown(node)
+            below = NestedHits(scope, shown, inside)
+            self._clauses.append(_Clause(inner, shown, objects, owners, below))
 
     @property
     def are_wanted(self) -> bool:
         """Whether any document may have some."""
-        return bool(self._clauses) or isinstance(self._query, PerIndexQuery)
+        return bool(self._clauses) or self._is_of_several
 
     def of(self, doc: int) -> dict[str, Any]:
         """By name, for one document of the top level, or one of the nested objects at the path."""
-        if isinstance(self._query, PerIndexQuery):
-            return self._in_its_index(self._query, doc)
+        if self._is_of_several:
+            return self._in_its_index(doc)
         if not self._clauses:
             return {}
         out = {}
         for clause in self._clauses:
             # Blocks stand before what they are in, so the owners ascend.
             low, high = np.searchsorted(clause.owners, [doc, doc + 1])
-            fetcher = Fetcher(self._scope, clause.node.query)
+            fetcher = Fetcher(self._scope, clause.query)
             found = clause.objects.kept(np.arange(low, high))
+            if isinstance(clause.query, ExactKnnQuery):
+                leaf, _ = self._scope.columns.locate(doc)
+                docs, scores = clause.query.scored(leaf, found.docs - leaf.base)
+                found = Found(docs + leaf.base, scores)
             out[clause.inner.name] = {"hits": page(self._scope, fetcher, found, clause.inner, clause.below)}
         return out
 
-    def _in_its_index(self, query: PerIndexQuery, doc: int) -> dict[str, Any]:
+    def _in_its_index(self, doc: int) -> dict[str, Any]:
         leaf, local = self._scope.columns.locate(doc)
         number, own, searcher = self._scope.searcher.part(leaf)
         if number not in self._parts:
             scope = Scope(searcher, columns_of(searcher), self._scope.context.parts[number])
             if isinstance(self._scope.visible, PerIndexQuery):
                 scope.visible = self._scope.visible.queries[number]
-            self._parts[number] = NestedHits(scope, query.queries[number])
+            self._parts[number] = NestedHits(scope, self._query.part(number))
         return self._parts[number].of(own.base + local)
 
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """objects: all that it finds; owners: the document, or object of the clause around, that each is in or is
-    related to; ascending.
+    """query: what those match that are shown. objects: all that it finds; owners: the document, or object of
+    the clause around, that each is in or is related to; ascending.
     """
 
     inner: InnerHits
-    node: NestedQuery | JoinQuery
+    query: Query
     objects: Found
     owners: Longs
     below: NestedHits
 
 
+def _shown(node: NestedQuery | JoinQuery) -> Query:
+    """What the objects or documents match that are shown."""
+    return node.query if isinstance(node, JoinQuery) or node.shown is None else node.shown
+
+
 def _objects(scope: Scope, node: NestedQuery) -> Found:
-    """All nested objects that a clause matches, with their own scores."""
+    """All nested objects that a clause shows, with their own scores.
+
+    Vectors are not scored here: those that are shown are few.
+    """
+    shown = _shown(node)
+    node = node if shown is node.query else replace(node, query=shown)
     docs, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+    if isinstance(shown, ExactKnnQuery):
+        node = replace(node, query=replace(shown, score_min=None))
     for leaf in scope.columns.leaves:
         objects = node.found(leaf, scope.searcher)
         docs.append(objects + leaf.base)
-        scores.append(node.query.matches(leaf, scope.searcher).dense()[objects])
+        if isinstance(shown, ExactKnnQuery):
+            scores.append(np.zeros(len(objects), np.float32))
+        else:
+            scores.append(shown.matches(leaf, scope.searcher).dense()[objects])
     return Found(np.concatenate(docs), np.concatenate(scores))
 
 

@@ -12,12 +12,12 @@ from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.columns import Numbers
 from graphdb.search.compiled import compiled
 from graphdb.search.deadline import checkpoint
+from graphdb.search.hybrid.rescoring import Rescore, mixed, modes
 from graphdb.search.leaf_reader import Bools, Floats, Leaf, Longs
 from graphdb.search.query import Matches, Query, Searcher, explain
 from graphdb.search.query.explanation import Explanation, explained
 from graphdb.search.query.tree import MatchAllQuery
 from graphdb.search.results.competitive import competitive_rows
-from graphdb.search.results.search_request import Rescore
 from graphdb.search.results.sort_keys import ByField, ByScore, SortColumn, SortKey
 
 __all__ = [
@@ -199,7 +199,7 @@ class Rescored:
             return primary
         secondary = _weighed(second, own.rescore_weight, "secondaryWeight")
         one, two = (np.array([part["value"]], np.float32) for part in (primary, secondary))
-        value = float(_modes(one, two)[own.mode][0])
+        value = float(modes(one, two)[own.mode][0])
         return explained(value, f"{_SHOWN_MODES.get(own.mode, own.mode)} of:", [primary, secondary])
 
 
@@ -319,7 +319,7 @@ def rescored(
         )
         hit = scope.matching(rescore.query)[found.docs[window]]
         scores = found.scores.copy()
-        scores[window] = _mixed(found.scores[window], second[found.docs[window]], hit, rescore)
+        scores[window] = mixed(found.scores[window], second[found.docs[window]], hit, rescore)
         done.append(Rescored(rescore, frozenset(found.docs[window].tolist())))
         found = _in_order(scope, Found(found.docs, scores), window, order, rescore.query_weight)
     return found, tuple(done)
@@ -353,19 +353,3 @@ def _in_order(
         found.scores[rest] = np.minimum(found.scores[rest] * np.float32(weight), lowest)
     kept = np.sort(order)
     return found.kept(kept)
-
-
-def _mixed(first: Floats, second: Floats, hit: "np.typing.NDArray[np.bool_]", rescore: Rescore) -> Floats:
-    """What the second query does not match keeps its first score, weighed."""
-    one, two = first * np.float32(rescore.query_weight), second * np.float32(rescore.rescore_weight)
-    return np.where(hit, _modes(one, two)[rescore.mode], one)
-
-
-def _modes(one: Floats, two: Floats) -> dict[str, Floats]:
-    return {
-        "total": one + two,
-        "multiply": one * two,
-        "avg": (one + two) / np.float32(2),
-        "max": np.maximum(one, two),
-        "min": np.minimum(one, two),
-    }

@@ -208,13 +208,18 @@ def _hits(request: SearchRequest, scope: Scope, found: Found, options: SearchOpt
     scored = not request.sort or request.track_scores or any(isinstance(key, ByScore) for key in request.sort)
     best: float | None = None
     done: tuple[Rescored, ...] = ()
+    whole = found
     if request.rescore and request.size:
+        if request.collapse is not None:  # the hits of each group that are best without it
+            groups = Groups(scope, request.collapse.path, found.docs)
+            leaders = groups.leaders(sorting := Sorting(scope, found, ()), sorting.first(len(found.docs)))
+            found = found.kept(np.sort(leaders))
         found, done = rescored(scope, found, request.rescore, request.start + request.size)
     if request.tells_best_score and request.size and found.scores is not None:
         tops = scope.gathered("best score", found.scores.max().item() if len(found.docs) else None)
         best = max((short_float(score) for score in tops if score is not None), default=None)
     out["max_score"] = best
-    out["hits"] = _page(request, scope, found, scored, options, done) if request.size else []
+    out["hits"] = _page(request, scope, found, whole, scored, options, done) if request.size else []
     return out
 
 
@@ -231,10 +236,12 @@ def _page(
     request: SearchRequest,
     scope: Scope,
     found: Found,
+    whole: Found,
     scored: bool,
     options: SearchOptions,
     done: tuple[Rescored, ...],
 ) -> list[dict[str, Any]]:
+    """whole: what groups are of; found: the hits, fewer where they were rescored."""
     if request.after is None and request.collapse is None and scope.searcher.peers is None:
         found = without_later(scope, found, request.sort, request.start + request.size)
     sorting = Sorting(scope, found, request.sort)
@@ -257,7 +264,7 @@ def _page(
         plain = fetcher.shown_plain(docs, scores, sorting.sorts(chosen.rows), request.fetching)
         if plain is not None:
             return plain
-    below = {} if groups is None else _collapsed(request, scope, fetcher, found, groups, chosen)
+    below = {} if groups is None else _collapsed(request, scope, fetcher, whole, chosen)
     shown = []
     for place, row, hit in zip(
         chosen.places, chosen.rows.tolist(), sorting.hits(chosen.rows, scored), strict=True
@@ -312,11 +319,12 @@ def _own_of(peers: Peers, sizes: Sequence[int], order: Longs) -> tuple[Longs, li
 
 
 def _collapsed(
-    request: SearchRequest, scope: Scope, fetcher: Fetcher, found: Found, groups: Groups, chosen: _Chosen
+    request: SearchRequest, scope: Scope, fetcher: Fetcher, found: Found, chosen: _Chosen
 ) -> dict[str, list[dict[str, Any]]]:
     """The hits of each group that is shown, by the names of `inner_hits`."""
     assert request.collapse is not None
     if not request.collapse.inner_hits:
         return {}
+    groups = Groups(scope, request.collapse.path, found.docs)
     members = [found.kept(groups.members(key)) for key in chosen.keys]
     return {inner.name: pages(scope, fetcher, members, inner) for inner in request.collapse.inner_hits}

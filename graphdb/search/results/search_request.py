@@ -11,6 +11,7 @@ from graphdb.search.aggregations.options import Options
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request, parsing
 from graphdb.search.fields import Storage
 from graphdb.search.hybrid import DEFAULT_SCORER, FusedQuery, Scorer, planned
+from graphdb.search.hybrid.rescoring import Rescore, parse_rescore
 from graphdb.search.query import Query, QueryContext, parse_query
 from graphdb.search.query.tree import MatchAllQuery, MatchNoneQuery
 from graphdb.search.results.fetching import Fetching, parse_fetching
@@ -23,7 +24,6 @@ __all__ = [
     "RESULT_WINDOW",
     "Collapse",
     "InnerHits",
-    "Rescore",
     "SearchRequest",
     "parse_inner_hits",
     "parse_request",
@@ -54,17 +54,6 @@ class Collapse:
 
     path: str
     inner_hits: tuple[InnerHits, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Rescore:
-    """Another score for the first `window` hits."""
-
-    query: Query
-    window: int
-    query_weight: float
-    rescore_weight: float
-    mode: str
 
 
 @dataclass(frozen=True)
@@ -193,7 +182,7 @@ def parse_request(
         shows_total=shows_total,
         track_scores=options.flag("track_scores"),
         collapse=_optional(options, "collapse", lambda value: _collapse(value, context)),
-        rescore=tuple(_rescore(entry, context) for entry in options.items("rescore")),
+        rescore=tuple(parse_rescore(entry, context) for entry in options.items("rescore")),
         terminate_after=options.integer("terminate_after", 0, 0),
         profile=options.flag("profile"),
         suggestions=_optional(options, "suggest", lambda value: parse_suggestions(value, context)) or (),
@@ -345,27 +334,6 @@ def _inner_collapse(body: Any) -> str:
     return path
 
 
-def _rescore(body: Any, context: QueryContext) -> Rescore:
-    options = Options("rescore", body)
-    window = options.integer("window_size", 10, 0)
-    most = context.limits.rescore_window
-    if window > most:
-        raise illegal_argument(
-            f"Rescore window [{window}] is too large. It must be less than [{most}]. This prevents "
-            "allocating massive heaps for storing the results to be rescored. This limit can be set by "
-            "changing the [index.max_rescore_window] index level setting."
-        )
-    inner = Options("query", options.take("query"))
-    options.done()
-    query = parse_query(inner.take("rescore_query"), context)
-    mode = inner.text("score_mode", "total") or "total"
-    if mode not in ("total", "multiply", "avg", "max", "min"):
-        raise illegal_request(f"illegal score_mode [{mode}]")
-    weights = inner.number("query_weight", 1.0), inner.number("rescore_query_weight", 1.0)
-    inner.done()
-    return Rescore(query, window, weights[0] or 0.0, weights[1] or 0.0, mode)
-
-
 def _check(request: SearchRequest) -> None:
     """What does not go together."""
     if request.rescore and request.sort:
@@ -373,8 +341,6 @@ def _check(request: SearchRequest) -> None:
             "action_request_validation_exception",
             "Validation Failed: 1: Cannot use [sort] option in conjunction with [rescore].;",
         )
-    if request.rescore and request.collapse:
-        raise illegal_request("cannot use `collapse` in conjunction with `rescore`")
     if request.collapse and request.after is not None:
         paths = [getattr(key, "path", None) for key in request.sort]
         if paths != [request.collapse.path]:

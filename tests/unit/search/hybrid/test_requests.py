@@ -105,6 +105,44 @@ def test_hits_are_of_the_window_and_totals_of_the_union(index: Index) -> None:
     assert ids(index.search({"retriever": {"rrf": rrf}, "from": 1, "size": 2})) == ["0"]
 
 
+def test_a_window_says_how_many_hits_there_are(index: Index) -> None:
+    rrf = {"retrievers": [STANDARD, {"knn": KNN}], "rank_window_size": 2}
+    assert len(ids(index.search({"retriever": {"rrf": rrf}}))) == 2
+    assert len(ids(index.search({"retriever": {"rrf": rrf}, "size": 1}))) == 1
+
+
+RESCORE = {"query": {"rescore_query": {"match": {"t": "dog"}}, "rescore_query_weight": 10}}
+
+
+def rescorer(retriever: dict[str, Any], window: int, **members: Any) -> dict[str, Any]:
+    return {"rescorer": {"retriever": retriever, "rescore": {"window_size": window, **RESCORE}, **members}}
+
+
+def test_a_rescorer_lists_what_it_has_rescored(index: Index) -> None:
+    first = index.search({"query": MATCH})["hits"]
+    rescored = index.search({"query": MATCH, "rescore": {"window_size": 2, **RESCORE}})["hits"]
+    found = index.search({"retriever": rescorer(STANDARD, 2)})["hits"]
+    assert found["total"] == first["total"]
+    assert found["hits"] == rescored["hits"][:2]
+    few = index.search({"retriever": rescorer(STANDARD, 2), "min_score": rescored["hits"][0]["_score"]})
+    assert few["hits"]["hits"] == rescored["hits"][:1]
+
+
+def test_a_rescorer_in_other_retrievers_and_others_in_it(index: Index) -> None:
+    own = ids(index.search({"retriever": rescorer(STANDARD, 2)}))
+    whole = {"rrf": {"retrievers": [rescorer(STANDARD, 2)], "rank_window_size": 2}}
+    assert ids(index.search({"retriever": whole})) == own
+    twice = index.search({"retriever": rescorer(rescorer(STANDARD, 2), 2)})["hits"]["hits"]
+    once = index.search({"retriever": rescorer(STANDARD, 2)})["hits"]["hits"]
+    dog = index.search({"query": {"match": {"t": "dog"}}})["hits"]["hits"]
+    more = {hit["_id"]: 10 * hit["_score"] for hit in dog}
+    assert {hit["_id"]: hit["_score"] for hit in twice} == pytest.approx(
+        {hit["_id"]: hit["_score"] + more.get(hit["_id"], 0.0) for hit in once}
+    )
+    of_both = {"rrf": {"retrievers": [STANDARD, {"knn": KNN}], "rank_window_size": 2}}
+    assert len(ids(index.search({"retriever": rescorer(of_both, 2)}))) == 2
+
+
 def test_retrievers_inside_each_other(index: Index) -> None:
     inner = {"rrf": {"retrievers": [STANDARD, {"knn": KNN}]}}
     everything = {"retriever": {"standard": {}}, "weight": 0.5}
@@ -136,7 +174,7 @@ def test_what_has_no_vectors_is_not_near(index: Index) -> None:
         ({"num_candidates": 10_001}, "[num_candidates] cannot exceed [10000]"),
         ({"field": None}, "Required [field]"),
         ({"query_vector": None}, "either [query_vector_builder] or [query_vector] must be provided"),
-        ({"inner_hits": {}}, "[knn] unknown field [inner_hits]"),
+        ({"shown": {}}, "[knn] unknown field [shown]"),
         (
             {"query_vector": [1, 2, 3]},
             "failed to create query: The query vector has a different number of dimensions [3] than the "
@@ -170,7 +208,7 @@ def test_what_knn_refuses(index: Index, changes: dict[str, Any], reason: str) ->
     [
         ({"retriever": STANDARD, "query": MATCH, "knn": KNN}, "cannot specify [retriever] and [query, knn]"),
         (
-            {"retriever": {"rrf": {"retrievers": [STANDARD], "rank_window_size": 5}}},
+            {"retriever": {"rrf": {"retrievers": [STANDARD], "rank_window_size": 5}}, "size": 10},
             "[rrf] requires [rank_window_size: 5] be greater than or equal to [size: 10]",
         ),
         (
