@@ -16,19 +16,23 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 
 from graphdb.search.aggregations.aggregation import Scope
 from graphdb.search.aggregations.options import Options
 from graphdb.search.analysis.token import Token
 from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import illegal_argument, illegal_request
-from graphdb.search.query import QueryContext, Searcher
+from graphdb.search.query import QueryContext, Searcher, parse_query
+from graphdb.search.query.compound import BoolQuery
+from graphdb.search.query.ranked import best_of
 from graphdb.search.results.suggestion import Show, suggested_field
-from graphdb.search.results.term_suggester import Generator, parse_generator, words_of
+from graphdb.search.results.term_suggester import Generator, parse_generator, per_shard, words_of
+from graphdb.search.scripts.mustache import Template
 
 __all__ = ["Candidate", "best_corrections", "parse_phrase"]
 
-_SIZE_MAX = 100
+_SIZE_MAX = _AMONG_MAX = 100
 _CANDIDATES_MAX = 20  # for one word
 _GENERATORS_MAX = 10
 _TOKENS_MAX = 100
@@ -68,37 +72,62 @@ class _Frequencies:
 
 
 @dataclass(frozen=True, slots=True)
-class _Vocabulary:
-    """The distinct terms of a field in a shard."""
+class _Extent:
+    """Of a shard: its segments, its documents, the terms of a field in each segment together."""
 
     path: str
 
-    def answered(self, searcher: Searcher) -> frozenset[str]:
-        dictionaries = [dictionary for _, dictionary in searcher.own.dictionaries(self.path)]
-        return frozenset(term for one in dictionaries for term in one.terms(0, len(one)))
+    def answered(self, searcher: Searcher) -> tuple[int, int, int]:
+        own = searcher.own
+        terms = sum(len(dictionary) for _, dictionary in own.dictionaries(self.path))
+        return len(own.leaves), own.doc_count, terms
+
+
+@dataclass(frozen=True, slots=True)
+class _Collation:
+    """template: of the query by which a suggestion has to find something. prunes: others are shown, too."""
+
+    template: Template
+    params: Mapping[str, Any]
+    prunes: bool
+    context: QueryContext
+
+    def finds(self, suggestion: str, scope: Scope) -> bool:
+        """Errors: SearchError."""
+        text = self.template.render({**self.params, "suggestion": suggestion})
+        try:
+            body = orjson.loads(text)
+        except ValueError:
+            raise illegal_argument("[collate] the template makes no JSON of a query") from None
+        query = parse_query(body, self.context)
+        if scope.visible is not None:
+            query = BoolQuery(must=(query,), filter=(scope.visible,))
+        return bool(len(best_of(query, scope.searcher, 1).docs))
 
 
 class _Model(NamedTuple):
-    """Counts of words and n-grams. tokens: all of the field. distinct: its terms, if smoothing needs them."""
+    """Counts of words and n-grams. tokens: all of the field. distinct: its terms, or about so many."""
 
     count: Callable[[str], int]
     tokens: int
     distinct: int
     separator: str
 
-    def alone(self, word: str) -> float:
-        return (1 + self.count(word)) / (self.tokens or 1)
+    def alone(self, word: str, alpha: float = 1.0) -> float:
+        return (alpha + self.count(word)) / (self.tokens + alpha * self.distinct or 1)
 
     def together(self, *words: str) -> int:
         return self.count(self.separator.join(words))
 
 
 Smoothing = Callable[[_Model, tuple[str, ...]], float]
-"""How likely the last word is after those before it: one or two."""
+"""How likely the last word is after those before it, at most two."""
 
 
 def _backoff(discount: float) -> Smoothing:
     def likely(model: _Model, words: tuple[str, ...]) -> float:
+        if len(words) == 1:
+            return model.alone(words[0])
         pair = model.together(*words[-2:])
         if pair < 1:
             return discount * model.alone(words[-1])
@@ -114,6 +143,8 @@ def _backoff(discount: float) -> Smoothing:
 
 def _laplace(alpha: float) -> Smoothing:
     def likely(model: _Model, words: tuple[str, ...]) -> float:
+        if len(words) == 1:
+            return model.alone(words[0], alpha)
         before = model.count(words[0]) if len(words) == 2 else model.together(*words[1:])
         return (alpha + model.together(*words)) / (before + alpha * model.distinct + _NOTHING)
 
@@ -122,6 +153,8 @@ def _laplace(alpha: float) -> Smoothing:
 
 def _interpolation(of_three: float, of_two: float, of_one: float) -> Smoothing:
     def likely(model: _Model, words: tuple[str, ...]) -> float:
+        if len(words) == 1:
+            return model.alone(words[0])
         pair = model.together(*words[-2:])
         score = of_one * model.alone(words[-1])
         if pair >= 1:
@@ -175,7 +208,8 @@ def best_corrections(
 @dataclass(frozen=True, slots=True)
 class PhraseSuggestion:
     """errors: words that may be replaced, or a part of them below 1. tags: around what was replaced. filters:
-    of each generator, what changes a word before it and its terms after it.
+    of each generator, what changes a word before it and its terms after it. among: those shown are of so many
+    best corrections, and so many candidates of several generators count.
     """
 
     name: str
@@ -187,29 +221,31 @@ class PhraseSuggestion:
     filters: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...]
     gram_size: int
     smoothing: Smoothing
-    counts_terms: bool
     errors: float
     confidence: float
     real_word: float
     separator: str
     tags: tuple[str, str] | None
     token_limit: int
+    among: int
+    collation: _Collation | None = None
     kind: str = "phrase"
 
     def entries(self, scope: Scope, show: Show) -> list[dict[str, Any]]:
         options = []
         searcher = scope.searcher
-        if self.words and len(self.words) <= self.token_limit and searcher.statistics(self.path).total_terms:
-            options = self._options(searcher)
+        if self.words and len(self.words) < self.token_limit and searcher.statistics(self.path).total_terms:
+            options = self._options(scope)
         return [{"text": self.text, "offset": 0, "length": len(self.text), "options": options}]
 
-    def _options(self, searcher: Searcher) -> list[dict[str, Any]]:
+    def _options(self, scope: Scope) -> list[dict[str, Any]]:
+        searcher = scope.searcher
         places = [self._candidates(word.term, searcher) for word in self.words]
-        errors = int(self.errors) if self.errors >= 1 else round(self.errors * len(places))
+        errors = int(self.errors) if self.errors >= 1 else math.floor(self.errors * len(places) + 0.5)
         errors = min(max(1, errors), len(places))
         widest = max(map(len, places))
         grams = len(places) * widest**self.gram_size
-        if grams > _GRAMS_MAX or grams * (errors + 1) * self.size > _STEPS_MAX:
+        if grams > _GRAMS_MAX or grams * (errors + 1) * max(self.size, self.among) > _STEPS_MAX:
             raise illegal_request("[phrase] has too many candidates, errors or words for one suggestion")
         model = self._model(places, searcher)
         scored: dict[tuple[Candidate, ...], float] = {}
@@ -224,13 +260,28 @@ class PhraseSuggestion:
             originals = [places[at][:1] for at in range(len(places))]
             ((given, _),) = best_corrections(originals, 0, 1, self.gram_size, score)
             cutoff = given * self.confidence
-        found = best_corrections(places, errors, self.size, self.gram_size, score)
-        return [self._shown(places, chosen, value) for value, chosen in found if value > cutoff]
+        count = self.size if self.collation is None else self.among
+        found = best_corrections(places, errors, min(count, self.among), self.gram_size, score)
+        shown = [self._shown(places, chosen, value) for value, chosen in found if value > cutoff]
+        return self._collated(shown, scope)[: self.size]
+
+    def _collated(self, shown: list[dict[str, Any]], scope: Scope) -> list[dict[str, Any]]:
+        if self.collation is None:
+            return shown
+        kept = []
+        for one in shown:
+            checkpoint()
+            finds = self.collation.finds(one["text"], scope)
+            if self.collation.prunes:
+                kept.append({**one, "collate_match": finds})
+            elif finds:
+                kept.append(one)
+        return kept
 
     def _score(self, model: _Model, words: tuple[Candidate, ...]) -> float:
         likeness = self.real_word if words[-1].likeness == 1 else words[-1].likeness
         terms = tuple(word.term for word in words)
-        return likeness * (model.alone(terms[0]) if len(terms) == 1 else self.smoothing(model, terms))
+        return likeness * self.smoothing(model, terms)
 
     def _candidates(self, word: str, searcher: Searcher) -> list[Candidate]:
         """The word, and what may stand for it."""
@@ -242,7 +293,7 @@ class PhraseSuggestion:
                 term = after(near.term)
                 if term and term != word and near.likeness > best.get(term, 0):
                     best[term], worth[term] = near.likeness, near.likeness * (near.frequency + 1)
-        most = max(generator.size for generator in self.generators)
+        most = self.generators[0].size if len(self.generators) == 1 else self.among
         chosen = (
             list(best) if len(self.generators) == 1 else sorted(best, key=lambda term: (-worth[term], term))
         )
@@ -259,9 +310,10 @@ class PhraseSuggestion:
         asked = _Frequencies(self.path, tuple(terms))
         counts = np.sum(searcher.ask(asked), axis=0).tolist()
         known = dict(zip(terms, counts, strict=True))
-        distinct = 0
-        if self.counts_terms:
-            distinct = len(frozenset[str]().union(*searcher.ask(_Vocabulary(self.path))))
+        extents = searcher.ask(_Extent(self.path))
+        segments, documents, distinct = (sum(column) for column in zip(*extents, strict=True))
+        if segments != 1:
+            distinct = documents  # as in Lucene, where those of several segments are not counted
         total = searcher.statistics(self.path).total_terms
         return _Model(known.__getitem__, total, distinct, self.separator)
 
@@ -299,15 +351,16 @@ def parse_phrase(name: str, text: str, options: Options, context: QueryContext) 
     if len(given) > _GENERATORS_MAX:
         raise illegal_request(f"[phrase] takes at most [{_GENERATORS_MAX}] generators")
     generators = [_generator(one, context) for one in given or [{"field": spec.path}]]
-    smoothing, counts_terms = _smoothing(options.take("smoothing"))
-    errors, confidence = options.number("max_errors", 1.0) or 0.0, options.number("confidence", 1.0) or 0.0
+    smoothing = _smoothing(options.take("smoothing"))
+    errors, confidence = options.number("max_errors", 0.5) or 0.0, options.number("confidence", 1.0) or 0.0
     real_word = options.number("real_word_error_likelihood", 0.95) or 0.0
     tags = _tags(options.take("highlight"))
     limit, separator = options.integer("token_limit", 10, 1), options.text("separator", " ") or ""
-    if "collate" in options:
-        raise illegal_argument("[collate] is not supported: search with the suggestions that are given")
-    options.ignore("shard_size", "force_unigrams")
+    collation, among = _collation(options.take("collate"), context), per_shard(options, size)
+    options.ignore("force_unigrams")
     options.done()
+    if among > _AMONG_MAX:
+        raise illegal_request(f"shard_size of [phrase] must be at most [{_AMONG_MAX}]")
     if not 0 < errors <= _TOKENS_MAX:
         raise illegal_argument(f"max_error must be > 0.0, and at most {_TOKENS_MAX}")
     if confidence < 0:
@@ -319,8 +372,8 @@ def parse_phrase(name: str, text: str, options: Options, context: QueryContext) 
     words = tuple(word for word in words_of(text, spec, analyzer, context) if word.type != "shingle")
     return PhraseSuggestion(
         name, text, words, spec.path, size, tuple(one for one, _ in generators),
-        tuple(filters for _, filters in generators), gram_size, smoothing, counts_terms, errors, confidence,
-        real_word, separator, tags, limit,
+        tuple(filters for _, filters in generators), gram_size, smoothing, errors, confidence, real_word,
+        separator, tags, limit, among, collation,
     )  # fmt: skip
 
 
@@ -331,7 +384,7 @@ def _generator(
     spec = suggested_field(options.text("field"), context)
     filters = _filter(options.text("pre_filter"), context), _filter(options.text("post_filter"), context)
     generator = parse_generator(spec, options)
-    options.ignore("sort", "string_distance", "lowercase_terms", "accuracy")
+    options.ignore("sort", "lowercase_terms")
     options.done()
     if generator.size > _CANDIDATES_MAX:
         raise illegal_request(f"size of a direct_generator must be at most [{_CANDIDATES_MAX}]")
@@ -346,10 +399,26 @@ def _filter(name: str | None, context: QueryContext) -> Callable[[str], str]:
     return lambda word: (analyzer.tokens(word)[0] or [word])[-1]
 
 
-def _smoothing(given: Any) -> tuple[Smoothing, bool]:
-    """And whether it needs the number of distinct terms."""
+def _collation(given: Any, context: QueryContext) -> _Collation | None:
     if given is None:
-        return _backoff(0.4), False
+        return None
+    options = Options("collate", given)
+    query, params = Options("query", options.take("query")), options.take("params", {})
+    prunes = options.flag("prune")
+    options.done()
+    source, lang = query.take("source"), query.text("lang", "mustache")
+    query.done()
+    if source is None or lang != "mustache":
+        raise illegal_argument("[collate] needs the [source] of a query, a template in mustache")
+    if not isinstance(params, Mapping):
+        raise illegal_argument("[params] of [collate] must be an object")
+    text = source if isinstance(source, str) else orjson.dumps(source).decode()
+    return _Collation(Template(text), params, prunes, context)
+
+
+def _smoothing(given: Any) -> Smoothing:
+    if given is None:
+        return _backoff(0.4)
     kinds = Options("smoothing", given).rest()
     if len(kinds) != 1:
         raise illegal_argument("[smoothing] needs one model")
@@ -364,17 +433,18 @@ def _smoothing(given: Any) -> tuple[Smoothing, bool]:
     if any(value is None or not 0 <= value < 1e9 for value in values):
         raise illegal_argument(f"the parameters of [{kind}] must be positive")
     numbers = [float(value or 0) for value in values]
-    if kind == "linear_interpolation" and abs(sum(numbers) - 1) > 0.001:
+    if kind.startswith("linear") and abs(sum(numbers) - 1) > 0.001:
         raise illegal_argument("linear smoothing lambdas must sum to 1")
-    return make(*numbers), kind == "laplace"
+    return make(*numbers)
 
 
 _SMOOTHINGS: Mapping[str, tuple[Mapping[str, float | None], Callable[..., Smoothing]]] = {
     "stupid_backoff": ({"discount": 0.4}, _backoff),
     "laplace": ({"alpha": 0.5}, _laplace),
-    "linear_interpolation": (
-        {"trigram_lambda": None, "bigram_lambda": None, "unigram_lambda": None},
-        _interpolation,
+    # documented by the longer name, and known by the shorter one to Elasticsearch 8
+    **dict.fromkeys(
+        ("linear", "linear_interpolation"),
+        ({"trigram_lambda": None, "bigram_lambda": None, "unigram_lambda": None}, _interpolation),
     ),
 }
 

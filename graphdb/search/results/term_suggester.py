@@ -19,10 +19,11 @@ from graphdb.search.query.dictionary_queries import FuzzyQuery, near_terms
 from graphdb.search.results.string_distances import DISTANCES
 from graphdb.search.results.suggestion import MODES, Show, checked_frequencies, checked_size, suggested_field
 
-__all__ = ["Generator", "Near", "parse_generator", "parse_term", "words_of"]
+__all__ = ["Generator", "Near", "parse_generator", "parse_term", "per_shard", "words_of"]
 
 _WORDS_MAX = 1_000  # of one text
-_ACCURACY = 0.5  # of the worst term that is suggested
+_ACCURACY = 0.5  # of the worst term that is suggested, where a request does not say
+_PER_SHARD_MIN = 5  # terms, where a request does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Near:
 @dataclass(frozen=True, slots=True)
 class Generator:
     """Which terms of a field may stand for a word. max_frequency and min_frequency are documents, or a part
-    of them below 1. distance: how likeness is measured; None: by the edits.
+    of them below 1. distance: how likeness is measured; None: by the edits. accuracy: the least likeness.
     """
 
     path: str
@@ -49,6 +50,7 @@ class Generator:
     max_frequency: float
     min_frequency: float
     distance: Callable[[str, str], float] | None = None
+    accuracy: float = _ACCURACY
 
     def near(self, word: str, searcher: Searcher) -> list[Near]:
         """In the order of the terms' likeness; the caller cuts the list."""
@@ -69,14 +71,18 @@ class Generator:
         rows = [
             Near(term, likeness, often)
             for term, likeness in self._alike(word, searcher).items()
-            if likeness >= _ACCURACY and (often := searcher.doc_freq(self.path, term)) > floor
+            if likeness >= self.accuracy and (often := searcher.doc_freq(self.path, term)) > floor
         ]
         return sorted(rows, key=lambda row: (-row.likeness, -row.frequency, row.term))
 
     def _alike(self, word: str, searcher: Searcher) -> dict[str, float]:
-        """The terms within the edits, but for the word."""
-        fuzzy = FuzzyQuery(path=self.path, term=word, edits=self.edits, prefix_length=self.prefix_length)
-        alike, _ = near_terms(searcher, fuzzy)
+        """The terms within the edits, but for the word. As in Lucene, two edits spare the first character."""
+        alike: dict[str, float] = {}
+        for edits in range(1, self.edits + 1):
+            prefix = max(self.prefix_length, edits - 1)
+            if edits == self.edits or prefix < self.edits - 1:
+                fuzzy = FuzzyQuery(path=self.path, term=word, edits=edits, prefix_length=prefix)
+                alike |= near_terms(searcher, fuzzy)[0]
         distance = self.distance
         if distance is not None:
             alike = {term: distance(word, term) for term in alike}
@@ -85,12 +91,13 @@ class Generator:
 
 @dataclass(frozen=True, slots=True)
 class TermSuggestion:
-    """words: of the text, as the field's queries have them."""
+    """words: of the text, as the field's queries have them. among: of so many best terms are those shown."""
 
     name: str
     words: tuple[Token, ...]
     generator: Generator
     by_frequency: bool
+    among: int
     kind: str = "term"
 
     def entries(self, scope: Scope, show: Show) -> list[dict[str, Any]]:
@@ -106,7 +113,7 @@ class TermSuggestion:
         return shown
 
     def _options(self, word: str, searcher: Searcher) -> list[dict[str, Any]]:
-        rows = self.generator.near(word, searcher)
+        rows = self.generator.near(word, searcher)[: self.among]
         if self.by_frequency:
             rows.sort(key=lambda row: (-row.frequency, -row.likeness, row.term))
         return [
@@ -118,21 +125,26 @@ class TermSuggestion:
 def parse_term(name: str, text: str, options: Options, context: QueryContext) -> TermSuggestion:
     """Errors: SearchError."""
     spec = suggested_field(options.text("field"), context)
-    sort, distance = options.text("sort", "score"), options.text("string_distance", "internal") or ""
-    generator = parse_generator(spec, options, DISTANCES.get(distance))
+    sort = options.text("sort", "score")
+    generator = parse_generator(spec, options)
     words = words_of(text, spec, options.text("analyzer"), context)
-    options.ignore("shard_size", "lowercase_terms")
+    among = per_shard(options, generator.size)
+    options.ignore("lowercase_terms")
     options.done()
     if sort not in ("score", "frequency"):
         raise illegal_request(f"Illegal suggest sort [{sort}]")
-    if distance not in DISTANCES:
-        raise illegal_argument(f"Illegal distance option [{distance[:100]}]: one of {list(DISTANCES)} is")
-    return TermSuggestion(name, words, generator, sort == "frequency")
+    return TermSuggestion(name, words, generator, sort == "frequency", among)
 
 
-def parse_generator(
-    spec: FieldSpec, options: Options, distance: Callable[[str, str], float] | None = None
-) -> Generator:
+def per_shard(options: Options, size: int) -> int:
+    """`shard_size`: the options that may be sorted and shown. Errors: SearchError."""
+    among = options.integer("shard_size", max(size, _PER_SHARD_MIN))
+    if among < 1:
+        raise illegal_request("shard_size must be positive")
+    return among
+
+
+def parse_generator(spec: FieldSpec, options: Options) -> Generator:
     """What `term` and the `direct_generator` of `phrase` have in common. Errors: SearchError."""
     if spec.storage not in (Storage.TEXT, Storage.TERMS) or spec.type == "completion":
         raise illegal_argument(f"field [{spec.path[:100]}] of type [{spec.type}] has no terms to suggest")
@@ -142,14 +154,22 @@ def parse_generator(
     most, fewest = checked_frequencies(
         options.number("max_term_freq", 0.01), options.number("min_doc_freq", 0.0)
     )
-    options.ignore("max_inspections")
+    distance = options.text("string_distance", "internal") or ""
+    accuracy = options.number("accuracy", _ACCURACY) or 0.0
+    if options.integer("max_inspections", 5) < 0:
+        raise illegal_request("maxInspections must be positive")
+    if distance not in DISTANCES:
+        raise illegal_argument(f"Illegal distance option [{distance[:100]}]: one of {list(DISTANCES)} is")
+    if not 0 <= accuracy <= 1:
+        raise illegal_request("accuracy must be between 0 and 1")
     if mode not in MODES:
         raise illegal_argument(
             f"No enum constant of a suggest mode [{mode[:100]}]: one of {list(MODES)} is expected"
         )
     if edits not in (1, 2):
         raise illegal_request(f"maxEdits must be between 1 and 2, not [{edits}]")
-    return Generator(spec.path, checked_size(size), mode, edits, prefix, least, most, fewest, distance)
+    own = DISTANCES[distance]
+    return Generator(spec.path, checked_size(size), mode, edits, prefix, least, most, fewest, own, accuracy)
 
 
 def words_of(text: str, spec: FieldSpec, analyzer: str | None, context: QueryContext) -> tuple[Token, ...]:

@@ -62,7 +62,24 @@ def body_with(parameters: Parameters, body: Mapping[str, Any] | None) -> dict[st
     query = query_of(parameters)
     if query is not None:
         whole["query"] = query
+    suggest = _suggestion_of(parameters)
+    if suggest is not None:
+        whole["suggest"] = suggest
     return whole
+
+
+def _suggestion_of(parameters: Parameters) -> dict[str, Any] | None:
+    """The `suggest` of `suggest_field` and its options."""
+    field = parameters.text("suggest_field")
+    given = [name for name in ("suggest_text", "suggest_size", "suggest_mode") if name in parameters]
+    if field is None:
+        if given:
+            raise illegal_argument(f"parameters {given} are there, but not [suggest_field]")
+        return None
+    term: dict[str, Any] = {"field": field, "size": parameters.integer("suggest_size", 5)}
+    if "suggest_mode" in parameters:
+        term["suggest_mode"] = parameters.text("suggest_mode")
+    return {field: {"text": parameters.text("suggest_text") or parameters.text("q"), "term": term}}
 
 
 def query_of(parameters: Parameters) -> dict[str, Any] | None:

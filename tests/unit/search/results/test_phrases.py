@@ -59,7 +59,8 @@ def test_errors_and_neighbours_in_a_highlight(index: Index) -> None:
 
 def test_the_score_is_that_of_the_model(index: Index) -> None:
     """Of pairs of words, as shingles of the field's own would have them."""
-    total = sum(len(title.split()) for title in TITLES)
+    assert len(index.searcher.leaves) > 1  # so not the terms are counted, as in Lucene, but the documents
+    total = sum(len(title.split()) for title in TITLES) + len(TITLES)
     found = options(index, "prixe", size=1)
     likely = 0.8 * (1 + sum(title.split().count("prize") for title in TITLES)) / total
     assert found == [{"text": "prize", "score": pytest.approx(math.exp(math.log10(likely)), rel=1e-6)}]
@@ -71,6 +72,7 @@ def test_the_score_is_that_of_the_model(index: Index) -> None:
         {"stupid_backoff": {"discount": 0.3}},
         {"laplace": {"alpha": 0.7}},
         {"linear_interpolation": {"trigram_lambda": 0.5, "bigram_lambda": 0.3, "unigram_lambda": 0.2}},
+        {"linear": {"trigram_lambda": 0.5, "bigram_lambda": 0.3, "unigram_lambda": 0.2}},
     ],
 )
 def test_smoothings(index: Index, smoothing: Any) -> None:
@@ -78,11 +80,35 @@ def test_smoothings(index: Index, smoothing: Any) -> None:
     assert "peace prize winner" in found
 
 
+def test_suggestions_that_find_nothing_are_left_out_or_marked(index: Index) -> None:
+    both = texts(index, "nobel prixe", confidence=0)
+    assert {"nobel prize", "nobel price"} <= set(both)
+    query: dict[str, Any] = {"source": {"match_phrase": {"{{field}}": "{{suggestion}}"}}}
+    collate = {"query": query, "params": {"field": "t"}}
+    kept = texts(index, "nobel prixe", confidence=0, collate=collate)
+    assert "nobel prize" in kept
+    assert "nobel price" not in kept
+    marked = options(index, "nobel prixe", confidence=0, collate={**collate, "prune": True})
+    assert [option["text"] for option in marked] == both
+    assert {option["text"] for option in marked if option["collate_match"]} == set(kept)
+    text = '{"match": {"t": {"query": "{{suggestion}}", "operator": "and"}}}'
+    assert "nobel prize" in texts(index, "nobel prixe", collate={"query": {"source": text}})
+
+
+def test_how_many_corrections_there_are(index: Index) -> None:
+    few = texts(index, "nobel prixe", confidence=0, shard_size=1)
+    assert few == texts(index, "nobel prixe", confidence=0, size=1)
+    exact = {"field": "t", "suggest_mode": "always", "max_term_freq": 100, "accuracy": 0.9}
+    assert texts(index, "nobel prixe", direct_generator=[exact]) == []
+
+
 def test_frames(index: Index) -> None:
     body = {"size": 0, "suggest": {"x": {"text": "prixe", "phrase": {"field": "t"}}}}
     typed = index.search(body, SearchOptions(typed_keys=True))["suggest"]
     assert [option["text"] for option in typed["phrase#x"][0]["options"]] == ["prize", "price"]
-    assert texts(index, " ".join(["prixe"] * 11)) == []  # token_limit
+    assert texts(index, " ".join(["prixe"] * 10)) == []  # token_limit
+    assert texts(index, " ".join(["prixe"] * 2), token_limit=2) == []
+    assert texts(index, " ".join(["prixe"] * 2), token_limit=3) != []
     assert texts(index, "...") == []
     assert texts(Index(PROPERTIES, [{"n": 1}]), "prixe") == []
 
@@ -98,7 +124,10 @@ def test_frames(index: Index) -> None:
         ({"field": "t", "confidence": -1}, "confidence must be"),
         ({"field": "t", "real_word_error_likelihood": 2}, "real_word_error_likelihood"),
         ({"field": "t", "token_limit": 1_000}, "token_limit"),
-        ({"field": "t", "collate": {}}, "collate"),
+        ({"field": "t", "collate": {"query": {}}}, "needs the .source."),
+        ({"field": "t", "collate": {"query": {"source": "{"}}}, "no JSON"),
+        ({"field": "t", "collate": {"query": {"source": {"x": {}}}}}, "unknown query"),
+        ({"field": "t", "shard_size": 0}, "shard_size must be"),
         ({"field": "t", "smoothing": {"x": {}}}, "smoothing"),
         ({"field": "t", "smoothing": {"laplace": {"alpha": -1}}}, "must be positive"),
         ({"field": "t", "smoothing": {"linear_interpolation": {"trigram_lambda": 1}}}, "must be positive"),

@@ -52,6 +52,12 @@ def test_which_words_and_which_terms(index: Index) -> None:
     assert terms(index, "amsterdma", min_doc_freq=2) == ["amsterdam"]
     assert terms(index, "xamsterdam") == []  # the first character has to be the same
     assert terms(index, "xamsterdam", prefix_length=0)[:2] == ["damsterdam", "amsterdam"]
+    # as in Lucene, two edits spare the first character whatever is said
+    assert "amsterdam" not in terms(index, "xxmsterdam", prefix_length=0)
+    assert terms(index, "amsterdma", accuracy=0.88) == ["amsterdam"]
+    assert terms(index, "amsterdma", accuracy=1) == []
+    assert terms(index, "amsterdma", shard_size=1) == ["amsterdam"]
+    assert terms(index, "amsterdma", shard_size=2, sort="frequency") == ["amsterdam", "amsterda"]
     assert terms(index, "teh") == []  # shorter than min_word_length
     assert terms(index, "teh", min_word_length=3) == ["the"]
     assert (
@@ -97,6 +103,8 @@ def test_distances(index: Index, distance: str, score: float) -> None:
         ({"text": "x", "a": {"words": {}}}, "unknown field"),
         ({"text": "x", "a": {"term": {"field": "t", "string_distance": "no"}}}, "Illegal distance option"),
         ({"text": "x", "a": {"term": {"field": "t", "max_edits": 3}}}, "between 1 and 2"),
+        ({"text": "x", "a": {"term": {"field": "t", "accuracy": 2}}}, "accuracy must be between 0 and 1"),
+        ({"text": "x", "a": {"term": {"field": "t", "max_inspections": -1}}}, "maxInspections must be"),
         ({"text": "x", "a": {"term": {"field": "t", "suggest_mode": "no"}}}, "No enum constant"),
         ({"text": "x", "a": {"term": {"field": "t", "sort": "no"}}}, "Illegal suggest sort"),
         ({"text": "x", "a": {"term": {"field": "t", "size": 0}}}, "size must be positive"),

@@ -84,3 +84,28 @@ def test_errors(es: Elasticsearch) -> None:
         es.search(index="songs", suggest={"x": {"prefix": "c", "completion": {"field": "s"}}})
     with pytest.raises(BadRequestError, match="Contexts are mandatory"):
         es.index(index="songs", document={"s": "x"})
+
+
+def test_a_field_to_suggest_from_in_the_address(es: Elasticsearch) -> None:
+    es.index(index="songs", id="4", document={"typed": "les cheveux"}, refresh=True)
+    options = {"suggest_field": "typed", "suggest_text": "chevaux", "suggest_size": 1}
+    answer = es.search(index="songs", size=0, suggest_mode="always", **options)
+    (entry,) = answer["suggest"]["typed"]
+    assert [option["text"] for option in entry["options"]] == ["cheveux"]
+    beside = es.search(index="songs", q="cheveux", df="typed", suggest_field="typed", suggest_mode="missing")
+    assert [hit["_id"] for hit in beside["hits"]["hits"]] == ["4"]
+    assert beside["suggest"]["typed"][0]["text"] == "cheveux"
+    with pytest.raises(BadRequestError, match="suggest_field"):
+        es.search(index="songs", suggest_text="x")
+
+
+def test_collations_over_several_shards(es: Elasticsearch) -> None:
+    two = {"number_of_shards": 2}
+    es.indices.create(index="two", settings=two, mappings={"properties": {"t": {"type": "text"}}})
+    for number, text in enumerate(("red apple", "red ample", "green apple", "blue ample")):
+        es.index(index="two", id=str(number), document={"t": text})
+    es.indices.refresh(index="two")
+    query = {"source": {"match_phrase": {"t": "{{suggestion}}"}}}
+    phrase = {"field": "t", "confidence": 0, "collate": {"query": query}, "shard_size": 20}
+    answer = es.search(index="two", size=0, suggest={"x": {"text": "green axple", "phrase": phrase}})
+    assert [option["text"] for option in answer["suggest"]["x"][0]["options"]] == ["green apple"]
