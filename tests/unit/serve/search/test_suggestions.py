@@ -88,8 +88,14 @@ def test_errors(es: Elasticsearch) -> None:
 
 def test_a_field_to_suggest_from_in_the_address(es: Elasticsearch) -> None:
     es.index(index="songs", id="4", document={"typed": "les cheveux"}, refresh=True)
-    options = {"suggest_field": "typed", "suggest_text": "chevaux", "suggest_size": 1}
-    answer = es.search(index="songs", size=0, suggest_mode="always", **options)
+    answer = es.search(
+        index="songs",
+        size=0,
+        suggest_field="typed",
+        suggest_mode="always",
+        suggest_size=1,
+        suggest_text="chevaux",
+    )
     (entry,) = answer["suggest"]["typed"]
     assert [option["text"] for option in entry["options"]] == ["cheveux"]
     beside = es.search(index="songs", q="cheveux", df="typed", suggest_field="typed", suggest_mode="missing")
