@@ -183,10 +183,10 @@ class StoreDirectory:
 
     def _read_index(self, name: str) -> int:
         try:
-            text = (self.path / name).read_text("ascii")
+            text = (self.path / name).read_bytes()
         except FileNotFoundError:
             return 0
-        if not text.strip().isdecimal():
+        if not text.strip().isdigit():
             raise CorruptionError("not a log index", str(self.path / name))
         return int(text)
 

@@ -144,6 +144,18 @@ def test_books_are_kept_and_not_guessed(tmp_path: Path, name: str) -> None:
         directory.read_beside(0)
 
 
+@pytest.mark.parametrize(
+    "text", [b"", b"\xff\xfe", b"12x", "\u0663".encode()], ids=["empty", "bytes", "text", "digit"]
+)
+def test_an_index_that_is_damaged_is_named(tmp_path: Path, text: bytes) -> None:
+    directory = StoreDirectory(tmp_path)
+    directory.write_applied(7)
+    assert directory.read_applied() == 7
+    (tmp_path / "applied").write_bytes(text)
+    with pytest.raises(CorruptionError, match="applied: not a log index"):
+        directory.read_applied()
+
+
 def test_a_snapshot_becomes_the_store(tmp_path: Path, tree: Path) -> None:
     mine = fill(tmp_path / "mine", 1, 4)
     (mine.log / "kept").parent.mkdir()
