@@ -12,6 +12,7 @@ from graphdb.errors import (
     AlreadyExists,
     BodyTooLarge,
     ChangesForgotten,
+    CorruptionError,
     Forbidden,
     GraphDBError,
     HistoryForgotten,
@@ -39,6 +40,7 @@ __all__ = ["STATUS", "challenges", "error_response", "failure_response", "status
 log = logging.getLogger(__name__)
 
 REALM = "graphdb"
+_DAMAGED = "files of this node are damaged; its log says which, and the operations guide what to do"
 
 # A class that is not listed has the status of its nearest listed ancestor.
 STATUS: dict[type[GraphDBError], int] = {
@@ -102,7 +104,8 @@ def failure_response(error: GraphDBError, beside: Mapping[str, str] | None = Non
     if status == 500:
         # The log has the details, which are of no use to the client.
         log.error("a request met %s", error, exc_info=error)
-        return error_response(500, "internal server error")
+        is_damaged = isinstance(error, CorruptionError)
+        return error_response(500, _DAMAGED if is_damaged else "internal server error")
     headers = dict(beside or {})
     if isinstance(error, NotAuthenticated):
         headers["WWW-Authenticate"] = challenges(str(error))

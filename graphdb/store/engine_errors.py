@@ -39,6 +39,8 @@ def request_failure(error: BaseException) -> GraphDBError | None:
         return _disk_failure(str(error)) or EvaluationFailed(
             f"the engine could not finish: {without_paths(str(error))}"
         )
+    if isinstance(error, RuntimeError) and (failure := _disk_failure(str(error))) is not None:
+        return failure  # what it says to some damage
     if isinstance(error, RuntimeError | ValueError | SyntaxError):
         return EvaluationFailed(f"the engine refused the request: {error}")
     return None

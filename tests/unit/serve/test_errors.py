@@ -102,7 +102,8 @@ def test_status_and_body(name: str) -> None:
     assert ("retry-after" in answer.headers) == isinstance(error, UnavailableError | LockedOut)
     assert ("www-authenticate" in answer.headers) == isinstance(error, NotAuthenticated)
     if answer.status_code == 500:
-        assert body["error"] == "internal server error"
+        damaged = "files of this node are damaged; its log says which, and the operations guide what to do"
+        assert body["error"] == (damaged if name == "CorruptionError" else "internal server error")
     else:
         assert body["error"] == str(error)
 

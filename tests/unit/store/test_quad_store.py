@@ -1,5 +1,6 @@
 """The store beyond single changes: datasets, failures, copies."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from graphdb.model import ChangeSet
 from graphdb.sparql.dataset import Dataset
 from graphdb.sparql.parser import parse_query
 from graphdb.store import apply
-from graphdb.store.engine_errors import request_failure, storage_failures
+from graphdb.store.engine_errors import request_failure, request_failures, storage_failures
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 
@@ -85,6 +86,21 @@ def test_what_the_engine_refuses() -> None:
     with pytest.raises(UnknownGraph):
         store.graph_quads(G)
     assert isinstance(store.query(parse_query("ASK {}"), Dataset()), QueryBoolean)
+
+
+def test_damage_that_a_request_meets_is_no_fault_of_the_request(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.bulk_extend(quad(f"{number:060}") for number in range(2_000))
+    store.optimize()
+    store.flush()
+    del store
+    gc.collect()
+    for table in tmp_path.glob("*.sst"):
+        data = bytearray(table.read_bytes())
+        data[len(data) // 4] ^= 16
+        table.write_bytes(data)
+    with pytest.raises(CorruptionError, match="checksum"), request_failures():
+        list(Store(tmp_path))
 
 
 def test_a_panic_is_an_error() -> None:
