@@ -14,6 +14,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graphdb.errors import GraphDBError
+from graphdb.store.engine_errors import disk_failure
 from serve.answers import AnswerBroken
 from serve.errors import error_response, failure_response
 
@@ -85,7 +86,11 @@ async def _respond(
         log.debug("a client went away before its request was complete")
     except GraphDBError as error:
         await failed(error, failure_headers())(scope, receive, send)
-    except Exception:
+    except Exception as error:
+        ours = disk_failure(error)
+        if ours is not None:
+            await failed(ours, failure_headers())(scope, receive, send)
+            return
         log.exception("%s %s failed", scope["method"], scope["path"])
         await error_response(500, "internal server error")(scope, receive, send)
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from graphdb.errors import CorruptionError, EvaluationFailed, GraphDBError, StorageFull
 from graphdb.public_text import without_paths
 
-__all__ = ["request_failure", "request_failures", "storage_failures"]
+__all__ = ["disk_failure", "request_failure", "request_failures", "storage_failures"]
 
 NO_ROOM = ("No space left on device", "os error 28", "Disk quota exceeded")
 
@@ -35,15 +35,21 @@ def request_failure(error: BaseException) -> GraphDBError | None:
     """The error to raise in place of one of pyoxigraph's; None where the error is not one of them."""
     if _is_panic(error):
         return EvaluationFailed(f"the engine broke down over this request: {without_paths(str(error))}")
+    if (failure := disk_failure(error)) is not None:
+        return failure
     if isinstance(error, OSError):
-        return _disk_failure(str(error)) or EvaluationFailed(
-            f"the engine could not finish: {without_paths(str(error))}"
-        )
-    if isinstance(error, RuntimeError) and (failure := _disk_failure(str(error))) is not None:
-        return failure  # what it says to some damage
+        return EvaluationFailed(f"the engine could not finish: {without_paths(str(error))}")
     if isinstance(error, RuntimeError | ValueError | SyntaxError):
         return EvaluationFailed(f"the engine refused the request: {error}")
     return None
+
+
+def disk_failure(error: BaseException) -> GraphDBError | None:
+    """The error to raise in place of one of pyoxigraph's that says that the disk is full, or damaged; None
+    where it says nothing of the kind. Its iterators raise such errors wherever quads are taken.
+    """
+    # it says RuntimeError to some damage
+    return _disk_failure(str(error)) if isinstance(error, OSError | RuntimeError) else None
 
 
 class _StorageFailures:

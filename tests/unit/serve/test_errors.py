@@ -1,7 +1,11 @@
 """Every error of the tree has a status and the one body; none gets past the table."""
 
+import httpx
 import orjson
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Router
 
 import graphdb.errors
 from graphdb.errors import (
@@ -13,6 +17,7 @@ from graphdb.errors import (
     UnavailableError,
 )
 from serve.errors import failure_response, status_of
+from serve.routing import resource
 
 EXPECTED = {
     "AlreadyExists": 409,
@@ -120,3 +125,26 @@ def test_what_may_have_been_stored_says_so() -> None:
     answer = failure_response(OutcomeUnknown("no majority has answered"))
     error = "no majority has answered: the outcome is unknown"
     assert orjson.loads(bytes(answer.body)) == {"error": error, "status": 503}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("met", "status", "told"),
+    [
+        (RuntimeError("Corruption: block checksum mismatch in /data/store/7.sst"), 500, "damaged"),
+        (OSError("Corruption: truncated record"), 500, "damaged"),
+        (OSError("IO error: No space left on device"), 503, "full"),
+        (RuntimeError("what nobody has thought of"), 500, "internal server error"),
+    ],
+    ids=["block", "record", "room", "bug"],
+)
+async def test_what_the_engines_iterators_say_of_the_disk(met: Exception, status: int, told: str) -> None:
+    async def handler(_: Request) -> Response:
+        raise met
+
+    transport = httpx.ASGITransport(Router([resource("/", get=handler)]))
+    async with httpx.AsyncClient(transport=transport, base_url="http://node") as client:
+        answer = await client.get("/")
+    assert answer.status_code == answer.json()["status"] == status
+    assert told in answer.json()["error"]
+    assert "/data" not in answer.text
