@@ -385,7 +385,7 @@ def test_members_come_and_go(cluster: ClusterService) -> None:
 def graphdb(node: Service, *arguments: str) -> str:
     """`graphdb cluster ...` at a node; what it says."""
     command = [str(COMMAND), "cluster", *arguments, "--endpoint", node.url]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -14,6 +14,7 @@ import httpx
 
 from tests.support.network import Network
 from tests.support.service import Service, free_port
+from tests.support.timing import HANG_S
 
 __all__ = ["ClusterService"]
 
@@ -122,7 +123,7 @@ class ClusterService:
 
     def leader(self, *among: int) -> int:
         """The one node that leads, by what these nodes (or all) say of themselves; waits for it."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + HANG_S
         while time.monotonic() < deadline:
             leading = [number for number in among or tuple(self.nodes) if self._leads(number)]
             if len(leading) == 1:
@@ -137,15 +138,14 @@ class ClusterService:
 
     def lead(self, number: int) -> None:
         """Have a node lead."""
-        answer = httpx.post(
-            f"{self.nodes[number].url}/cluster/leader", json={"node_id": number}, timeout=20, trust_env=False
-        )
+        url = f"{self.nodes[number].url}/cluster/leader"
+        answer = httpx.post(url, json={"node_id": number}, timeout=HANG_S, trust_env=False)
         assert answer.status_code == 200, answer.text
 
     def remove(self, number: int) -> None:
         """Have a node be no member any more."""
         url = f"{self.nodes[self.leader()].url}/cluster/members/{number}"
-        answer = httpx.delete(url, timeout=20, trust_env=False)
+        answer = httpx.delete(url, timeout=HANG_S, trust_env=False)
         assert answer.status_code == 200, answer.text
 
     def report(self, number: int) -> dict[str, Any]:

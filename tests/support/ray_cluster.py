@@ -19,6 +19,8 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
+from tests.support.timing import HANG_S
+
 __all__ = ["INDEX_RESOURCE", "SHARD_RESOURCE", "RayCluster"]
 
 SHARD_RESOURCE = "column_shards"  # of `actors.cluster`, which imports Ray
@@ -85,7 +87,7 @@ class RayCluster:
         for process in [*everything, self._process]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        self._process.wait(_STOP_S)
+        self._process.wait(HANG_S)
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _ask(self, request: str) -> str:

@@ -23,7 +23,6 @@ from tests.support.timing import HANG_S
 __all__ = ["Service", "free_port"]
 
 COMMAND = Path(sys.executable).parent / "graphdb"
-_GONE_S = 30
 
 
 class Service:
@@ -88,7 +87,7 @@ class Service:
             self._run(self._within, output, None)
         if wait:
             self.wait_ready()
-            self.wait_until(lambda: "graphdb serves" in self.output, timeout_s=60)
+            self.wait_until(lambda: "graphdb serves" in self.output, HANG_S)
             self.ready_s = time.monotonic() - began
         return self
 
@@ -107,7 +106,7 @@ class Service:
             self.wait_until(lambda: "graphdb serves" in self.output, HANG_S)
         return ours
 
-    def wait_ready(self, timeout_s: float = 120) -> None:
+    def wait_ready(self, timeout_s: float = HANG_S) -> None:
         """Wait until /health says healthy."""
         self.wait_until(lambda: self.health().get("status") == "healthy", timeout_s)
 
@@ -144,8 +143,8 @@ class Service:
         assert killed, f"no process {name}"
         _send(signal.SIGKILL, killed)
         if self._process is not None and self._process.pid in killed:
-            self._process.wait(10)
-        deadline = time.monotonic() + _GONE_S  # a large process is seen for a while after it was killed
+            self._process.wait(HANG_S)
+        deadline = time.monotonic() + HANG_S  # a large process is seen for a while after it was killed
         while left := [pid for pid in self.pids(name) if not name or pid in killed]:
             assert time.monotonic() < deadline, f"killed, and still there: {left}"
             _send(signal.SIGKILL, left)  # among them may be one that was being forked meanwhile
@@ -160,7 +159,7 @@ class Service:
         """After pause()."""
         _send(signal.SIGCONT, self.pids())
 
-    def stop(self, number: int = signal.SIGTERM, timeout_s: float = 30) -> int | None:
+    def stop(self, number: int = signal.SIGTERM, timeout_s: float = HANG_S) -> int | None:
         """Ask the command to end; its exit code. It is killed if it does not."""
         if self._process is None:
             return None
@@ -173,7 +172,7 @@ class Service:
             self._client = httpx.Client(base_url=self.url, timeout=HANG_S, trust_env=False)
             if self._process.poll() is None:
                 self.kill()
-                self._process.wait(10)
+                self._process.wait(HANG_S)
 
     def close(self) -> None:
         """Stop, and let go of everything."""
