@@ -39,6 +39,7 @@ class RayCluster:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_worker_niceness": "0",  # at Ray's own 15, a busy machine lets a service start in minutes
         }
         self._address = ""
         (self._directory / "ray").mkdir()  # where Ray writes the cluster's address; else it is the machine's
