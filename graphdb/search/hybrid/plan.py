@@ -208,7 +208,7 @@ HITS_DEFAULT = 10
 _BESIDE_RETRIEVER = (
     "query", "knn", "sub_searches", "search_after", "terminate_after", "sort", "rescore", "rank",
 )  # fmt: skip
-_BESIDE_RANK = ("rescore", "sort", "collapse", "suggest", "highlight")
+_BESIDE_RANK = ("rescore", "sort", "suggest")
 _OF_STANDARD = ("query", "sort", "search_after", "terminate_after", "min_score", "collapse")
 
 
@@ -300,7 +300,7 @@ def _check_rank(body: Mapping[str, Any], window: int, lists: int) -> None:
         )
     for key in _BESIDE_RANK:
         if body.get(key) is not None:
-            raise _invalid(f"[rank] cannot be used with [{'highlighter' if key == 'highlight' else key}]")
+            raise _invalid(f"[rank] cannot be used with [{key}]")
 
 
 def check_window(kind: str, window: int, size: int) -> None:

@@ -94,6 +94,18 @@ def test_names_highlights_and_explanations(index: Index) -> None:
     assert texts[1].startswith("rank [2] and score [0.85")
 
 
+def test_ranked_hits_are_highlighted_and_collapsed(index: Index) -> None:
+    """As Elasticsearch does since 8.15, and Searchkit asks for."""
+    lists = {"query": STANDARD["standard"]["query"], "knn": KNN}
+    beside = {"highlight": {"fields": {"t": {}}}, "collapse": {"field": "n"}}
+    ranked = index.search({**lists, "rank": {"rrf": {}}, **beside})
+    retrievers = [STANDARD, {"knn": KNN}]
+    assert (
+        ranked["hits"] == index.search({"retriever": {"rrf": {"retrievers": retrievers}}, **beside})["hits"]
+    )
+    assert any("highlight" in hit for hit in ranked["hits"]["hits"])
+
+
 def test_hits_are_of_the_window_and_totals_of_the_union(index: Index) -> None:
     rrf = {"retrievers": [STANDARD, {"knn": KNN}], "rank_window_size": 1}
     answer = index.search({"retriever": {"rrf": rrf}, "size": 1, "aggs": {"n": {"sum": {"field": "n"}}}})
