@@ -149,12 +149,12 @@ class OutgoingLink:
         self._channel = make_channel(self.address, self._credentials)
         self._task = self._loop.create_task(self._run())
 
-    async def close(self) -> None:
-        """End the connection; requests under way fail."""
+    async def close(self, grace_s: float | None = None) -> None:
+        """End the connection. Requests under way have grace_s to be answered, then they fail."""
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
-        await self._channel.close()
+        await self._channel.close(grace_s)
 
     async def _run(self) -> None:
         pause_s = _PAUSE_MIN_S

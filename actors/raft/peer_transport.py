@@ -80,6 +80,7 @@ class RelocatedPeers:
 
 logger = logging.getLogger(__name__)
 
+_LAST_ANSWER_S = 5.0  # of a node that is no peer any more, as one that was asked to remove itself
 _STOP_GRACE_S = 0.2
 
 
@@ -213,7 +214,7 @@ class PeerTransport:
             self._expiry.cancel()
         if self._server is not None:
             await self._server.stop(_STOP_GRACE_S)
-        self._change_links({})
+        self._change_links({}, None)
         await asyncio.gather(*self._ending)
 
     # on the loop
@@ -242,12 +243,12 @@ class PeerTransport:
         wanted = {**known, **self._relocated.addresses}
         self._change_links({peer: wanted[peer] for peer in wanted if peer.node_id != self._node_id})
 
-    def _change_links(self, wanted: Mapping[PeerId, str]) -> None:
+    def _change_links(self, wanted: Mapping[PeerId, str], grace_s: float | None = _LAST_ANSWER_S) -> None:
         links = dict(self._links)
         for peer, link in self._links.items():
             if wanted.get(peer) != link.address:
                 del links[peer]
-                ending = self._thread.loop.create_task(link.close())
+                ending = self._thread.loop.create_task(link.close(grace_s))
                 self._ending.add(ending)
                 ending.add_done_callback(self._ending.discard)
         for peer in wanted.keys() - links.keys():

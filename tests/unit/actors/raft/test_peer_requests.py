@@ -1,6 +1,7 @@
 """Requests that one node forwards to another over port 7002, and what becomes of them."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -89,6 +90,26 @@ def test_a_request_to_nobody_is_not_sent(network: Network) -> None:
     for node_id in [2, 3]:
         with pytest.raises(LogUnavailable):
             one.forward(node_id).result(HANG_S)
+
+
+def test_a_node_that_is_a_peer_no_more_still_answers(network: Network) -> None:
+    """As a leader that was asked to remove itself: who has asked hears of the removal before the answer."""
+    taken, removed = threading.Event(), threading.Event()
+
+    async def serve(request: Forwarded) -> bytes:
+        taken.set()
+        assert await asyncio.to_thread(removed.wait, HANG_S)
+        return request.body
+
+    one, two = network.end(1), network.end(2, OPEN, serve)
+    one.connect(two)
+    eventually(lambda: one.transport.reachable() == {2}, "connected")
+    future = one.forward(2, b"remove yourself")
+    assert taken.wait(HANG_S)
+    one.transport.update_peers({})
+    eventually(lambda: one.transport.reachable() == frozenset(), "no peer")
+    removed.set()
+    assert future.result(HANG_S) == b"remove yourself"
 
 
 @pytest.mark.parametrize("end", ["time", "death", "removal"])
