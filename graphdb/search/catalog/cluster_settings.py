@@ -21,6 +21,7 @@ from graphdb.search.mapping.wildcards import wildcard_match
 __all__ = [
     "AUTO_CREATE",
     "DEFAULTS",
+    "IDLE_DEFAULTS",
     "allows_expensive",
     "balance_threshold",
     "check_auto_create",
@@ -51,6 +52,14 @@ DEFAULTS = {
     REBALANCE: "all",
     BALANCE_THRESHOLD: "1.0",
 }
+IDLE_DEFAULTS = {
+    "cluster.max_shards_per_node": "1000",
+    "cluster.routing.allocation.disk.threshold_enabled": "false",
+    "cluster.routing.allocation.disk.watermark.low": "85%",
+    "cluster.routing.allocation.disk.watermark.high": "90%",
+    "cluster.routing.allocation.disk.watermark.flood_stage": "95%",
+}
+"""Of settings without an effect: those that monitoring programs look for."""
 _WITHOUT_EFFECT = (
     "cluster.max_shards_per_node",
     "cluster.routing.allocation.cluster_concurrent_rebalance",

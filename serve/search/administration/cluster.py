@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from graphdb.config import Settings
 from graphdb.node import NodeStatus
 from graphdb.search.catalog.catalog_commands import PutClusterSettings
-from graphdb.search.catalog.cluster_settings import DEFAULTS
+from graphdb.search.catalog.cluster_settings import DEFAULTS, IDLE_DEFAULTS
 from graphdb.search.catalog.index_blocks import blocks_json
 from graphdb.search.catalog.index_settings import nested
 from graphdb.search.catalog.state import Index
@@ -253,7 +253,7 @@ class _Cluster:
         there = exchange.node.catalog.cluster_settings
         shown = {kind: _shown(exchange, there.get(kind, {})) for kind in ("persistent", "transient")}
         if exchange.parameters.boolean("include_defaults", False):
-            defaults = {"cluster.name": self._identity.cluster_name, **DEFAULTS}
+            defaults = {"cluster.name": self._identity.cluster_name, **DEFAULTS, **IDLE_DEFAULTS}
             given = {name for values in there.values() for name in values}
             unset = {name: value for name, value in defaults.items() if name not in given}
             shown["defaults"] = _shown(exchange, unset)

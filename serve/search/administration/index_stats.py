@@ -198,7 +198,7 @@ def _segments_of(index: Index, shard: IndexShard[Mapping]) -> list[SegmentInfo]:
 
 # What indexes hold: `_stats`, `_segments`.
 
-_STATS = """completion_fields expand_wildcards fielddata_fields fields forbid_closed_indices groups
+_STATS = f"""{CHOICE} completion_fields fielddata_fields fields forbid_closed_indices groups
     include_segment_file_sizes include_unloaded_segments level"""
 _LEVELS = ("cluster", "indices", "shards")
 _SECTIONS = {"merge": "merges"}

@@ -63,6 +63,15 @@ def test_terms_that_are_looked_up_are_read(http: httpx.Client) -> None:
     assert not_zero(counted(http)["get"]) == {"total": 2, "exists_total": 1, "missing_total": 1}
 
 
+def test_indexes_that_are_not_there_may_be_left_out(http: httpx.Client) -> None:
+    http.put("/a").raise_for_status()
+    assert list(http.get("/a,none/_stats?ignore_unavailable=true&level=shards").json()["indices"]) == ["a"]
+    assert list(http.get("/_all/_stats?ignore_unavailable=true&allow_no_indices=true").json()["indices"]) == [
+        "a"
+    ]
+    assert http.get("/a,none/_stats").status_code == 404
+
+
 def test_flushes_are_counted_by_shard(http: httpx.Client) -> None:
     http.put("/a", json={"settings": {"number_of_shards": 2}})
     assert not_zero(counted(http)["flush"]) == {}

@@ -52,6 +52,10 @@ def test_cluster_settings_that_are_kept_without_an_effect(http: httpx.Client) ->
     assert answer["persistent"]["cluster"]["max_shards_per_node"] == "2000"
     shown = http.get("/_cluster/settings?flat_settings=true").json()["persistent"]
     assert shown == {name: str(value) for name, value in settings.items()}
+    unset = http.get("/_cluster/settings?include_defaults=true&flat_settings=true").json()["defaults"]
+    assert settings.keys().isdisjoint(unset)
+    disk = "cluster.routing.allocation.disk"
+    assert (unset[f"{disk}.threshold_enabled"], unset[f"{disk}.watermark.high"]) == ("false", "90%")
     assert http.put("/_cluster/settings", json={"persistent": {"cluster.*": None}}).status_code == 200
     assert http.get("/_cluster/settings").json()["persistent"] == {}
     assert reason_of(http.put("/_cluster/settings", json={}))[2] == (
