@@ -21,12 +21,17 @@ from graphdb.search.aggregations.aggregation import (
 )
 from graphdb.search.aggregations.columns import spread
 from graphdb.search.aggregations.options import Options, required
+from graphdb.search.aggregations.source_texts import SourceTexts
 from graphdb.search.aggregations.terms_aggregation import Choice
-from graphdb.search.aggregations.value_sources import COMPARABLE, Display, Source
+from graphdb.search.aggregations.value_sources import COMPARABLE, Display, Source, Vocabulary
+from graphdb.search.deadline import checkpoint
 from graphdb.search.errors import SearchError, illegal_argument, illegal_request
 from graphdb.search.fields import Storage
 from graphdb.search.leaf_reader import Bools, Doubles, Longs
 from graphdb.search.query import Query, parse_query
+from graphdb.search.scripts.faults import class_cast
+from graphdb.search.scripts.script import Purpose, parse_script
+from graphdb.search.scripts.values import Budget
 
 __all__ = ["Heuristic", "SignificantTerms", "parse_significant_terms"]
 
@@ -121,9 +126,32 @@ def _google_distance(is_superset: bool) -> Heuristic:
     return score
 
 
+_SCRIPTED = Purpose("script_heuristic", frozenset({"params"}))
+
+
+def _scripted(inner: Options) -> Heuristic:
+    """What a script makes of the counts, which it has as params."""
+    script = parse_script(inner.take("script"), _SCRIPTED)
+
+    def one(*counts: float) -> float:
+        checkpoint()
+        names = ("_subset_freq", "_subset_size", "_superset_freq", "_superset_size")
+        numbers = {name: int(count) for name, count in zip(names, counts, strict=True)}
+        found = replace(script, params={**script.params, **numbers}).run({}, Budget())
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            raise script.error(class_cast("Cannot cast from [def] to [double]."))
+        return float(found)
+
+    def score(counts: Counts) -> Doubles:
+        columns = counts.inside, counts.inside_all, counts.background
+        return np.array([one(*row, counts.background_all) for row in zip(*columns, strict=True)], np.float64)
+
+    return score
+
+
 def _heuristic(options: Options) -> Heuristic:
-    """Errors: SearchError for two of them, and for one that needs a script."""
-    named = [name for name in (*_HEURISTICS, "script_heuristic", "p_value") if name in options]
+    """Errors: SearchError for two of them, and for one that is not known."""
+    named = [name for name in (*_HEURISTICS, "p_value") if name in options]
     if len(named) > 1:
         raise illegal_request("Only one significance heuristic may be given")
     if not named:
@@ -150,12 +178,15 @@ _HEURISTICS: dict[str, Callable[[Options], Heuristic]] = {
         inner.flag("include_negatives"), _superset(inner)
     ),
     "gnd": lambda inner: _google_distance(_superset(inner)),
+    "script_heuristic": _scripted,
 }
 
 
 @dataclass(frozen=True)
 class SignificantTerms(Aggregation):
-    """Counts are exact. background None: all documents that the request's names show."""
+    """Counts are exact. background None: all documents that the request's names show. texts: what the terms
+    of a bucket's documents are read from; None: from the index.
+    """
 
     source: Source
     size: int
@@ -163,6 +194,7 @@ class SignificantTerms(Aggregation):
     heuristic: Heuristic
     choice: Choice
     background: Query | None
+    texts: SourceTexts | None = None
 
     @property
     def typed(self) -> str:
@@ -178,8 +210,7 @@ class SignificantTerms(Aggregation):
         members, numbers, vocabulary = self.source.keyed(scope, docs)
         members, numbers = self.choice.kept(members, numbers, vocabulary)
         starts = np.searchsorted(members, np.arange(len(docs) + 1))
-        own, at = spread(starts, np.searchsorted(docs, rows.docs))
-        cells = cells_of(scope, rows, own, numbers[at])
+        cells = cells_of(scope, rows, *self._own(scope, rows, docs, starts, numbers, vocabulary))
         behind = Rows(around, np.zeros(len(around), np.int64), 1)
         own, at = spread(starts, np.searchsorted(docs, around))
         found = cells_of(scope, behind, own, numbers[at])
@@ -205,6 +236,16 @@ class SignificantTerms(Aggregation):
             for size, buckets in zip(sizes.tolist(), lists, strict=True)
         ]
 
+    def _own(
+        self, scope: Scope, rows: Rows, docs: Longs, starts: Longs, numbers: Longs, vocabulary: Vocabulary
+    ) -> tuple[Longs, Longs]:
+        """(places in rows, numbers of their terms). starts: where those of each of docs are in numbers."""
+        if self.texts is None:
+            own, at = spread(starts, np.searchsorted(docs, rows.docs))
+            return own, numbers[at]
+        passing = np.unique(numbers).tolist()
+        return self.texts.found(scope, rows, {str(vocabulary.value(number)): number for number in passing})
+
     def _scores(self, inside: Longs, inside_all: Longs, background: Longs, whole: int) -> Doubles:
         counts = Counts(
             inside.astype(np.float64), inside_all.astype(np.float64), background.astype(np.float64), whole
@@ -215,12 +256,11 @@ class SignificantTerms(Aggregation):
 
 def parse_significant_terms(definition: Definition) -> Aggregation:
     """significant_terms and significant_text. Errors: SearchError."""
-    options, kind = definition.options, definition.kind
-    source = (
-        _text_source(definition)
-        if kind == "significant_text"
-        else Source.parse(definition, COMPARABLE, takes_script=False)
-    )
+    options, texts = definition.options, None
+    if definition.kind == "significant_text":
+        source, texts = _text_source(definition)
+    else:
+        source = Source.parse(definition, COMPARABLE, takes_script=False)
     if source.spec is not None and source.spec.storage is Storage.FLOATS:
         raise illegal_argument(f"No support for examining floating point numerics in [{definition.name}]")
     size, least = options.integer("size", 10), options.integer("min_doc_count", 3, 0)
@@ -232,19 +272,16 @@ def parse_significant_terms(definition: Definition) -> Aggregation:
     background = None if given is None else parse_query(given, definition.context)
     options.ignore("shard_size", "shard_min_doc_count", "execution_hint")
     options.done()
-    return SignificantTerms(definition.common, source, size, least, heuristic, choice, background)
+    return SignificantTerms(definition.common, source, size, least, heuristic, choice, background, texts)
 
 
-def _text_source(definition: Definition) -> Source:
-    """The tokens of a text as its index has them: what analyzing its documents again would give."""
+def _text_source(definition: Definition) -> tuple[Source, SourceTexts | None]:
+    """The tokens of a text as its index has them: what analyzing its documents again would give. Those of a
+    bucket's documents are read again where passages count once, or where they are those of other fields.
+    """
     options = definition.options
     path = required(options.text("field"), "field")
-    if options.flag("filter_duplicate_text"):
-        raise illegal_argument("[filter_duplicate_text] is not supported in [significant_text]")
-    if "source_fields" in options:
-        raise illegal_argument(
-            "[source_fields] is not supported in [significant_text]: name an indexed [field]"
-        )
+    once, others = options.flag("filter_duplicate_text"), [str(one) for one in options.items("source_fields")]
     spec = definition.context.mapping.field(path)
     if spec is not None and spec.storage not in (Storage.TEXT, Storage.TERMS):
         raise SearchError(
@@ -252,4 +289,10 @@ def _text_source(definition: Definition) -> Source:
             f"Field [{path}] has no analyzer, but SignificantText requires an analyzed field",
         )
     known = None if spec is None else replace(spec, storage=Storage.TERMS)
-    return Source(known, Display.of(known, None, None))
+    texts = None
+    if spec is not None and (once or others):
+        mapping = definition.context.mapping
+        named = [(name, mapping.field(name)) for name in others] or [(path, spec)]
+        paths = [one for name, field in named for one in ((name,) if field is None else field.value_paths)]
+        texts = SourceTexts(spec, tuple(dict.fromkeys(paths)), once)
+    return Source(known, Display.of(known, None, None)), texts
