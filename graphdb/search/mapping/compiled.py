@@ -212,7 +212,10 @@ class _Build:
             analyzer = self._analyzers.analyzer(spec.analyzer)
             gap = spec.options.get("position_increment_gap")
             node.tokens, node.gap = analyzer.tokens, analyzer.position_gap if gap is None else gap
-            node.is_plain = analyzer.is_plain
+            options = spec.options
+            node.has_lengths = bool(options.get("norms", True))
+            node.once = options.get("index_options") == "docs"
+            node.is_plain = analyzer.is_plain and node.has_lengths and not node.once
         subs = []
         for name, given in definition.get("fields", {}).items():
             self._check_name(name, f"{path}.{name}", 0)

@@ -283,7 +283,8 @@ class _Reading:
             out.column("uncut")[path] = stored
         else:
             terms, positions = node.tokens(stored)
-            _append(out, node, TextTokens(terms, positions, _length(positions)))
+            length = _length(positions) if node.has_lengths else 0
+            _append(out, node, TextTokens(terms, positions, length))
 
     def _malformed(self, node: FieldNode, value: Any, error: SearchError, out: ParsedDocument) -> None:
         """Left out where the field says so, else the document's end."""
@@ -461,6 +462,8 @@ def _tokens(out: ParsedDocument, node: FieldNode) -> TextTokens | None:
 def _append(out: ParsedDocument, node: FieldNode, tokens: TextTokens) -> None:
     """Add one value's tokens after those that are there."""
     path, there = node.spec.path, _tokens(out, node)
+    if node.once:
+        tokens = _first(tokens, set() if there is None else set(there.terms))
     if there is None:
         out.column("texts")[path] = tokens
         return
@@ -471,6 +474,15 @@ def _append(out: ParsedDocument, node: FieldNode, tokens: TextTokens) -> None:
     there.terms.extend(tokens.terms)
     there.positions.extend([start + position for position in tokens.positions])
     there.length += tokens.length
+
+
+def _first(tokens: TextTokens, known: set[str]) -> TextTokens:
+    """Each term where it stands first, without those that are known. As in Lucene, so many are the length."""
+    firsts: dict[str, int] = {}
+    for term, position in zip(tokens.terms, tokens.positions, strict=True):
+        if term not in known:
+            firsts.setdefault(term, position)
+    return TextTokens(list(firsts), list(firsts.values()), len(firsts) if tokens.length else 0)
 
 
 def _length(positions: list[int]) -> int:

@@ -34,7 +34,9 @@ class FieldNode:
     read: Read
     split: Callable[[int], tuple[int, int]] | None = None  # a value as (ints, exact), see `ParsedDocument`
     tokens: Tokens | None = None  # of text, and of a completion
-    is_plain: bool = False  # see `Analyzer`
+    is_plain: bool = False  # see `Analyzer`; and tokens are kept as they are
+    has_lengths: bool = True  # of text: how long it is counts in scores (`norms`)
+    once: bool = False  # of text: how often it has a term does not count (`index_options`)
     gap: int = 0  # positions between two values of text
     ignore_above: int | None = None
     fields: tuple["FieldNode", ...] = ()

@@ -245,4 +245,11 @@ def _asked(
         return int(IPv6Address(network_terms(text)[round_up] if "/" in text else address_term(text)))
     storage = Storage.FLOATS if kind.element in ("float", "double") else Storage.INTS
     element = FieldSpec(spec.path, kind.element, storage, options=spec.options)
-    return range_of(element, given, round_up, time_zone, format, now_ms)
+    bound = range_of(element, given, round_up, time_zone, format, now_ms)
+    if kind.element in ("integer", "long"):
+        if bound != range_of(element, given, not round_up):
+            raise illegal_argument(f"Value [{text_of(given)}] has a decimal part")
+        if not kind.least <= bound <= kind.most:
+            article = "an" if kind.element == "integer" else "a"
+            raise illegal_argument(f"Value [{text_of(given)}] is out of range for {article} {kind.element}")
+    return bound

@@ -76,8 +76,10 @@ def prefix_on(path: str, value: str, context: QueryContext, case_insensitive: bo
     return on_texts(spec, PrefixQuery(path=path, prefix=value))
 
 
-def wildcard_on(path: str, value: str, context: QueryContext, case_insensitive: bool = False) -> Query:
-    """Terms of a field that a pattern matches; `*` alone means that the field exists."""
+def wildcard_on(
+    path: str, value: str, context: QueryContext, case_insensitive: bool = False, is_scored: bool = False
+) -> Query:
+    """Terms of a field that a pattern matches; `*` alone means that the field exists, unless terms score."""
     spec = context.mapping.field(path)
     if spec is None:
         return unmapped(path)
@@ -87,7 +89,7 @@ def wildcard_on(path: str, value: str, context: QueryContext, case_insensitive: 
     _texts_only(spec, "wildcard", context)
     context.check_expensive("[wildcard] queries")
     path = spec.path
-    if value and not value.strip("*"):
+    if value and not value.strip("*") and not is_scored:
         return on_texts(spec, exists_query((path,)))
     if spec.storage is not Storage.TEXT:
         value = normalized_pattern(value, lambda text: _normalized(spec, text))
@@ -150,7 +152,7 @@ def _wildcard(body: Mapping[str, Any], context: QueryContext, parse: Parse) -> Q
     fold = clause.flag("case_insensitive", False)
     rewrite = parse_rewrite(clause.string("rewrite"), context)
     clause.done()
-    query = rewritten_by(wildcard_on(path, value, context, fold), rewrite)
+    query = rewritten_by(wildcard_on(path, value, context, fold, rewrite is not None), rewrite)
     return boosted(query, clause.boost, clause.name)
 
 

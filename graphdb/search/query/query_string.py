@@ -50,6 +50,7 @@ class Settings:
     quote_field_suffix: str | None = None  # of the fields that phrases are looked for in
     quote_analyzer: str | None = None
     rewrite: Rewrite | None = None
+    everything: bool = False  # whether it looks in all fields
 
 
 def _build(node: Leafs, settings: Settings) -> Query | None:
@@ -169,7 +170,7 @@ def _regexp(text: str, settings: Settings, path: str) -> Query:
 
 
 def _pattern(node: Text, settings: Settings) -> Query | None:
-    if node.text == "*" and node.field is None:
+    if node.text == "*" and node.field is None and settings.everything:
         return MatchAllQuery()
     if node.text[:1] in "*?" and not settings.leading_wildcard and node.text != "*":
         raise settings.context.failed(f"Failed to parse query [{node.text}]")
@@ -241,6 +242,7 @@ def _query_string(body: Mapping[str, Any], context: QueryContext, parse: Parse) 
         clause.string("quote_field_suffix"),
         clause.string("quote_analyzer"),
         parse_rewrite(clause.string("rewrite"), context),
+        everything,
     )
     clause.ignore("analyze_wildcard", "enable_position_increments", "escape", "max_determinized_states")
     clause.done()

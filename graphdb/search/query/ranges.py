@@ -150,7 +150,7 @@ class _OfField:
         try:
             query = range_on(self.path, bounds, context, self.time_zone, self.format, self.relation)
         except SearchError as error:
-            is_its_own = error.kind in ("parse_exception", "exception")
+            is_its_own = error.kind in ("parse_exception", "exception", "query_shard_exception")
             raise (error if is_its_own else context.failed(error.reason, error)) from None
         return boosted(query, self.boost, self.name)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from graphdb.search.analysis import Analyzer
 from graphdb.search.analysis.token_graph import PathStep, Section, TokenGraph
-from graphdb.search.errors import SearchError
+from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.fields import FieldSpec, Storage
 from graphdb.search.query.clause import QueryContext, minimum_should_match
 from graphdb.search.query.compound import BoolQuery
@@ -88,6 +88,9 @@ def query_of_text(spec: FieldSpec, options: MatchOptions, context: QueryContext)
     of_places = {"phrase": phrase_query, "phrase_prefix": _phrase_prefix}.get(options.kind, _words)
     has_plain_words = options.kind == "boolean" and options.fuzziness is None and not analyzer.makes_graphs
 
+    has_places = spec.options.get("index_options") not in ("docs", "freqs")
+    needs_places = options.kind in ("phrase", "phrase_prefix") and not has_places
+
     def of_text(text: str) -> Query:
         if has_plain_words:
             terms, positions = analyzer.tokens(text)
@@ -101,6 +104,9 @@ def query_of_text(spec: FieldSpec, options: MatchOptions, context: QueryContext)
             return _nothing_left(options)
         if options.kind == "bool_prefix" and analyzer.end(text) > places[-1][0] + 1:
             return _words(path, places, whole)  # a dropped word ends the text, not the beginning of one
+        if needs_places and len(places) > 1:
+            reason = f"field:[{path}] was indexed without position data; cannot run PhraseQuery"
+            raise context.failed(reason, illegal_argument(reason))
         return of_places(path, places, options)
 
     return of_text

@@ -106,11 +106,12 @@ class SearchRequest:
 
     @property
     def tells_best_score(self) -> bool:
-        """Whether the answer has a `max_score`: of sorted hits only where the best score comes first, or
-        scores are asked for, as in Elasticsearch.
+        """Whether the answer has a `max_score`: of sorted hits only where they are sorted by nothing but the
+        score, best first, or scores are asked for, as in Elasticsearch.
         """
         first = self.sort[0] if self.sort else ByScore()
-        return self.track_scores or (isinstance(first, ByScore) and first.descending)
+        alone = len(self.sort) < 2 and isinstance(first, ByScore) and first.descending
+        return self.track_scores or alone
 
     @property
     def is_sorted_alone(self) -> bool:
