@@ -59,7 +59,7 @@ EVERY = {**LOGS, "other": 3}
         ({"wildcard": {"_index": {"value": "L*", "case_insensitive": True}}}, LOGS),
         ({"wildcard": {"_index": "*"}}, EVERY),
         ({"match": {"_index": "logs-a"}}, {"logs-a": 1}),
-        ({"match_phrase_prefix": {"_index": "logs"}}, LOGS),
+        ({"match_bool_prefix": {"_index": "logs"}}, LOGS),
         ({"multi_match": {"query": "other", "fields": ["_index", "k"]}}, {"other": 3}),
         ({"query_string": {"query": "_index:logs*"}}, LOGS),
         ({"query_string": {"query": "_index:logs-? AND n:1"}}, {"logs-b": 1}),
@@ -98,6 +98,10 @@ def test_queries(ask: Any, query: Any, expected: dict[str, int]) -> None:
         ({"wildcard": {"_id": "1*"}}, "Can only use wildcard queries on keyword, text and wildcard fields"),
         ({"range": {"_id": {"gte": "1"}}}, "Field [_id] of type [_id] does not support range queries"),
         ({"term": {"_version": 1}}, "[_version] is not searchable"),
+        (
+            {"match_phrase_prefix": {"_index": "logs"}},
+            "Can only use phrase prefix queries on text fields - not on [_index] which is of type [_index]",
+        ),
     ],
 )
 def test_queries_that_a_field_does_not_have(ask: Any, query: Any, words: str) -> None:
