@@ -246,7 +246,7 @@ def _asked(
     storage = Storage.FLOATS if kind.element in ("float", "double") else Storage.INTS
     element = FieldSpec(spec.path, kind.element, storage, options=spec.options)
     bound = range_of(element, given, round_up, time_zone, format, now_ms)
-    if kind.element in ("integer", "long"):
+    if kind.element in ("integer", "long") and isinstance(bound, int):
         if bound != range_of(element, given, not round_up):
             raise illegal_argument(f"Value [{text_of(given)}] has a decimal part")
         if not kind.least <= bound <= kind.most:
