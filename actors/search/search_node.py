@@ -131,6 +131,7 @@ class SearchNode:
             else None
         )
         self._perform_for_others: Callable[[bytes], Awaitable[bytes]] | None = None
+        self._run_snapshots: Callable[[CatalogState, int], Awaitable[None]] | None = None
         self._worker = (
             QueueWorker(log, RequestQueue.SEARCH, self._answer_other)
             if isinstance(log, RaftLogClient)
@@ -165,6 +166,7 @@ class SearchNode:
             return self._give_up(error)
         begin = asyncio.get_running_loop().create_task
         self._tasks = [begin(self._run(self._open)), begin(self._sweep()), begin(self._keep_lifecycles())]
+        self._tasks.append(begin(self._keep_snapshots()))
         if self._config.publish_identity_s is not None:
             self._tasks.append(begin(self._publish_identity(self._config.publish_identity_s)))
 
@@ -289,6 +291,13 @@ class SearchNode:
             await asyncio.sleep(self._config.lifecycles_s)
             if self._open is not None and self._leads() and self._open.view.catalog.lifecycles:
                 await keeper.look(self._open.view.catalog.state)
+
+    async def _keep_snapshots(self) -> None:
+        """Where this node leads, have snapshots made and deleted as policies say."""
+        while True:
+            await asyncio.sleep(self._config.lifecycles_s)
+            if self._open is not None and self._leads() and self._run_snapshots is not None:
+                await self._run_snapshots(self._open.view.catalog.state, now_ms())
 
     async def _sweep(self) -> None:
         """Now and then, let go of scrolls and points in time that have expired, with what they hold, and of
@@ -449,6 +458,10 @@ class SearchNode:
     def serve_others(self, perform: Callable[[bytes], Awaitable[bytes]]) -> None:
         """Have requests of other nodes' search ports performed, from `start` on."""
         self._perform_for_others = perform
+
+    def run_snapshots(self, run: Callable[[CatalogState, int], Awaitable[None]]) -> None:
+        """Have what is due of snapshot policies done; run gets the state and the time, and never raises."""
+        self._run_snapshots = run
 
     async def ask_other(self, node_id: int, request: bytes, timeout_s: float) -> bytes:
         """What another node's search port answers. Raises UnavailableError."""

@@ -182,6 +182,10 @@ SEARCH_PERMISSIONS = _table(
     (ADMIN, "GET PUT POST DELETE", "/_snapshot/{repository}/{snapshot}"),
     (ADMIN, "GET", "/_snapshot/{repository}/{snapshot}/_status"),
     (ADMIN, "PUT", "/_snapshot/{repository}/{snapshot}/_clone/{target}"),
+    (ADMIN, "GET PUT DELETE", "/_slm/policy/{name}"),
+    (ADMIN, "GET", "/_slm/policy /_slm/stats /_slm/status"),
+    (ADMIN, "PUT", "/_slm/policy/{name}/_execute"),
+    (ADMIN, "POST", "/_slm/_execute_retention /_slm/start /_slm/stop"),
     (ADMIN, "POST", "/_snapshot/{repository}/{snapshot}/_restore"),
     (
         READ,

@@ -19,6 +19,7 @@ from serve.deployments.port_access import access_backend
 from serve.deployments.port_actor import end_process, graph_socket, start_patiently
 from serve.deployments.search_note import SearchNote
 from serve.port.application import PortApplication
+from serve.search.administration.policy_runs import PolicyRuns
 from serve.search.frame.peer_requests import PeerRequests
 from serve.search.graph.local_graph import LocalGraph
 from serve.search_app import build_search_app
@@ -49,6 +50,7 @@ class HostedSearch:
             self.search, settings, access_backend(settings), self.search.reach
         )
         self.search.serve_others(PeerRequests(self.app).perform)
+        self.search.run_snapshots(PolicyRuns(self.app).run)
         self._warming: asyncio.Task[None] | None = None
         self._restarting = asyncio.create_task(self._restart_where_memory_ran_out())
         self._note = SearchNote(directory, lambda: self.search.is_opening, self._is_well)

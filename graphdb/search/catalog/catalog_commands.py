@@ -29,6 +29,7 @@ __all__ = [
     "DeletePipelines",
     "DeleteRepositories",
     "DeleteScript",
+    "DeleteSnapshotPolicy",
     "DeleteSynonyms",
     "DocumentWrite",
     "EndSnapshotWork",
@@ -38,6 +39,8 @@ __all__ = [
     "MigrateToDataStream",
     "ModifyDataStreams",
     "MoveLifecycle",
+    "NoteSnapshotPolicy",
+    "NoteSnapshotRetention",
     "OpenIndices",
     "Outcome",
     "PutClusterSettings",
@@ -50,6 +53,7 @@ __all__ = [
     "PutRepository",
     "PutScript",
     "PutSettings",
+    "PutSnapshotPolicy",
     "PutStreamLifecycle",
     "PutSynonyms",
     "RefreshIndices",
@@ -319,8 +323,42 @@ class MoveLifecycle:
 
 
 @dataclass(frozen=True, slots=True)
+class PutSnapshotPolicy:
+    """A policy that makes snapshots. It has been read before."""
+
+    name: str
+    policy: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSnapshotPolicy:
+    """By name. Its snapshots stay."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSnapshotPolicy:
+    """What came of a policy. kind: `begun` (body: start_ms); `taken`, `failed` (snapshot_name, start_ms,
+    end_ms, and of a failure details); `deleted`, `deletion_failed` (count).
+    """
+
+    name: str
+    kind: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSnapshotRetention:
+    """Old snapshots have been looked for, at last_ms. counts: what is added to runs, failed and time_ms."""
+
+    last_ms: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class SetOperationMode:
-    """What acts by itself in the cluster (`ilm`) goes on or rests: mode is RUNNING or STOPPED."""
+    """What acts by itself in the cluster (`ilm`, `slm`) goes on or rests: mode is RUNNING or STOPPED."""
 
     part: str
     mode: str
@@ -512,6 +550,10 @@ Command: TypeAlias = (
     | DeleteLifecycles
     | MoveLifecycle
     | SetOperationMode
+    | PutSnapshotPolicy
+    | DeleteSnapshotPolicy
+    | NoteSnapshotPolicy
+    | NoteSnapshotRetention
     | PutPipeline
     | DeletePipelines
     | PutRepository

@@ -79,7 +79,16 @@ def shard_directory(uuid: str, number: int) -> str:
     return f"{uuid}.{number}" if number else uuid
 
 
-_LATER = ("data_streams", "lifecycles", "repositories", "snapshot_work", "synonyms", "operation_modes")
+_LATER = (
+    "data_streams",
+    "lifecycles",
+    "repositories",
+    "snapshot_work",
+    "synonyms",
+    "operation_modes",
+    "snapshot_policies",
+    "snapshot_retention",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,8 @@ class CatalogFile:
     snapshot_work: JsonObject[str, Any] = field(default_factory=dict)
     synonyms: JsonObject[str, Any] = field(default_factory=dict)
     operation_modes: JsonObject[str, Any] = field(default_factory=dict)
+    snapshot_policies: JsonObject[str, Any] = field(default_factory=dict)
+    snapshot_retention: JsonObject[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         values = asdict(self)
@@ -207,6 +218,8 @@ class CatalogFiles:
             content.snapshot_work,
             content.synonyms,
             content.operation_modes,
+            content.snapshot_policies,
+            content.snapshot_retention,
         )
         for index in indexes:
             index.aliases = state.aliases_of(index.uuid)
@@ -250,6 +263,8 @@ class CatalogFiles:
             state.snapshot_work,
             state.synonyms,
             state.operation_modes,
+            state.snapshot_policies,
+            state.snapshot_retention,
         )
         return CatalogSave(content, plans)
 

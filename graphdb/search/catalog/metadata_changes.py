@@ -23,6 +23,7 @@ from graphdb.search.catalog.catalog_commands import (
     DeletePipelines,
     DeleteRepositories,
     DeleteScript,
+    DeleteSnapshotPolicy,
     DeleteSynonyms,
     EndSnapshotWork,
     FinishFilling,
@@ -31,6 +32,8 @@ from graphdb.search.catalog.catalog_commands import (
     MigrateToDataStream,
     ModifyDataStreams,
     MoveLifecycle,
+    NoteSnapshotPolicy,
+    NoteSnapshotRetention,
     OpenIndices,
     PutClusterSettings,
     PutComponentTemplate,
@@ -42,6 +45,7 @@ from graphdb.search.catalog.catalog_commands import (
     PutRepository,
     PutScript,
     PutSettings,
+    PutSnapshotPolicy,
     PutStreamLifecycle,
     PutSynonyms,
     RefreshIndices,
@@ -85,6 +89,12 @@ from graphdb.search.catalog.settings_changes import (
     with_hidden,
     with_put_settings,
     with_settings,
+)
+from graphdb.search.catalog.snapshot_policies import (
+    with_noted_policy,
+    with_noted_retention,
+    with_snapshot_policy,
+    without_snapshot_policy,
 )
 from graphdb.search.catalog.snapshot_registry import (
     with_repository,
@@ -141,6 +151,8 @@ def planned(state: CatalogState, command: Command, check_graph: GraphCheck, time
         return Change(with_new_index(state, new, check_graph), value=command.name)
     if isinstance(command, PutLifecycle):
         return Change(with_lifecycle(state, command, timestamp_ms))
+    if isinstance(command, PutSnapshotPolicy):
+        return Change(with_snapshot_policy(state, command, timestamp_ms))
     if isinstance(command, CreateDataStream):
         check_new_stream(state, command.name)
         name = backing_name(command.name, 1, timestamp_ms)
@@ -415,6 +427,21 @@ def _(command: MoveLifecycle, state: CatalogState) -> Change:
     index = state.index(command.uuid)
     settings = moved_settings(state, index, command.phase)
     return Change(state, lambda: index.put_settings(settings, index.analyzers))
+
+
+@_planned.register
+def _(command: DeleteSnapshotPolicy, state: CatalogState) -> Change:
+    return Change(without_snapshot_policy(state, command))
+
+
+@_planned.register
+def _(command: NoteSnapshotPolicy, state: CatalogState) -> Change:
+    return Change(with_noted_policy(state, command))
+
+
+@_planned.register
+def _(command: NoteSnapshotRetention, state: CatalogState) -> Change:
+    return Change(with_noted_retention(state, command))
 
 
 @_planned.register

@@ -199,6 +199,8 @@ class CatalogState:
     data_streams: by name: template, generation, hidden; each is an alias of its indexes, too. lifecycles: by
     name: version, modified_ms, policy. repositories: of snapshots, by name: type, uuid, settings.
     synonyms: sets by name: rules with `id` and `synonyms`, by id. operation_modes: see `SetOperationMode`.
+    snapshot_policies: what makes snapshots, by name, and what came of it.
+    snapshot_retention: runs of retention.
     snapshot_work: by uuid: who writes to one of them now (`graphdb.search.catalog.snapshot_registry`).
     """
 
@@ -218,6 +220,8 @@ class CatalogState:
     snapshot_work: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     synonyms: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     operation_modes: Mapping[str, str] = field(default_factory=dict)
+    snapshot_policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    snapshot_retention: Mapping[str, int] = field(default_factory=dict)
     by_name: Mapping[str, Index] = field(init=False)
     by_alias: Mapping[str, Mapping[str, AliasOptions]] = field(init=False)  # by alias and uuid
 

@@ -8,10 +8,10 @@ Source: Elasticsearch 8's documentation of the snapshot APIs.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -47,7 +47,7 @@ from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
 from serve.search.frame.identity import Identity
 from serve.search.frame.tasks import Task
 
-__all__ = ["Pace", "flag_of", "names_of", "routes"]
+__all__ = ["Pace", "SnapshotEnd", "delete_snapshots", "flag_of", "make_snapshot", "names_of", "routes"]
 
 _CREATE = {"expand_wildcards", "feature_states", "ignore_unavailable", "include_global_state", "indices"}
 _CREATE |= {"metadata", "partial"}
@@ -118,9 +118,30 @@ def _global_state(state: CatalogState) -> dict[str, Any]:
 # Making one.
 
 
+SnapshotEnd: TypeAlias = Callable[[Manifest | GraphDBError], Awaitable[None]]
+"""Is told what a snapshot came to."""
+
+
 async def _create(exchange: Exchange) -> Any:
     repository, name = open_repository(exchange, exchange["repository"]), exchange["snapshot"]
-    body = await exchange.json() or {}
+    waits = exchange.parameters.boolean("wait_for_completion", False)
+    return await make_snapshot(exchange, repository, name, await exchange.json() or {}, waits)
+
+
+async def make_snapshot(
+    exchange: Exchange,
+    repository: OpenRepository,
+    name: str,
+    body: Mapping[str, Any],
+    waits: bool,
+    on_end: SnapshotEnd | None = None,
+    **members: Any,
+) -> dict[str, Any]:
+    """What is answered: at once, or when the snapshot is made. body: as of `PUT _snapshot/{}/{}`.
+
+    members: what else the work says of itself. Errors: SearchError; on_end is not told of those that come
+    before the work begins.
+    """
     check_snapshot_name(repository.name, name)
     repository.check_writable("create snapshot")
     for key in sorted(body.keys() - _CREATE):
@@ -138,7 +159,6 @@ async def _create(exchange: Exchange) -> Any:
     if unfilled and not is_partial:
         reason = f"Indices don't have all their documents yet [{', '.join(unfilled[:20])}]"
         raise SearchError("snapshot_exception", f"[{repository.name}:{name}] {reason}", 500)
-    waits = exchange.parameters.boolean("wait_for_completion", False)
     await _check_new(repository, name)
     indexes = [index for index in chosen if is_filled(index)]
     described = f"snapshot [{repository.name}:{name}]"
@@ -159,9 +179,17 @@ async def _create(exchange: Exchange) -> Any:
             }
             return await _written(exchange, repository, task, begun, manifest, indexes)
 
-        return snapshot_json(repository.name, await finish_work(begun, work))
+        try:
+            manifest = await finish_work(begun, work)
+        except GraphDBError as error:
+            if on_end is not None:
+                await on_end(error)
+            raise
+        if on_end is not None:
+            await on_end(manifest)
+        return snapshot_json(repository.name, manifest)
 
-    members = {"indices": [index.name for index in chosen], "include_global_state": has_state}
+    members |= {"indices": [index.name for index in chosen], "include_global_state": has_state}
     begun = await begin_work(exchange, repository, "snapshot", name, **members)
     if waits:
         with exchange.tasks.shown(task):
@@ -294,6 +322,12 @@ async def _delete(exchange: Exchange) -> dict[str, Any]:
     rest = ",".join(part for part in names.split(",") if part not in stopped)
     found = await chosen_snapshots(repository, rest, ignore_missing=False)
     found += [name for name in stopped if name in await repository.run(repository.files.names)]
+    await delete_snapshots(exchange, repository, found)
+    return {"acknowledged": True}
+
+
+async def delete_snapshots(exchange: Exchange, repository: OpenRepository, found: Sequence[str]) -> None:
+    """By name; those that are gone are gone. Errors: SearchError."""
 
     async def work(begun: RepositoryWork) -> None:
         await begun.claim()
@@ -302,9 +336,8 @@ async def _delete(exchange: Exchange) -> dict[str, Any]:
                 await repository.run(partial(repository.files.delete, name))
 
     if found:
-        begun = await begin_work(exchange, repository, "delete", ",".join(found), snapshots=found)
+        begun = await begin_work(exchange, repository, "delete", ",".join(found), snapshots=list(found))
         await finish_work(begun, work)
-    return {"acknowledged": True}
 
 
 async def _abort(exchange: Exchange, repository: OpenRepository, names: str) -> list[str]:
