@@ -114,7 +114,9 @@ class Components:
             "filter": lambda name: self._filter(name, failure, cutter, []),
         }
         for kind, make in makers.items():
-            for name, values in _definitions(self._settings, kind).items():
+            found = self._settings.get(kind)
+            # what a group of settings is given in its place counts for nothing, as in Elasticsearch
+            for name, values in found.items() if isinstance(found, Mapping) else ():
                 if not isinstance(values, Mapping):
                     raise illegal_argument(f"[index.analysis.{kind}.{name}] must be an object")
                 if values and values.get("type") not in (*_NAMING, *_BY_PHRASES):

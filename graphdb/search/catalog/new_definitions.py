@@ -24,6 +24,7 @@ from graphdb.search.catalog.index_settings import STATIC_PREFIXES, analyzers_of,
 from graphdb.search.catalog.index_templates import contents
 from graphdb.search.catalog.setting_values import check_new_values
 from graphdb.search.catalog.state import CatalogState
+from graphdb.search.catalog.synonym_sets import with_sets
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.new_mappings import check_new_mapping
 
@@ -43,11 +44,11 @@ def check_definition(state: CatalogState, command: Command) -> None:
         check(state, command)
 
 
-def _check_index(_state: CatalogState, command: CreateIndex) -> None:
+def _check_index(state: CatalogState, command: CreateIndex) -> None:
     for member, value in command.body.items():
         if value is None:
             raise SearchError("parse_exception", f"key [{member}] must be an object")
-    _check_settings(command.body.get("settings") or {})
+    _check_settings(command.body.get("settings") or {}, state)
     check_new_mapping(command.body.get("mappings") or {})
     _check_aliases(command.body.get("aliases") or {})
 
@@ -68,15 +69,17 @@ def _check_update(state: CatalogState, command: PutSettings) -> None:
         where = ", ".join(f"[{index.name}/{index.uuid}]" for index in opened)
         raise illegal_argument(f"Can't update non dynamic settings [[{names}]] for open indices [{where}]")
     for index in indexes if "analysis" in settings else ():
-        analyzers_of({**index.settings, **settings}).components.check_all()
+        _check_components({**index.settings, **settings}, state)
 
 
-def _check_settings(given: Mapping[str, Any]) -> None:
+def _check_settings(given: Mapping[str, Any], state: CatalogState) -> None:
     settings = read_settings(given)
     check_new_values(settings)
-    analyzers_of(
-        {name: value for name, value in settings.items() if value is not None}
-    ).components.check_all()
+    _check_components({name: value for name, value in settings.items() if value is not None}, state)
+
+
+def _check_components(settings: Mapping[str, Any], state: CatalogState) -> None:
+    analyzers_of(with_sets(settings, state)).components.check_all()
 
 
 def _check_aliases(aliases: Mapping[str, Any]) -> None:

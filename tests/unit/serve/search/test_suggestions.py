@@ -53,8 +53,20 @@ def test_contexts_and_typed_keys(es: Elasticsearch) -> None:
     }
 
 
-def test_the_mapping_shows_what_was_given(es: Elasticsearch) -> None:
-    assert es.indices.get_mapping(index="songs")["songs"]["mappings"]["properties"] == SONGS
+def test_the_mapping_shows_the_defaults_of_completions(es: Elasticsearch) -> None:
+    defaults = {
+        "type": "completion",
+        "analyzer": "simple",
+        "preserve_separators": True,
+        "preserve_position_increments": True,
+        "max_input_length": 50,
+    }
+    contexts = [{"name": "kind", "type": "CATEGORY"}]
+    shown = SONGS | {
+        "t": {"type": "text", "analyzer": "french", "fields": {"s": defaults}},
+        "s": defaults | {"contexts": contexts},
+    }
+    assert es.indices.get_mapping(index="songs")["songs"]["mappings"]["properties"] == shown
     assert es.terms_enum(index="songs", field="s", string="c")["terms"] == []
     assert not es.field_caps(index="songs", fields="s")["fields"]["s"]["completion"]["aggregatable"]
 
