@@ -184,7 +184,7 @@ SEARCH_PERMISSIONS = _table(
     (ADMIN, "PUT", "/_snapshot/{repository}/{snapshot}/_clone/{target}"),
     (ADMIN, "GET PUT DELETE", "/_slm/policy/{name}"),
     (ADMIN, "GET", "/_slm/policy /_slm/stats /_slm/status"),
-    (ADMIN, "PUT", "/_slm/policy/{name}/_execute"),
+    (ADMIN, "PUT POST", "/_slm/policy/{name}/_execute"),
     (ADMIN, "POST", "/_slm/_execute_retention /_slm/start /_slm/stop"),
     (ADMIN, "POST", "/_snapshot/{repository}/{snapshot}/_restore"),
     (

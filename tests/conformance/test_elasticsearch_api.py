@@ -26,6 +26,7 @@ BESIDE = frozenset(
     {
         *("POST /_alias/{}", "PUT /_alias/{}", "POST /_aliases/{}", "PUT /_aliases/{}", "GET /_aliases"),
         *("PUT /_alias", "PUT /{}/_alias", "PUT /{}/_aliases", "HEAD /{}/_alias", "GET /{}/_setting/{}"),
+        "POST /_slm/policy/{}/_execute",
         *("POST /_open", "POST /_close"),  # refused with what is missing
         *("GET /_mappings", "GET /{}/_mappings", "POST /{}/_mappings", "PUT /{}/_mappings"),
     }

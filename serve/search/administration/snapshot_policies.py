@@ -50,7 +50,7 @@ def routes(_node: SearchBackend, _settings: Settings) -> list[Endpoint]:
         *endpoint("GET", ["/_slm/policy", one], _get, _TIMES),
         *endpoint("PUT", one, _put, _TIMES, Body.JSON),
         *endpoint("DELETE", one, _delete, _TIMES),
-        *endpoint("PUT", f"{one}/_execute", _execute, _TIMES),
+        *endpoint("PUT POST", f"{one}/_execute", _execute, _TIMES),
         *endpoint("POST", "/_slm/_execute_retention", _execute_retention, _TIMES),
         *endpoint("GET", "/_slm/stats", _stats, _TIMES),
         *endpoint("GET", "/_slm/status", _status, _TIMES),
