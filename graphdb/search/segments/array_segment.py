@@ -1,5 +1,6 @@
 """`ArraySegment`: a segment over arrays, wherever they lie."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -40,7 +41,6 @@ __all__ = ["ArraySegment", "ArrayTerms", "ArrayText", "freqs_of"]
 
 T = TypeVar("T")
 _METADATA = {IGNORED, ROUTING}
-_TOGETHER_MIN = 8  # ids; fewer are looked at one by one, in a sixth of the time
 
 
 class ArrayText:
@@ -144,6 +144,8 @@ class ArraySegment:
             self.nested_paths = [decode(raw) for raw in paths.raws(0, len(paths))]
             self._roots = np.flatnonzero(self.parents < 0).astype(np.int32)
         self._ids, self.sources = strings(sections, "ids"), sources_of(sections, f"segment {name}")
+        # looking for one number in a view takes a third of the time that it takes in an array
+        self._id_hashes = memoryview(sections["", "", "id_hashes"])  # type: ignore[arg-type]  # a buffer
         self._storages: dict[str, list[str]] = {}
         for storage, path, _ in sections:
             if path and storage not in self._storages.setdefault(path, []):
@@ -214,10 +216,9 @@ class ArraySegment:
 
     def find_hashed(self, raw: bytes, hashed: int) -> int:
         """`find` for a caller that has hashed the `_id` already."""
-        hashes: Hashes = self.sections["", "", "id_hashes"]
-        key = np.uint64(hashed)
-        place = int(hashes.searchsorted(key, side="right")) - 1
-        while place >= 0 and hashes[place] == key:
+        hashes = self._id_hashes
+        place = bisect_right(hashes, hashed) - 1
+        while place >= 0 and hashes[place] == hashed:
             number = int(self.sections["", "", "id_docs"][place])
             if self._ids.raw(number) == raw:
                 return number if self._roots is None else int(self._roots[number])
@@ -228,16 +229,9 @@ class ArraySegment:
         """(which of raws, document) of those that are here."""
         sorted_hashes: Hashes = self.sections["", "", "id_hashes"]
         places, size = sorted_hashes.searchsorted(hashes), len(sorted_hashes)
-        if len(raws) < _TOGETHER_MIN:
-            likely = [
-                i
-                for i, place in enumerate(places.tolist())
-                if place < size and sorted_hashes[place] == hashes[i]
-            ]
-        elif size:
-            likely = np.flatnonzero(sorted_hashes[np.minimum(places, size - 1)] == hashes).tolist()
-        else:
-            likely = []
+        if not size:
+            return []
+        likely = np.flatnonzero(sorted_hashes[np.minimum(places, size - 1)] == hashes).tolist()
         found = ((i, self.find_hashed(raws[i], int(hashes[i]))) for i in likely)
         return [(i, doc) for i, doc in found if doc >= 0]
 

@@ -1,5 +1,6 @@
 """Endpoints that write one document."""
 
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -26,6 +27,8 @@ __all__ = ["location", "routes", "written"]
 
 # The answer for a written document.
 
+_UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*", re.ASCII)  # which quoting leaves as it is, as mostly
+
 
 def written(
     catalog: Catalog, result: WriteResult, refresh: str = "false", source: SourceFilter | None = None
@@ -50,8 +53,12 @@ def written(
 
 def location(result: WriteResult, routing: str | None) -> str:
     """Where a document that was created is."""
-    path = f"/{quote(result.index, safe='')}/_doc/{quote(result.result.doc_id, safe='')}"
+    path = f"/{_quoted(result.index)}/_doc/{_quoted(result.result.doc_id)}"
     return path if routing is None else f"{path}?routing={quote(routing, safe='')}"
+
+
+def _quoted(text: str) -> str:
+    return text if _UNRESERVED.fullmatch(text) else quote(text, safe="")
 
 
 def _word(done: OperationResult) -> str:
