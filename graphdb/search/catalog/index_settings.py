@@ -132,6 +132,7 @@ KNOWN: dict[str, Setting] = {
     "sort.mode": Setting("words", (), dynamic=False),
     "sort.order": Setting("words", (), dynamic=False),
     "store.preload": Setting("words", (), dynamic=False),
+    "store.type": Setting("text", "fs", dynamic=False),
     "translog.durability": Setting("text", "REQUEST"),
     "translog.flush_threshold_size": Setting("text", "10gb"),
     "translog.generation_threshold_size": Setting("text", "64mb"),
@@ -162,7 +163,6 @@ STATIC_PREFIXES = (
     "load_fixed_bitset_filters_eagerly",
     "queries.cache.",
     "shard.check_on_startup",
-    "store.type",
     "store.fs.",
 )
 """Those of them that no open index takes from a request."""
