@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from graphdb.config import Settings
@@ -30,6 +29,7 @@ from graphdb.search.catalog.lifecycles import (
 from graphdb.search.catalog.state import CatalogState, Index
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
+from graphdb.timestamps import iso_timestamp
 from serve.search.administration.indices import chosen_indexes, new_uuid
 from serve.search.backend import SearchBackend
 from serve.search.frame.exchange import Body, Endpoint, Exchange, endpoint
@@ -86,7 +86,7 @@ def _shown(state: CatalogState, name: str) -> dict[str, Any]:
     ]
     return {
         "version": stored["version"],
-        "modified_date": _instant(stored["modified_ms"]),
+        "modified_date": iso_timestamp(stored["modified_ms"]),
         "policy": stored["policy"],
         "in_use_by": {
             "indices": users,
@@ -100,10 +100,6 @@ def _names_policy(template: Mapping[str, Any], name: str) -> bool:
     settings = (template.get("template") or {}).get("settings", {})
     found = settings.get("index", {}).get("lifecycle", {})
     return isinstance(found, Mapping) and found.get("name") == name
-
-
-def _instant(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 async def _delete(exchange: Exchange) -> dict[str, Any]:

@@ -154,9 +154,8 @@ async def _restore(exchange: Exchange) -> dict[str, Any]:
     except SearchError:
         await begun.end()
         raise
-    await (
-        created.wait()
-    )  # clients ask at once how far the indexes are, and do not expect that they are missing
+    # clients ask at once how far the indexes are, and do not expect that they are missing
+    await created.wait()
     return {"accepted": True}
 
 

@@ -4,7 +4,6 @@ Source: Elasticsearch 8's documentation of the snapshot APIs.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -13,6 +12,7 @@ from graphdb.search.catalog.state import CatalogState
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.snapshots.repository import Manifest
+from graphdb.timestamps import iso_timestamp
 from serve.search.administration.repositories import (
     OpenRepository,
     check_visibility,
@@ -163,10 +163,6 @@ def _page(exchange: Exchange, shown: list[dict[str, Any]]) -> dict[str, Any]:
     return {"snapshots": page, "total": len(shown), "remaining": max(0, len(shown) - offset - len(page))}
 
 
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def snapshot_json(
     repository: str, manifest: Manifest, *, verbose: bool = True, details: bool = False
 ) -> dict[str, Any]:
@@ -189,9 +185,9 @@ def snapshot_json(
         "version_id": _VERSION_ID,
         "version": manifest["version"],
         "include_global_state": manifest["global_state"] is not None,
-        "start_time": _time(started),
+        "start_time": iso_timestamp(started),
         "start_time_in_millis": started,
-        "end_time": _time(ended),
+        "end_time": iso_timestamp(ended),
         "end_time_in_millis": ended,
         "duration_in_millis": ended - started,
         "failures": manifest["failures"],
@@ -222,7 +218,7 @@ def _running_json(uuid: str, work: Mapping[str, Any]) -> dict[str, Any]:
         "data_streams": [],
         "state": "ABORTED" if "aborted" in work else "IN_PROGRESS",
         "include_global_state": work["include_global_state"],
-        "start_time": _time(started),
+        "start_time": iso_timestamp(started),
         "start_time_in_millis": started,
         "failures": [],
         "shards": {"total": 0, "failed": 0, "successful": 0},

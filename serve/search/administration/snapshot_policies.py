@@ -6,7 +6,6 @@ Source: Elasticsearch 8's documentation of the snapshot lifecycle management API
 import secrets
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -30,6 +29,7 @@ from graphdb.search.catalog.snapshot_policies import (
 from graphdb.search.errors import SearchError, illegal_argument
 from graphdb.search.mapping.wildcards import wildcard_match
 from graphdb.search.snapshots.repository import Manifest
+from graphdb.timestamps import iso_timestamp
 from serve.search.administration.lifecycles import age_text
 from serve.search.administration.repositories import OpenRepository, check_visibility, open_repository
 from serve.search.administration.snapshots import delete_snapshots, make_snapshot
@@ -116,18 +116,14 @@ def _shown(exchange: Exchange, name: str, stored: Mapping[str, Any], human: bool
 def _outcome(noted: Mapping[str, Any], human: bool) -> dict[str, Any]:
     shown = {"snapshot_name": noted["snapshot_name"]}
     shown |= {
-        name: _text(noted[member]) if human else noted[member]
+        name: iso_timestamp(noted[member]) if human else noted[member]
         for name, member in (("start_time", "start_ms"), ("time", "end_ms"))
     }
     return {**shown, **({"details": noted["details"]} if "details" in noted else {})}
 
 
 def _moment(name: str, ms: int, human: bool) -> dict[str, Any]:
-    return ({name: _text(ms)} if human else {}) | {f"{name}_millis": ms}
-
-
-def _text(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return ({name: iso_timestamp(ms)} if human else {}) | {f"{name}_millis": ms}
 
 
 def _counts(stored: Mapping[str, Any]) -> dict[str, int]:
