@@ -2,7 +2,8 @@
 
 A batch: each waiting request is planned against the store with the earlier ones of the batch laid over it;
 all their entries go into the log with one sync; the net change is applied to the store at once, and all are
-answered. Every append says what it was planned upon, so it is stored only if nothing else that concerns quads
+answered. What is quick to plan and comes meanwhile is planned upon the batch that is in the log, as the next
+one. Every append says what it was planned upon, so it is stored only if nothing else that concerns quads
 has been since: what was planned is what is true. Entries of other writers may stand between, and are passed
 over. If the log says no, or its answer is lost, the writer reads what the log holds, applies that (its own
 requests are known by their request ids, and answered), and plans the others again.
@@ -15,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
 
 from actors.gathering import Gathering
@@ -25,6 +27,7 @@ from actors.log.view_sources import LogReading, Pace
 from actors.shard.checkpointer import engine_bytes
 from actors.shard.graph_removal import GraphRemoval
 from actors.shard.log_appender import LogAppender
+from actors.shard.planning_ahead import PlanningAhead
 from actors.shard.single_entries import Admit, SingleEntries
 from actors.shard.write_batch import (
     Batch,
@@ -51,6 +54,7 @@ from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS, ViewStatus
 from graphdb.model import UNKNOWN_AUTHOR, Author, ChangeSet, Confirmation, LogEntry, Outcome
 from graphdb.public_text import fault_text
+from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 
 __all__ = ["Admit", "ShardWriter", "WriterConfig"]
@@ -174,6 +178,14 @@ class ShardWriter:
             on_logged=on_logged,
             on_fault=self._runner.fall_behind,
         )
+        self._ahead = PlanningAhead(
+            quads,
+            self._queue,
+            replayer,
+            self._appender.answer_known,
+            requests_max=config.batch_requests_max,
+            part_bytes_max=config.part_bytes_max,
+        )
         self._single = SingleEntries(
             self._appender, self._runner, replayer, admit, clock_ms, self._change, self._on_thread
         )
@@ -287,9 +299,10 @@ class ShardWriter:
     def _enqueue(self, job: WriteJob | TurnJob) -> None:
         if self._closing:
             raise LogUnavailable("the node is stopping")
-        if (waiting := len(self._queue) + self._removal.parked) >= self._config.waiting_requests_max:
+        if (waiting := self._waiting + self._removal.parked) >= self._config.waiting_requests_max:
             raise Overloaded(f"{waiting} writes are waiting")
         self._queue.add(job)
+        self._ahead.note_request()
         self._wake.set()
         self._runner.hurry()
         self._gathering.note_request()
@@ -344,24 +357,30 @@ class ShardWriter:
     async def _on_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
+    @property
+    def _waiting(self) -> int:
+        """How many requests wait for their turn."""
+        return len(self._queue) + len(self._ahead)
+
     async def _run(self) -> None:
         wait_s, poll_s = self._config.log_wait_s, self._config.log_poll_s
-        while self._queue or self._removal.parked or not self._closing:
-            is_idle = not self._queue and not self._closing
+        while self._waiting or self._removal.parked or not self._closing:
+            is_idle = not self._waiting and not self._closing
             if not self._runner.is_up and not await self._runner.keep_up(
                 wait_s=wait_s, poll_s=poll_s, gather=is_idle
             ):
                 assert self.fault is not None
                 self._removal.unpark()
+                self._ahead.drop()
                 self._queue.fail_all(self.fault)
-            elif waiting := len(self._queue):
+            elif waiting := self._waiting:
                 # a client that is alone need not wait for others
                 if waiting > 1 or not self._was_alone:
                     await self._gather()
                 await self._guarded_turn()
             if self.fault is None:
                 self._removal.look()
-            if not self._queue and self._may_sleep():
+            if not self._waiting and self._may_sleep():
                 await self._sleep()
 
     def _may_sleep(self) -> bool:
@@ -373,12 +392,13 @@ class ShardWriter:
         """Let the requests that have been received already come into the queue, as long as more do with each
         step of the event loop: a batch costs the log and the engine almost as much as a single request.
         """
-        idle = 0
-        while idle < _IDLE_STEPS and len(self._queue) < self._config.batch_requests_max:
-            waiting = len(self._queue)
+        idle, requests_max = 0, self._config.batch_requests_max
+        enough = self._gathering.enough(requests_max)
+        while idle < _IDLE_STEPS and self._waiting < enough:
+            waiting = self._waiting
             await asyncio.sleep(0)
-            idle = idle + 1 if len(self._queue) == waiting else 0
-        await self._gathering.wait(len(self._queue), self._config.batch_requests_max)
+            idle = idle + 1 if self._waiting == waiting else 0
+        await self._gathering.wait(self._waiting, requests_max)
 
     async def _sleep(self) -> None:
         """Until there is work: a request, more in the log, or a fault that may have passed."""
@@ -399,22 +419,17 @@ class ShardWriter:
             fault = LogUnavailable(f"the writer failed: {fault_text(error)}", 5)
             self._runner.fall_behind(fault)
             self._appender.fail(self._under_way, fault)
+            self._ahead.end()
+            self._ahead.drop()
 
     async def _turn(self) -> None:
-        if (turn := self._queue.take_turn()) is not None:
-            if self._removal.holds_turns:
-                return self._removal.park(turn)
-            await self._perform(turn)
+        batch = self._ahead.take()
+        if batch is None and await self._is_single():
             return
-        if (entry := self._queue.take_entry()) is not None:
-            self._under_way = [entry]
-            await self._single.commit_entry(entry)
-            return
-        taken = self._queue.take_writes(self._config.batch_requests_max)
-        self._was_alone = len(taken) == 1
-        self._under_way = [job for job in taken if job.is_new or not self._appender.answer_known(job)]
-        batch = await self._plan(self._under_way)
+        batch = await self._plan(batch or Batch(Overlay(self._quads)))
         committed = await self._commit(batch)
+        if not committed:
+            self._ahead.drop()
         if batch.large is None:
             return
         self._under_way = [batch.large.attempt.job]
@@ -423,6 +438,20 @@ class ShardWriter:
         else:  # what it was planned for may be the past
             await self._on_thread(batch.large.close)
             self._queue.put_back(self._under_way)
+
+    async def _is_single(self) -> bool:
+        """Whether the first in the queue had a turn of its own, which is over."""
+        if (turn := self._queue.take_turn()) is not None:
+            if self._removal.holds_turns:
+                self._removal.park(turn)
+            else:
+                await self._perform(turn)
+            return True
+        if (entry := self._queue.take_entry()) is not None:
+            self._under_way = [entry]
+            await self._single.commit_entry(entry)
+            return True
+        return False
 
     async def _perform(self, job: TurnJob) -> None:
         try:
@@ -434,12 +463,21 @@ class ShardWriter:
             if not job.answer.done():
                 job.answer.set_result(result)
 
-    async def _plan(self, jobs: list[WriteJob]) -> Batch:
-        arguments = (jobs, self._quads, self.applied_index, self._config.part_bytes_max, self._guard)
+    async def _plan(self, batch: Batch) -> Batch:
+        """A batch, with what waits planned upon what it has."""
+        planned = batch.jobs
+        taken = self._queue.take_writes(self._config.batch_requests_max, planned)
+        self._was_alone = len(planned) + len(taken) == 1
+        jobs = [job for job in taken if job.is_new or not self._appender.answer_known(job)]
+        self._under_way = [*planned, *jobs]
+        part_bytes_max = self._config.part_bytes_max
+        arguments = (batch, jobs, self._quads, self.applied_index, part_bytes_max, self._guard)
         # a guard may wait for a reader, which is asked on the event loop
         is_short = len(jobs) <= self._config.inline_requests_max and self._guard is None
-        quick = is_short and all(job.quick for job in jobs)
-        batch = plan_batch(*arguments) if quick else await self._on_thread(plan_batch, *arguments)
+        if is_short and all(job.quick for job in jobs):
+            plan_batch(*arguments)
+        else:
+            await self._on_thread(plan_batch, *arguments)
         self._under_way = batch.jobs
         self._removal.park(*batch.parked)
         if batch.deferred:
@@ -459,12 +497,12 @@ class ShardWriter:
             return False
         logged = batch.logged
         decided = [attempt.job for attempt in logged]
-        loop_time = asyncio.get_running_loop().time
-        began = loop_time()
+        began = perf_counter()
         first_index = await self._appender.append(
-            entries, batch.jobs, decided, partial(batch.foresee, before)
+            entries, batch.jobs, decided, partial(self._use_wait, batch, before)
         )
-        took_s = loop_time() - began
+        self._ahead.end()
+        waited_s = perf_counter() - max(began, self._ahead.worked_at)
         if not first_index:
             return False
         change = batch.change
@@ -492,7 +530,7 @@ class ShardWriter:
         batch.succeed(first_index - 1)
         if is_short:
             self._appender.note_logged(entries)
-        self._gathering.note(took_s, len(batch.attempts), len(self._queue))
+        self._gathering.note(waited_s, len(batch.attempts), self._waiting)
         self._on_changes(
             before,
             first_index,
@@ -502,6 +540,12 @@ class ShardWriter:
         if self._guard is not None:
             self._guard.note(change, self.applied_index)
         return True
+
+    def _use_wait(self, batch: Batch, before: int) -> None:
+        """A batch is on its way to the log, behind this index, and the port has time until it has come there."""
+        batch.foresee(before)
+        if self._guard is None and batch.large is None:
+            self._ahead.begin(batch)
 
     async def _is_admitted(self, batch: Batch, entries: list[LogEntry]) -> bool:
         """Whether there is room for a batch. If not, those that add are answered so; the others wait anew."""

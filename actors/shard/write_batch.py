@@ -4,7 +4,7 @@ of the log and one change of the store for all of them.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
@@ -268,13 +268,13 @@ class Batch:
 
 
 def plan_batch(
-    jobs: list[WriteJob], quads: QuadStore, index: int, part_bytes: int, guard: WriteGuard | None
-) -> Batch:
-    """Plan jobs one upon the other, as far as they can be planned before the first of them is applied.
+    batch: Batch, jobs: list[WriteJob], quads: QuadStore, index: int, part_bytes: int, guard: WriteGuard | None
+) -> None:
+    """Plan jobs upon what a batch has, and one upon the other, as far as they can be planned before the first
+    of them is applied.
 
-    quads is at this log index. guard may refuse what was planned.
+    quads is at this log index. guard may refuse what was planned; with one, a batch is planned at once.
     """
-    batch = Batch(Overlay(quads))
     if guard is not None:
         guard.begin(batch.overlay, index)
     for position, job in enumerate(jobs):
@@ -293,7 +293,6 @@ def plan_batch(
             batch.deferred = jobs[position + 1 :]
             break
         batch.attempts.append(attempt)
-    return batch
 
 
 def _plan(
@@ -326,7 +325,7 @@ def _plan(
     reported = None if change is first else told
     payloads = encode_change_parts(change, part_bytes, reported) if second is None else []
     if len(payloads) > 1 or second is not None:
-        if overlay.pending:
+        if overlay.unapplied:
             raise BaseNotApplied
         if quads.is_removing:
             raise GraphsInRemoval
@@ -417,12 +416,13 @@ class WriteQueue:
         assert isinstance(job, WriteJob)
         return None if job.answer.done() else job
 
-    def take_writes(self, count_max: int) -> list[WriteJob]:
-        """The changes in front whose callers still wait, no two of them with the same id or key.
+    def take_writes(self, count_max: int, planned: Sequence[WriteJob] = ()) -> list[WriteJob]:
+        """The changes in front whose callers still wait, to stand in one batch with those that are planned:
+        count_max of all, and no two with the same id or key.
 
         The second waits until it is known what has become of the first.
         """
-        jobs: dict[bytes, WriteJob] = {}
+        jobs = {_part(job): job for job in planned}
         later: list[WriteJob] = []
         while self._jobs and len(jobs) < count_max and isinstance(job := self._jobs[0], WriteJob):
             if isinstance(job.plan, EntryPlan):
@@ -430,18 +430,35 @@ class WriteQueue:
             self._jobs.popleft()
             if job.answer.done():
                 continue
-            # an id that was made for it is nobody else's
-            part = job.request_id if job.is_new else key_part(job.request_id)
-            if jobs.setdefault(part, job) is not job:
+            if jobs.setdefault(_part(job), job) is not job:
                 later.append(job)
         if later:
             self.put_back(later)
-        return [*jobs.values()]
+        return [*jobs.values()][len(planned) :]
+
+    def take_quick(self, count_max: int, takes: Callable[[WriteJob], bool]) -> list[WriteJob]:
+        """The quick changes in front whose callers still wait, as far as takes says so."""
+        jobs: list[WriteJob] = []
+        while self._jobs and len(jobs) < count_max:
+            job = self._jobs[0]
+            if not isinstance(job, WriteJob) or not job.quick:
+                break
+            if not job.answer.done():
+                if not takes(job):
+                    break
+                jobs.append(job)
+            self._jobs.popleft()
+        return jobs
 
     def fail_all(self, error: Exception) -> None:
         """Nothing that waits will be done."""
         while self._jobs:
             self._jobs.popleft().fail(error)
+
+
+def _part(job: WriteJob) -> bytes:
+    """What no other job shares that must not stand beside it."""
+    return job.request_id if job.is_new else key_part(job.request_id)  # an id made for it is nobody else's
 
 
 def _is_entry(job: WriteJob | TurnJob) -> bool:

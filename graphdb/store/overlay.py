@@ -48,8 +48,10 @@ class Overlay:
     is pending.
     """
 
-    def __init__(self, base: QuadStore | Base) -> None:
+    def __init__(self, base: QuadStore | Base, *, is_whole: bool = False) -> None:
+        """is_whole: it shows all that there is, as it does on a store."""
         self._base = base
+        self._is_whole = is_whole or isinstance(base, QuadStore)
         self._pending = NetChange()
         self._added: QuadIndex | None = None  # of the pending change, once it is looked into by terms
 
@@ -63,12 +65,12 @@ class Overlay:
         """The state that a request begins with, with all that is hidden from the principal: this one, where
         nothing is.
         """
-        return self if isinstance(self._base, QuadStore) else self._base.underlying
+        return self if isinstance(self._base, QuadStore) or self._is_whole else self._base.underlying
 
     @property
     def has_default_graph(self) -> bool:
         """Whether the principal may know of the default graph."""
-        return isinstance(self._base, QuadStore) or self._base.has_default_graph
+        return isinstance(self._base, QuadStore) or self._is_whole or self._base.has_default_graph
 
     @property
     def unapplied(self) -> ChangeSet:
@@ -83,6 +85,10 @@ class Overlay:
         """
         if not isinstance(self._base, QuadStore):
             self._base.note_copied(source, change)
+
+    def rest_on(self, store: QuadStore) -> None:
+        """What lay below is applied: from now on this lies on the store itself."""
+        self._base = store
 
     def push(self, change: ChangeSet) -> None:
         """Lay a change over this state, of which it must be a real change."""
