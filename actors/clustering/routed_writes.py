@@ -96,6 +96,7 @@ class WriteRouter:
         self._wait_for_index = wait_for_index
         self._seen_here = _SeenHere(wait_for_index)
         self._write_timeout_s = write_timeout_s
+        self._fresh_request_id = request_ids.FreshIds(os.urandom)
         self._batches: dict[int, ForwardBatches] = {}
 
     async def route(
@@ -138,7 +139,7 @@ class WriteRouter:
 
     def begin(self, request_id: bytes | None = None) -> Begun:
         """A write that is to be tried."""
-        return Begun(request_id or request_ids.fresh(os.urandom(16)), self._committed_index())
+        return Begun(request_id or self._fresh_request_id(), self._committed_index())
 
     def begin_forward(self, leader_id: int, request_id: bytes, write: SparqlUpdate, outcome: Outcome) -> None:
         """Have the leader perform a quick write; the outcome of this one try goes to outcome, after this

@@ -355,7 +355,7 @@ class StoreLifecycle:
             replayer,
             self._config.writer,
             clock_ms=lambda: time.time_ns() // 1_000_000,
-            fresh_request_id=lambda: request_ids.fresh(os.urandom(16)),
+            fresh_request_id=request_ids.FreshIds(os.urandom),
             admit=checkpointer.admit,
             on_logged=checkpointer.count,
             guard=shape_guard(self._settings.shacl, self._means.checks(directory)),

@@ -19,6 +19,7 @@ from actors.readers.running_queries import RunningQueries
 from actors.readers.write_evaluation import UpdateTurn, WhereClauses
 from actors.shard.graph_clearing import GraphClearing
 from actors.shard.shard_writer import ShardWriter
+from actors.shard.write_batch import Plan
 from actors.worker_thread import on_thread
 from graphdb.config import Settings
 from graphdb.geo.function_calls import calls_functions
@@ -26,6 +27,7 @@ from graphdb.model import Author, ChangeSet, Confirmation, Outcome
 from graphdb.planning import gate
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.plain_data import OneTriple
 from graphdb.sparql.syntax import DeleteData, InsertData, Modify, Update
 from graphdb.store.overlay import Overlay
 from graphdb.updates.planner import UpdateContext, check_calls, plan_update
@@ -83,10 +85,14 @@ class UpdateRunner:
         since: int | None = None,
     ) -> bool:
         """See `serve.backend.Writing.begin_update`, and `ShardWriter.write` for since."""
-        if not is_quick(update):
+        if isinstance(update, OneTriple):
+            plan: Plan | OneTriple = update
+        elif is_quick(update):
+            plan = partial(_plan, update, _OWN_DATASET, self._context)
+        else:
             return False
         writer.begin(
-            partial(_plan, update, _OWN_DATASET, self._context),
+            plan,
             outcome,
             quick=True,
             request_id=request_id,
@@ -154,6 +160,8 @@ def _calls_geometry(update: Update) -> bool:
 
 def is_quick(update: Update) -> bool:
     """Whether planning takes no longer than reading the text."""
+    if isinstance(update, OneTriple):
+        return True
     operations = update.operations
     if len(update.text) > _QUICK_UPDATE_CHARACTERS:
         return False

@@ -37,16 +37,17 @@ _STAGED_AT_ONCE = 10_000  # quads of a document between two looks at the disk
 _STAGED_IN_MEMORY = 1_000_000  # that the engine has not written yet, at most
 
 
-def engine_bytes(payload: bytes) -> tuple[int, int]:
-    """About what is written for a change that an entry holds, at once, and when the engine flushes."""
-    (removed_from, removed_to), (added_from, added_to) = quad_sections(payload)
-    added_bytes = added_to - added_from
-    added = payload.count(b"\n", added_from, added_to) if added_bytes else 0
-    if removed_from == removed_to:  # most writes
-        later = added * _ADDED_LATER + added_bytes * _ADDED_TEXT_LATER
-        return added * _ADDED + added_bytes * _ADDED_TEXT, later
-    removed_bytes = removed_to - removed_from
-    removed = payload.count(b"\n", removed_from, removed_to)
+def engine_bytes(payloads: Iterable[bytes]) -> tuple[int, int]:
+    """About what is written for the changes that entries hold, at once, and when the engine flushes."""
+    removed = added = removed_bytes = added_bytes = 0
+    for payload in payloads:
+        (removed_from, removed_to), (added_from, added_to) = quad_sections(payload)
+        if removed_to > removed_from:
+            removed += payload.count(b"\n", removed_from, removed_to)
+            removed_bytes += removed_to - removed_from
+        if added_to > added_from:
+            added += payload.count(b"\n", added_from, added_to)
+            added_bytes += added_to - added_from
     now = removed * _REMOVED + removed_bytes * _REMOVED_TEXT + added * _ADDED + added_bytes * _ADDED_TEXT
     return now, removed * _REMOVED_LATER + added * _ADDED_LATER + added_bytes * _ADDED_TEXT_LATER
 
@@ -66,11 +67,13 @@ class Unflushed:
 
     def count(self, entries: Sequence[LogEntry]) -> None:
         """These are applied now."""
+        changes = [entry.payload for entry in entries if entry.kind is EntryKind.CHANGES]
+        self.size_bytes += engine_bytes(changes)[1]
+        if len(changes) == len(entries):
+            return
         for entry in entries:
             if entry.kind is EntryKind.PART:
-                self._parts_bytes += engine_bytes(entry.payload)[1]
-            elif entry.kind is EntryKind.CHANGES:
-                self.size_bytes += engine_bytes(entry.payload)[1]
+                self._parts_bytes += engine_bytes((entry.payload,))[1]
             elif entry.kind.closes_parts:
                 self.size_bytes += self._parts_bytes
                 self._parts_bytes = 0

@@ -64,7 +64,7 @@ class GraphRemoval:
             return
         if self._quads.is_removing:
             self._task = asyncio.get_running_loop().create_task(self._run())
-        else:
+        elif self._parked:
             self.unpark()
 
     def stop(self) -> None:

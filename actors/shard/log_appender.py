@@ -44,9 +44,11 @@ class LogAppender:
         poll_s: float,
         on_logged: Callable[[Sequence[LogEntry]], None],
         on_fault: Callable[[GraphDBError], None],
+        on_again: Callable[[], None],
     ) -> None:
         """wait_s: how long a job waits for a log that fails; poll_s: how often it is tried.
-        on_logged as for `ShardWriter`; on_fault is told why the store is behind the log.
+        on_logged as for `ShardWriter`; on_fault is told why the store is behind the log. on_again is called
+        before jobs that were sent are the first in the queue again.
         """
         self._log = log
         self._replayer = replayer
@@ -54,7 +56,7 @@ class LogAppender:
         self._queue = queue
         self._wait_s, self._poll_s = wait_s, poll_s
         self._on_logged = on_logged
-        self._on_fault = on_fault
+        self._on_fault, self._on_again = on_fault, on_again
         self._commit = GroupCommit[WriteJob](self, wait_s)
 
     async def append(
@@ -81,6 +83,7 @@ class LogAppender:
 
         appended = await self._commit.append(send, jobs, decided, settle)
         if appended.again:
+            self._on_again()
             self._queue.put_back(appended.again)
         return appended.first_index
 

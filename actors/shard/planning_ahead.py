@@ -71,8 +71,9 @@ class PlanningAhead:
         if self._replayer.quad_entries != self._quad_entries or self._quads.is_removing:
             self.drop()
         batch, self._next = self._next, None
-        if batch is not None:
-            batch.overlay.rest_on(self._quads)
+        if batch is None or not batch.attempts:
+            return None
+        batch.overlay.rest_on(self._quads)
         return batch
 
     def drop(self) -> None:
@@ -103,8 +104,6 @@ class PlanningAhead:
 
         def takes(job: WriteJob) -> bool:
             nonlocal parts
-            if job.is_new:  # its id is nobody else's
-                return True
             if parts is None:
                 parts = {key_part(one.request_id) for one in (*logging.jobs, *batch.jobs)}
             part = key_part(job.request_id)

@@ -54,6 +54,7 @@ from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS, ViewStatus
 from graphdb.model import UNKNOWN_AUTHOR, Author, ChangeSet, Confirmation, LogEntry, Outcome
 from graphdb.public_text import fault_text
+from graphdb.sparql.plain_data import OneTriple
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
 
@@ -177,6 +178,7 @@ class ShardWriter:
             poll_s=config.log_poll_s,
             on_logged=on_logged,
             on_fault=self._runner.fall_behind,
+            on_again=lambda: self._ahead.drop(),
         )
         self._ahead = PlanningAhead(
             quads,
@@ -241,7 +243,7 @@ class ShardWriter:
 
     async def write(
         self,
-        plan: Plan | EntryPlan,
+        plan: Plan | EntryPlan | OneTriple,
         *,
         quick: bool = False,
         request_id: bytes | None = None,
@@ -252,8 +254,8 @@ class ShardWriter:
         """Have a request planned, logged and applied.
 
         plan yields the parts of one net change for the state that it is given, which is as seeing shows it,
-        or is an EntryPlan. It is
-        called in the writer's turn, on a thread (or, if quick, on the event loop), perhaps more than once. A
+        or is an EntryPlan or one triple. It is called in the writer's turn, on a thread, or, if quick, on the
+        event loop, then also for the state that the batch in the log will make; perhaps more than once. A
         request without effect is not logged, and confirmed with the index that it saw. One whose request_id
         the log has seen lately is not planned, but confirmed as it was then. since is for whoever may have
         sent it before: a log index behind which its entries would be. Where too much stands there to tell
@@ -268,7 +270,7 @@ class ShardWriter:
 
     def begin(
         self,
-        plan: Plan | EntryPlan,
+        plan: Plan | EntryPlan | OneTriple,
         answer: Outcome,
         *,
         quick: bool = False,
@@ -299,12 +301,14 @@ class ShardWriter:
     def _enqueue(self, job: WriteJob | TurnJob) -> None:
         if self._closing:
             raise LogUnavailable("the node is stopping")
-        if (waiting := self._waiting + self._removal.parked) >= self._config.waiting_requests_max:
+        before = len(self._queue)
+        if (waiting := before + self._removal.parked) >= self._config.waiting_requests_max:
             raise Overloaded(f"{waiting} writes are waiting")
         self._queue.add(job)
-        self._ahead.note_request()
-        self._wake.set()
-        self._runner.hurry()
+        if not before:  # else that was done for the first
+            self._ahead.note_request()
+            self._wake.set()
+            self._runner.hurry()
         self._gathering.note_request()
 
     async def reach(self, index: int, timeout_s: float) -> bool:
@@ -364,8 +368,8 @@ class ShardWriter:
 
     async def _run(self) -> None:
         wait_s, poll_s = self._config.log_wait_s, self._config.log_poll_s
-        while self._waiting or self._removal.parked or not self._closing:
-            is_idle = not self._waiting and not self._closing
+        while (waiting := self._waiting) or self._removal.parked or not self._closing:
+            is_idle = not waiting and not self._closing
             if not self._runner.is_up and not await self._runner.keep_up(
                 wait_s=wait_s, poll_s=poll_s, gather=is_idle
             ):
@@ -373,7 +377,7 @@ class ShardWriter:
                 self._removal.unpark()
                 self._ahead.drop()
                 self._queue.fail_all(self.fault)
-            elif waiting := self._waiting:
+            elif waiting or self._waiting:  # since then, too
                 # a client that is alone need not wait for others
                 if waiting > 1 or not self._was_alone:
                     await self._gather()
@@ -424,8 +428,8 @@ class ShardWriter:
 
     async def _turn(self) -> None:
         batch = self._ahead.take()
-        if batch is None and await self._is_single():
-            return
+        if batch is None and self._queue.begins_apart:
+            return await self._take_turn()
         batch = await self._plan(batch or Batch(Overlay(self._quads)))
         committed = await self._commit(batch)
         if not committed:
@@ -439,19 +443,15 @@ class ShardWriter:
             await self._on_thread(batch.large.close)
             self._queue.put_back(self._under_way)
 
-    async def _is_single(self) -> bool:
-        """Whether the first in the queue had a turn of its own, which is over."""
+    async def _take_turn(self) -> None:
+        """That of a job which has one of its own."""
         if (turn := self._queue.take_turn()) is not None:
             if self._removal.holds_turns:
-                self._removal.park(turn)
-            else:
-                await self._perform(turn)
-            return True
-        if (entry := self._queue.take_entry()) is not None:
+                return self._removal.park(turn)
+            await self._perform(turn)
+        elif (entry := self._queue.take_entry()) is not None:
             self._under_way = [entry]
             await self._single.commit_entry(entry)
-            return True
-        return False
 
     async def _perform(self, job: TurnJob) -> None:
         try:
@@ -542,7 +542,7 @@ class ShardWriter:
         return True
 
     def _use_wait(self, batch: Batch, before: int) -> None:
-        """A batch is on its way to the log, behind this index, and the port has time until it has come there."""
+        """A batch is on its way to the log, behind this index, and the port has time meanwhile."""
         batch.foresee(before)
         if self._guard is None and batch.large is None:
             self._ahead.begin(batch)
@@ -551,9 +551,9 @@ class ShardWriter:
         """Whether there is room for a batch. If not, those that add are answered so; the others wait anew."""
         if self._admit is None:
             return True
-        adding = [attempt.job for attempt in batch.logged if attempt.change.adds]
+        adding = [attempt.job for attempt in batch.logged if attempt.adds]
         try:
-            await self._admit(bool(adding), sum(sum(engine_bytes(entry.payload)) for entry in entries))
+            await self._admit(bool(adding), sum(engine_bytes([entry.payload for entry in entries])))
         except StorageFull as error:
             refused = adding or batch.jobs
             self._appender.fail(refused, error)

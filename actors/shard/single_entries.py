@@ -66,7 +66,7 @@ class SingleEntries:
         try:
             while (payload := await self._on_thread(large.next_payload)) is not None:
                 if self._admit is not None:  # all of it: it is applied at once, when it is closed
-                    size += sum(engine_bytes(payload))
+                    size += sum(engine_bytes((payload,)))
                     await self._admit(large.adds, size)
                 if not await self._append_and_replay(job, EntryKind.PART, payload):
                     self._abandon_parts(job, last_part)

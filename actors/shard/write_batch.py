@@ -6,12 +6,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 from graphdb.access.writer_state import Planned, WholeState
 from graphdb.errors import Forbidden
-from graphdb.log.codec import encode_change_parts, encode_lines
+from graphdb.log.codec import encode_change_parts, encode_line, encode_lines
 from graphdb.log.request_ids import key_part
 from graphdb.model import (
     UNKNOWN_AUTHOR,
@@ -25,8 +26,10 @@ from graphdb.model import (
     Outcome,
 )
 from graphdb.rdf.quad_lines import LineChange
+from graphdb.sparql.plain_data import OneTriple
 from graphdb.store.overlay import BaseNotApplied, GraphsInRemoval, Overlay
 from graphdb.store.quad_store import QuadStore
+from graphdb.updates.graph_operations import change_of
 
 __all__ = [
     "Attempt",
@@ -83,7 +86,7 @@ class EntryPlan:
 class WriteJob:
     """One request for a write, until it is answered."""
 
-    plan: Plan | EntryPlan
+    plan: Plan | EntryPlan | OneTriple
     quick: bool  # planning takes microseconds: no thread is worth it
     request_id: bytes  # the same however often it is planned
     since: int | None  # the log index behind which all entries of this request are, if there are any
@@ -124,9 +127,25 @@ class Attempt:
     job: WriteJob
     affected_triples: int = 0  # as whoever writes sees it
     payload: bytes = b""  # empty: nothing to log
-    change: ChangeSet = _NO_CHANGE  # that the payload encodes
+    planned: ChangeSet | None = None  # that the payload encodes; None of a job that is one triple
     error: Exception | None = None  # what planning ended in
     foreseen: Confirmation | None = None  # what its job was told that it will probably be answered
+
+    @property
+    def adds(self) -> bool:
+        """Whether anything is there afterwards that was not before."""
+        one = self.job.plan
+        if self.planned is None:
+            return isinstance(one, OneTriple) and not one.deletes
+        return self.planned.adds
+
+    @property
+    def change(self) -> ChangeSet:
+        """What the payload encodes."""
+        one = self.job.plan
+        if self.planned is not None or not (self.payload and isinstance(one, OneTriple)):
+            return self.planned or _NO_CHANGE
+        return ChangeSet(removed=(one.quad,)) if one.deletes else ChangeSet(added=(one.quad,))
 
 
 class LargeWrite:
@@ -198,6 +217,7 @@ class Batch:
     deferred: list[WriteJob] = field(default_factory=list)
     parked: list[WriteJob] = field(default_factory=list)
     _change: ChangeSet | None = None
+    _is_answered: bool = False
 
     @property
     def change(self) -> ChangeSet:
@@ -247,14 +267,17 @@ class Batch:
                 attempt.job.foresee(attempt.foreseen)
 
     def succeed(self, index: int, *, is_applied: bool = True) -> bool:
-        """Answer all: their entries stand right behind index, and are applied. Before they are, only those
-        are answered whose answers leave at once. Returns whether any was.
+        """Answer all that are not answered: their entries stand right behind index, and are applied. Before
+        they are, only those are answered whose answers leave at once. Returns whether any was.
         """
-        answered = False
+        if self._is_answered:
+            return False
+        answered, self._is_answered = False, True
         for attempt in self.attempts:
             if attempt.payload:
                 index += 1
             if not (is_applied or isinstance(attempt.job.answer, ForeseeingOutcome)):
+                self._is_answered = False
                 continue
             answered = True
             foreseen = attempt.foreseen
@@ -268,7 +291,12 @@ class Batch:
 
 
 def plan_batch(
-    batch: Batch, jobs: list[WriteJob], quads: QuadStore, index: int, part_bytes: int, guard: WriteGuard | None
+    batch: Batch,
+    jobs: list[WriteJob],
+    quads: QuadStore,
+    index: int,
+    part_bytes: int,
+    guard: WriteGuard | None,
 ) -> None:
     """Plan jobs upon what a batch has, and one upon the other, as far as they can be planned before the first
     of them is applied.
@@ -277,10 +305,14 @@ def plan_batch(
     """
     if guard is not None:
         guard.begin(batch.overlay, index)
+    is_plain = guard is None and not quads.is_removing
     for position, job in enumerate(jobs):
-        attempt = Attempt(job)
+        attempt, one = Attempt(job), job.plan
         try:
-            batch.large = _plan(attempt, batch.overlay, part_bytes, guard, quads)
+            if is_plain and isinstance(one, OneTriple) and job.seeing is WholeState:
+                _plan_one(attempt, one, batch.overlay)
+            else:
+                batch.large = _plan(attempt, batch.overlay, part_bytes, guard, quads)
         except BaseNotApplied:
             batch.deferred = jobs[position:]
             break
@@ -295,12 +327,27 @@ def plan_batch(
         batch.attempts.append(attempt)
 
 
+def _plan_one(attempt: Attempt, one: OneTriple, overlay: Overlay) -> None:
+    """`_plan` for one triple, where nobody looks into what is written."""
+    if overlay.contains(one.quad) is one.deletes:
+        attempt.payload = encode_line(one.line, removes=one.deletes)
+        attempt.affected_triples = 1
+        overlay.push_quad(one.quad, removes=one.deletes)
+
+
+def _change_of_one(one: OneTriple, state: Overlay) -> tuple[ChangeSet]:
+    quads = (one.quad,)
+    return (change_of(state, quads, ()) if one.deletes else change_of(state, (), quads),)
+
+
 def _plan(
     attempt: Attempt, overlay: Overlay, part_bytes: int, guard: WriteGuard | None, quads: QuadStore
 ) -> LargeWrite | None:
     """Plan one request and lay its change over the state, unless it is a large one."""
     plan = attempt.job.plan
     assert not isinstance(plan, EntryPlan), "it has a turn of its own"
+    if isinstance(plan, OneTriple):
+        plan = partial(_change_of_one, plan)
     planned = attempt.job.seeing(overlay)
     made = plan(planned.state)
     if isinstance(made, LineChange):
@@ -340,7 +387,7 @@ def _plan(
     if guard is not None:
         guard.check(planned.state, first)
     # what changes nothing for its writer has no entry; what does has one, even if it really does not
-    attempt.payload, attempt.change, attempt.affected_triples = payloads[0], change, told
+    attempt.payload, attempt.planned, attempt.affected_triples = payloads[0], change, told
     overlay.push(change)
     return None
 
@@ -401,6 +448,11 @@ class WriteQueue:
         """In front of all others, in this order."""
         self._jobs.extendleft(reversed([*jobs]))
 
+    @property
+    def begins_apart(self) -> bool:
+        """Whether the first job has a turn of its own."""
+        return bool(self._jobs) and (isinstance(self._jobs[0], TurnJob) or _is_entry(self._jobs[0]))
+
     def take_turn(self) -> TurnJob | None:
         """The first job, if it wants a turn of its own."""
         if self._jobs and isinstance(job := self._jobs[0], TurnJob):
@@ -422,7 +474,7 @@ class WriteQueue:
 
         The second waits until it is known what has become of the first.
         """
-        jobs = {_part(job): job for job in planned}
+        jobs = {job.request_id if job.is_new else key_part(job.request_id): job for job in planned}
         later: list[WriteJob] = []
         while self._jobs and len(jobs) < count_max and isinstance(job := self._jobs[0], WriteJob):
             if isinstance(job.plan, EntryPlan):
@@ -430,21 +482,25 @@ class WriteQueue:
             self._jobs.popleft()
             if job.answer.done():
                 continue
-            if jobs.setdefault(_part(job), job) is not job:
+            # an id that was made for it is nobody else's
+            part = job.request_id if job.is_new else key_part(job.request_id)
+            if jobs.setdefault(part, job) is not job:
                 later.append(job)
         if later:
             self.put_back(later)
         return [*jobs.values()][len(planned) :]
 
     def take_quick(self, count_max: int, takes: Callable[[WriteJob], bool]) -> list[WriteJob]:
-        """The quick changes in front whose callers still wait, as far as takes says so."""
+        """The quick changes in front whose callers still wait, as far as takes says so of those with an id
+        that was not made for them.
+        """
         jobs: list[WriteJob] = []
         while self._jobs and len(jobs) < count_max:
             job = self._jobs[0]
             if not isinstance(job, WriteJob) or not job.quick:
                 break
             if not job.answer.done():
-                if not takes(job):
+                if not (job.is_new or takes(job)):  # an id that was made for it is nobody else's
                     break
                 jobs.append(job)
             self._jobs.popleft()
@@ -454,11 +510,6 @@ class WriteQueue:
         """Nothing that waits will be done."""
         while self._jobs:
             self._jobs.popleft().fail(error)
-
-
-def _part(job: WriteJob) -> bytes:
-    """What no other job shares that must not stand beside it."""
-    return job.request_id if job.is_new else key_part(job.request_id)  # an id made for it is nobody else's
 
 
 def _is_entry(job: WriteJob | TurnJob) -> bool:

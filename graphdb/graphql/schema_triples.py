@@ -175,13 +175,16 @@ def touches_schema(change: ChangeSet) -> bool:
     """Whether a change may have touched an ontology or shapes."""
     if change.affected_triples > _LOOKED_AT_MAX:
         return True
-    return any(_is_of_schema(quad) for quads in (change.removed, change.added) for quad in quads)
-
-
-def _is_of_schema(quad: Quad) -> bool:
-    predicate = quad.predicate
-    if predicate == RDF_TYPE:
-        kind = quad.object
-        return isinstance(kind, NamedNode) and (kind in _KINDS or kind.value.startswith(SH))
+    quads = (*change.removed, *change.added)
+    predicates = {quad.predicate for quad in quads}  # mostly one or two
+    if RDF_TYPE in predicates:
+        kinds = (quad.object for quad in quads if quad.predicate == RDF_TYPE)
+        if any(
+            isinstance(kind, NamedNode) and (kind in _KINDS or kind.value.startswith(SH)) for kind in kinds
+        ):
+            return True
     # what shapes demand beyond what a schema shows counts as well: mutations are validated by it
-    return predicate in _PREDICATES or predicate in _PERHAPS or predicate.value.startswith(SH)
+    return any(
+        predicate in _PREDICATES or predicate in _PERHAPS or predicate.value.startswith(SH)
+        for predicate in predicates - {RDF_TYPE}
+    )

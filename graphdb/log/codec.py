@@ -76,6 +76,7 @@ __all__ = [
     "encode_changes",
     "encode_close",
     "encode_entry",
+    "encode_line",
     "encode_lines",
     "entries_bytes",
     "entry_bytes",
@@ -117,9 +118,9 @@ def entry_bytes(payload_bytes: int) -> int:
     return ENTRY_OVERHEAD_BYTES + payload_bytes
 
 
-def entries_bytes(entries: Iterable[LogEntry]) -> int:
+def entries_bytes(entries: Sequence[LogEntry]) -> int:
     """The size of these entries, one after another, but for the names of their authors."""
-    return sum(entry_bytes(len(entry.payload)) for entry in entries)
+    return ENTRY_OVERHEAD_BYTES * len(entries) + sum([len(entry.payload) for entry in entries])
 
 
 def encode_entry(entry: LogEntry, durable_bytes: int = 0) -> bytes:
@@ -272,6 +273,12 @@ def encode_changes(changes: ChangeSet) -> bytes:
     dropped, created = _encode_graphs(changes.dropped_graphs), _encode_graphs(changes.created_graphs)
     lengths = _SECTIONS.pack(len(removed), len(added), len(dropped), len(created))
     return b"".join((lengths, removed, added, dropped, created))
+
+
+def encode_line(line: bytes, *, removes: bool) -> bytes:
+    """The payload of a change of one quad of the default graph, which is this line."""
+    size = len(line)
+    return (_SECTIONS.pack(size, 0, 0, 0) if removes else _SECTIONS.pack(0, size, 0, 0)) + line
 
 
 def encode_lines(

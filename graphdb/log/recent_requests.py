@@ -68,8 +68,10 @@ class RecentRequests:
             for request_id, index, affected_triples in requests:
                 if index > self.through:
                     self.through = index
-                    last = self._keyed if is_keyed(request_id) else self._random
-                    last.add(request_id, index, affected_triples)
+                    if is_keyed(request_id):
+                        self._keyed.add(request_id, key_part(request_id), index, affected_triples)
+                    else:
+                        self._random.add(request_id, request_id, index, affected_triples)
 
     def pass_over(self, log_index: int) -> None:
         """The entry at log_index has changed nothing by itself."""
@@ -144,7 +146,8 @@ class _LastRequests:
         self._mask = (1 << kept.bit_length()) - 1
         self._buckets = array("Q", bytes(8 * (self._mask + 1)))  # the number of the newest
 
-    def add(self, request_id: bytes, log_index: int, affected_triples: int) -> None:
+    def add(self, request_id: bytes, key: bytes, log_index: int, affected_triples: int) -> None:
+        """key: the `key_part` of the id."""
         record = _RECORD.pack(request_id, log_index, affected_triples)
         place = self._count % self._kept
         if self._count < self._kept:
@@ -154,7 +157,7 @@ class _LastRequests:
             start = place * _RECORD.size
             self.complete_since = _RECORD.unpack_from(self._records, start)[1] + 1
             self._records[start : start + _RECORD.size] = record
-        bucket = hash(key_part(request_id)) & self._mask
+        bucket = hash(key) & self._mask
         self._older[place] = self._buckets[bucket]
         self._count += 1
         self._buckets[bucket] = self._count
@@ -177,5 +180,5 @@ class _LastRequests:
 
     def fill(self, records: Iterator[tuple[bytes, int, int]], complete_since: int, count: int) -> None:
         self.complete_since = complete_since
-        for record in islice(records, count):
-            self.add(*record)
+        for request_id, log_index, affected_triples in islice(records, count):
+            self.add(request_id, key_part(request_id), log_index, affected_triples)

@@ -11,18 +11,40 @@ Entries that were written before there were keys have 16 random bytes; they pass
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-__all__ = ["fresh", "is_keyed", "key_part", "keyed"]
+__all__ = ["FreshIds", "fresh", "is_keyed", "key_part", "keyed"]
 
 _HALF_BYTES = 8
 _RANDOM, _KEYED = 0x40, 0x80  # the version, in the upper half of byte 6
 _VARIANT = 0x80  # in the upper two bits of byte 8
+_ID_BYTES = 16
+_MADE_AT_ONCE = 256
+_WITH_VERSION = bytes([byte & 0x0F | _RANDOM for byte in range(256)])
+_WITH_VARIANT = bytes([byte & 0x3F | _VARIANT for byte in range(256)])
 
 
 def fresh(random: bytes) -> bytes:
     """An id of its own, from 16 random bytes."""
     return _as_uuid(random, _RANDOM)
+
+
+class FreshIds:
+    """Gives fresh ids. The random bytes of many are taken at once: asking for them costs more than an id."""
+
+    def __init__(self, random: Callable[[int], bytes]) -> None:
+        """random gives so many bytes that nobody can guess."""
+        self._random = random
+        self._made: list[bytes] = []
+
+    def __call__(self) -> bytes:
+        """An id of its own."""
+        if not self._made:
+            made = bytearray(self._random(_ID_BYTES * _MADE_AT_ONCE))
+            made[6::_ID_BYTES] = made[6::_ID_BYTES].translate(_WITH_VERSION)
+            made[8::_ID_BYTES] = made[8::_ID_BYTES].translate(_WITH_VARIANT)
+            self._made = [bytes(made[start : start + _ID_BYTES]) for start in range(0, len(made), _ID_BYTES)]
+        return self._made.pop()
 
 
 def keyed(

@@ -77,7 +77,8 @@ def read_plain_update(text: str, base_iri: str | None, limits: "GateLimits") -> 
     """`read_update` for INSERT DATA and DELETE DATA in their usual form; None for other texts. Such an update
     needs no `check`. Raises LimitExceeded.
     """
-    _check_bytes(text, _chars_for_the_grammar(text, limits.max_query_bytes), limits)
+    if 4 * len(text) > limits.max_query_bytes:  # a character is four bytes at most
+        _check_bytes(text, _chars_for_the_grammar(text, limits.max_query_bytes), limits)
     return plain_update(text, base_iri, limits.max_query_tokens)
 
 

@@ -7,18 +7,18 @@ parser refuses, is for the grammar, which also names the faults: nothing is refu
 takes a seventh of the time.
 
 One triple of IRIs, or with a string as its object, is the most usual of all. Its terms are made without the
-TriG parser: such a text is read in 3.2 microseconds in place of 5.1.
+TriG parser, and it has a class of its own, `OneTriple`, that is planned and logged in fewer steps.
 """
 
 import re
 
-from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, parse
+from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, parse, serialize
 
 from graphdb.sparql.iris import why_invalid
-from graphdb.sparql.syntax import DeleteData, InsertData, Prologue, Update
+from graphdb.sparql.syntax import DeleteData, InsertData, Operation, Prologue, Update
 from graphdb.sparql.terms import Span
 
-__all__ = ["CHARS_MAX", "plain_update"]
+__all__ = ["CHARS_MAX", "OneTriple", "plain_update"]
 
 CHARS_MAX = 8192  # of a text; what is longer goes to the native parser by another way
 _TOKENS = 4  # of an operation, beside its data
@@ -50,6 +50,43 @@ _TEXT = re.compile(
     rf"(?P<operation>(?P<verb>(?i:INSERT|DELETE)){_SPACE}++(?i:DATA){_SPACE}*+(?P<block>\{{{_BLOCK}\}}))"
     rf"{_SPACE}*+\Z"
 )
+
+
+class OneTriple(Update):
+    """INSERT DATA or DELETE DATA of one triple without blank nodes, in the form that the store keeps.
+
+    Its operation is made when somebody asks for it: who plans it takes the quad.
+    """
+
+    __slots__ = ("_found", "deletes", "line", "quad")
+
+    deletes: bool
+    line: bytes  # of the quad in N-Quads
+    quad: Quad
+    _found: re.Match[str]
+
+    def __init__(
+        self, text: str, base_iri: str | None, found: re.Match[str], deletes: bool, quad: Quad, line: bytes
+    ) -> None:
+        """found: what `_TRIPLE` has found in the text."""
+        put = object.__setattr__  # it is frozen, as any `Update`
+        put(self, "text", text)
+        put(self, "base_iri", base_iri)
+        put(self, "_found", found)
+        put(self, "deletes", deletes)
+        put(self, "quad", quad)
+        put(self, "line", line)
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """The one operation."""
+        prologue = _NO_PROLOGUE if self.base_iri is None else Prologue(self.base_iri)
+        return (_operation(self._found, prologue, (self.quad,)),)
+
+    @property
+    def service_hosts(self) -> tuple[()]:
+        """Data calls nobody."""
+        return ()
 
 
 def plain_update(text: str, base_iri: str | None, tokens_max: int) -> Update | None:
@@ -92,18 +129,29 @@ def _one_triple(text: str, found: re.Match[str], base_iri: str | None, tokens_ma
     """The same for a text that is one triple: its terms are the last four groups."""
     if tokens_max < _TOKENS or (base_iri is not None and why_invalid(base_iri)):
         return None
-    subject, predicate, iri, string = found.groups()[-4:]
+    _, verb, _, subject, predicate, iri, string = found.groups()
     try:
-        term = Literal(string) if iri is None else NamedNode(iri)
-        read = (Quad(NamedNode(subject), NamedNode(predicate), term),)
+        if iri is not None:
+            quad = Quad(NamedNode(subject), NamedNode(predicate), NamedNode(iri))
+            line = f"<{subject}> <{predicate}> <{iri}> .\n".encode()
+        else:
+            quad = Quad(NamedNode(subject), NamedNode(predicate), Literal(string))
+            if string.isprintable():
+                line = f'<{subject}> <{predicate}> "{string}" .\n'.encode()
+            else:  # some of its characters are escaped
+                line = serialize((quad,), format=RdfFormat.N_QUADS) or b""
     except ValueError:  # no IRI, or half of a surrogate pair
         return None
-    return _update(text, found, _NO_PROLOGUE if base_iri is None else Prologue(base_iri), base_iri, read)
+    return OneTriple(text, base_iri, found, verb[0] in "Dd", quad, line)
 
 
 def _update(
     text: str, found: re.Match[str], prologue: Prologue, base_iri: str | None, read: tuple[Quad, ...]
 ) -> Update:
+    return Update(text, (_operation(found, prologue, read),), (), base_iri)
+
+
+def _operation(found: re.Match[str], prologue: Prologue, read: tuple[Quad, ...]) -> InsertData | DeleteData:
     block, span = Span(*found.span("block")), Span(*found.span("operation"))
     kind = DeleteData if found["verb"][0] in "Dd" else InsertData
-    return Update(text, (kind(prologue, None, block, span, read),), (), base_iri)
+    return kind(prologue, None, block, span, read)

@@ -100,6 +100,20 @@ class Overlay:
                 if quad in self._pending.added:  # and not only back again
                     self._added.add(quad)
 
+    def push_quad(self, quad: Quad, *, removes: bool) -> None:
+        """Lay a change of one quad over this state."""
+        pending = self._pending
+        doing, undoing = (pending.removed, pending.added) if removes else (pending.added, pending.removed)
+        if quad in undoing:
+            del undoing[quad]
+        else:
+            doing[quad] = None
+        if self._added is not None:
+            if removes:
+                self._added.discard(quad)
+            elif quad in pending.added:  # and not only back again
+                self._added.add(quad)
+
     def request(self) -> "RequestOverlay":
         """A layer for the operations of one request. The caller closes it; this state stays as it is."""
         return RequestOverlay(self)
@@ -115,9 +129,10 @@ class Overlay:
 
     def contains(self, quad: Quad) -> bool:
         """Whether the quad is there."""
-        if quad in self._pending.added:
+        pending = self._pending  # mostly nothing, or only what is added: a hash of a quad less
+        if pending.added and quad in pending.added:
             return True
-        return quad not in self._pending.removed and self._base.contains(quad)
+        return not (pending.removed and quad in pending.removed) and self._base.contains(quad)
 
     def graph_exists(self, graph: NamedGraph) -> bool:
         """True also for a graph that was created empty."""

@@ -19,7 +19,7 @@ from serve.graph.metrics import Outcome
 from serve.graph.query_accounts import Account, QueryAccounts, outcome_of
 from serve.graph.quick_answers import Head, read_head
 from serve.graph.sparql import FORM_TYPE, UPDATE_TYPE
-from serve.graph.writes import confirm
+from serve.graph.writes import confirm, confirmed_bytes
 from serve.parameters import Parameters
 from serve.port.application import LaterAnswer
 
@@ -109,12 +109,10 @@ class _UpdateAnswer(LaterAnswer, ForeseeingOutcome):
     def foresee(self, result: Confirmation, /) -> None:
         """See `ForeseeingOutcome.foresee`."""
         self._foreseen = result
-        self.prepare(confirm(result))
+        self.prepare(*confirmed_bytes(result))
 
     def set_result(self, result: Confirmation, /) -> None:
-        if result is self._foreseen and self.prepared is not None:
-            self.reply(self.prepared[0])
-        else:
+        if result is not self._foreseen or not self.reply_prepared():
             self.reply(confirm(result))
         self._updates.close(self._text, self._began, "ok", result.snapshot_index)
 

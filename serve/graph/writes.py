@@ -20,12 +20,13 @@ from serve.access.request_scope import author_of, principal_of, visibility_of
 from serve.backend import GraphWrites, Writing
 from serve.port.application import WholeAnswer
 
-__all__ = ["confirm", "read_request_id", "writes_of"]
+__all__ = ["confirm", "confirmed_bytes", "read_request_id", "writes_of"]
 
 _NAME = "Idempotency-Key"
 _CHARACTERS_MAX = 255
 _QUOTED = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"')
 _BARE = re.compile(r"[!#-~][ -~]*")
+_CONFIRMED_LINES = b"x-snapshot-index: %d\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
 
 
 def writes_of(writing: Writing, request: Request, interface: Interface) -> GraphWrites:
@@ -67,6 +68,17 @@ def _key(value: str) -> str:
     if len(key) > _CHARACTERS_MAX:
         raise InvalidParameter(_NAME, f"has {len(key)} characters, at most {_CHARACTERS_MAX} are allowed")
     return key
+
+
+def confirmed_bytes(confirmation: Confirmation) -> tuple[bytes, bytes]:
+    """The header lines and the body of `confirm`, where they are sent as they are."""
+    index = confirmation.snapshot_index
+    body = b'{"success":true,"message":%s,"snapshot_index":%d,"affected_triples":%d}' % (
+        orjson.dumps(confirmation.message),
+        index,
+        confirmation.affected_triples,
+    )
+    return _CONFIRMED_LINES % (index, len(body)), body
 
 
 def confirm(confirmation: Confirmation, **beside: str) -> Response:

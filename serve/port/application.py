@@ -57,7 +57,9 @@ class WholeAnswer(Response):
 class Connection(Protocol):
     """Where a `LaterAnswer` goes."""
 
-    def bytes_of(self, answer: Response) -> bytes: ...
+    def success_of(self, lines: bytes, body: bytes) -> bytes: ...
+
+    def write_prepared(self, request: "LaterAnswer", answer: bytes) -> None: ...
 
     def write_later(self, request: "LaterAnswer", answer: Response) -> None: ...
 
@@ -85,7 +87,7 @@ class LaterAnswer:
 
     def __init__(self) -> None:
         self.connection: Connection | None = None  # set by the connection when it has begun to wait
-        self.prepared: tuple[Response, bytes] | None = None  # an answer, and what is sent for it
+        self.prepared: bytes | None = None  # what is sent for an answer that is likely
         self.keep_alive = True
         self.disconnected = self.response_started = self.response_complete = False
 
@@ -97,10 +99,20 @@ class LaterAnswer:
     def set(self) -> None:
         """See `message_event`: the client has gone, if `disconnected` says so."""
 
-    def prepare(self, answer: Response) -> None:
-        """Make what is sent for an answer, which may be given to `reply` later: that takes less time then."""
+    def prepare(self, lines: bytes, body: bytes) -> None:
+        """Make what is sent for a success with these header lines, for `reply_prepared`: that takes less time
+        then.
+        """
         assert self.connection is not None, "not within the call that receives the request"
-        self.prepared = answer, self.connection.bytes_of(answer)
+        self.prepared = self.connection.success_of(lines, body)
+
+    def reply_prepared(self) -> bool:
+        """Answer with what was prepared, once, on the event loop; False where it cannot be sent so."""
+        if self.prepared is None or not self.keep_alive:
+            return False
+        assert self.connection is not None, "not within the call that receives the request"
+        self.connection.write_prepared(self, self.prepared)
+        return True
 
     def reply(self, answer: Response) -> None:
         """Answer, once, on the event loop."""

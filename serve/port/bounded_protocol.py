@@ -382,10 +382,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self.end()
 
     def _head_of(self, answer: Response) -> bytes:
+        return head_of(answer, self._lines_of_all())
+
+    def _lines_of_all(self) -> bytes:
+        """The header lines that all answers have."""
         common = self.server_state.default_headers
         if common is not self._common:  # made anew each second
             self._common, self._common_lines = common, lines_of(common)
-        return head_of(answer, self._common_lines)
+        return self._common_lines
 
     def eof_received(self) -> None:
         """The client sends no more, but may still read: answer an incomplete request."""

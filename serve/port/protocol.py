@@ -6,7 +6,7 @@ from typing import Any, cast
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from serve.port.application import Answering, LaterAnswer, QuickAnswers, WholeAnswer
@@ -212,22 +212,26 @@ class PortProtocol(BoundedProtocol):
             self._is_shut = True
             self._lender.recall(self)
 
-    def bytes_of(self, answer: Response) -> bytes:
-        """What is sent for an answer whose body is complete, on a connection that is kept."""
-        return self._head_of(answer) + bytes(answer.body)
+    def success_of(self, lines: bytes, body: bytes) -> bytes:
+        """What is sent for a success with these header lines, on a connection that is kept."""
+        return b"%s%s%s\r\n%s" % (STATUS_LINE[200], self._lines_of_all(), lines, body)
+
+    def write_prepared(self, request: LaterAnswer, answer: bytes) -> None:
+        """See `LaterAnswer.reply_prepared`."""
+        request.response_started = request.response_complete = True
+        if request.disconnected or self._raw.is_closing():
+            return
+        self._raw.write(answer)
+        self.on_response_complete()
 
     def write_later(self, request: LaterAnswer, answer: Response) -> None:
         """See `LaterAnswer.reply`."""
         request.response_started = request.response_complete = True
         if request.disconnected or self._raw.is_closing():
             return
-        prepared = request.prepared
         if not request.keep_alive:
             answer.headers["Connection"] = "close"
-            prepared = None
-        self._raw.write(
-            prepared[1] if prepared is not None and prepared[0] is answer else self.bytes_of(answer)
-        )
+        self._raw.write(self._head_of(answer) + bytes(answer.body))
         if not request.keep_alive:
             self.end()
         self.on_response_complete()

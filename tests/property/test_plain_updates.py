@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from pyoxigraph import BlankNode, Quad
+from pyoxigraph import BlankNode, Quad, RdfFormat, serialize
 
 from graphdb.config.limits import GateLimits
 from graphdb.errors import LimitExceeded, QuerySyntaxError
@@ -14,8 +14,9 @@ from graphdb.planning.complexity import Complexity, measure
 from graphdb.planning.gate import check, read_update
 from graphdb.sparql import plain_data
 from graphdb.sparql.parser import ground_quads, parse_update
-from graphdb.sparql.plain_data import plain_update
+from graphdb.sparql.plain_data import OneTriple, plain_update
 from graphdb.sparql.syntax import DeleteData, InsertData, Update
+from graphdb.store.stored_form import stored_form
 
 PLAIN = [
     "INSERT DATA { <http://e/s> <http://e/p> <http://e/o> }",
@@ -198,12 +199,19 @@ def triples(draw: st.DrawFn) -> str:
 
 @given(triples(), st.sampled_from([None, "http://base/x", "no base"]))
 @example('DELETE DATA { <urn:a_:b> <urn:p> "_:x" }', None)
+@example('INSERT DATA { <urn:a> <urn:p> "\u00a0\u2028\x7f\t\u0085" }', None)
+@example("INSERT DATA { <urn:a\u00a0\ue000> <urn:p\x7f> <urn:é> }", None)
 @example('INSERT DATA { <urn:a> <urn:p> """x""" }', None)
 @example('INSERT DATA { <urn:a> <urn:p> "langString" }', None)
 def test_one_triple_is_what_the_grammar_reads(text: str, base_iri: str | None) -> None:
     plain = plain_update(text, base_iri, 1000)
     if plain is not None:
         assert parts(plain) == parts(parse_update(text, base_iri))
+    if isinstance(plain, OneTriple):
+        assert list(ground_quads(plain, plain.operations[0])) == [plain.quad]  # type: ignore[arg-type]
+        assert plain.deletes == isinstance(plain.operations[0], DeleteData)
+        assert plain.line == serialize((plain.quad,), format=RdfFormat.N_QUADS)
+        assert list(stored_form((plain.quad,))) == [plain.quad]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, EntryKind, ForeseeingOutcome, LogEntry
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.sparql.dataset import Dataset
+from graphdb.sparql.plain_data import OneTriple, plain_update
 from graphdb.store.clearing import Emptied, clear_lines
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
@@ -91,7 +92,7 @@ class DyingLog:
         self.down_for = self.random.choice([0, 1, 3, 10_000 if self.random.random() < 0.1 else 5])
 
     async def _reach(self) -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(self.random.choice([0, 0, 0.0005, 0.001]))  # others come meanwhile
         if self.down_for:
             self.down_for -= 1
             raise LogUnavailable("no connection")
@@ -172,8 +173,8 @@ class ForeseenOutcome(ForeseeingOutcome):
 class Requests:
     """Requests for one run; each leaves a mark of its own in the store, but for those that clear a graph."""
 
-    def __init__(self, random: Random, directory: Path) -> None:
-        self.random, self.directory = random, directory
+    def __init__(self, random: Random, directory: Path, quick_share: float = 0.5) -> None:
+        self.random, self.directory, self.quick_share = random, directory, quick_share
         self.answers: dict[int, Confirmation | GraphDBError] = {}
 
     def clear(self, number: int, seed: int, state: Overlay) -> Iterable[ChangeSet] | LineChange:
@@ -214,19 +215,34 @@ class Requests:
         yield ChangeSet(tuple(removed), tuple(added[:10]), (), created)  # type: ignore[arg-type]
         yield ChangeSet((), tuple(added[10:]))
 
+    def one(self, number: int) -> tuple[OneTriple, bool]:
+        """A triple in the default graph that comes or goes; whether it is the mark of the request."""
+        marks = self.random.randrange(3) > 0
+        name = f"mark{number}" if marks else f"one{self.random.randrange(3)}"
+        verb = "INSERT" if marks or self.random.randrange(2) else "DELETE"
+        update = plain_update(f"{verb} DATA {{ <urn:{name}> <urn:p> <urn:o> }}", None, 4)
+        assert isinstance(update, OneTriple)
+        return update, marks
+
     async def send(self, writer: ShardWriter, number: int) -> None:
         seed = self.random.randrange(1 << 30)
         await asyncio.sleep(0.0005 * self.random.randrange(4))
-        plan = self.clear if self.random.randrange(8) == 0 else self.plan
+        kind = self.random.randrange(8)
+        update, marks = self.one(number) if kind in (1, 2, 3) else (None, kind > 0)
+        plan = self.plan if kind else self.clear
         outcome = ForeseenOutcome()
         try:
-            writer.begin(lambda state: plan(number, seed, state), outcome, quick=self.random.random() < 0.5)
+            if update is not None:
+                writer.begin(update, outcome, quick=True)
+            else:
+                quick = self.random.random() < self.quick_share
+                writer.begin(lambda state: plan(number, seed, state), outcome, quick=quick)
             confirmation = await outcome.told
         except GraphDBError as error:
-            if plan == self.plan:
+            if marks:
                 self.answers[number] = error
         else:
-            if plan == self.plan:
+            if marks:
                 self.answers[number] = confirmation
             assert writer.applied_index >= confirmation.snapshot_index or writer.lacks_confirmed
 
@@ -234,7 +250,7 @@ class Requests:
 async def run(seed: int, directory: Path, faults: bool, requests_count: int = 20) -> None:
     random = Random(seed)
     log, store = DyingLog(random, faults), FillingStore(random, faults)
-    requests = Requests(random, directory)
+    requests = Requests(random, directory, quick_share=random.choice([0.5, 1.0]))
     ids = iter(range(1, 1 << 20))
     writer = ShardWriter(
         store,
@@ -264,7 +280,8 @@ def check(
         entries += more
     assert applied_index == len(entries)
     for number, answer in answers.items():
-        there = store.contains(quad(f"mark{number}", 0))
+        mark = quad(f"mark{number}", 0)
+        there = store.contains(mark) or store.contains(Quad(mark.subject, mark.predicate, mark.object))
         if isinstance(answer, Confirmation):
             assert there, f"{number} was acknowledged and is lost"
             assert answer.affected_triples > 0

@@ -27,6 +27,7 @@ from graphdb.log.replay import Replayer
 from graphdb.log.request_ids import keyed
 from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, Confirmation, EntryKind, ForeseeingOutcome, LogEntry
+from graphdb.sparql.plain_data import OneTriple, plain_update
 from graphdb.store import apply, hidden_graphs
 from graphdb.store.overlay import Overlay
 from graphdb.store.quad_store import QuadStore
@@ -654,5 +655,120 @@ def test_a_state_that_another_writer_has_changed_is_planned_upon_anew() -> None:
             assert await first.told == Confirmation(1, 0)
             assert await second.told == Confirmation(2, 1)
             assert first.foreseen[0][0] == Confirmation(1, 1)
+
+    asyncio.run(go())
+
+
+class HeldLog(ToldLog):
+    """Takes an append in when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(settles_at_once=True)
+        self.begun, self.let_go = asyncio.Event(), asyncio.Event()
+
+    async def append(self, entries: list[LogEntry], expected_index: int = 0) -> int:
+        self.begun.set()
+        await self.let_go.wait()
+        return await super().append(entries, expected_index)
+
+
+def one(verb: str, name: str) -> OneTriple:
+    update = plain_update(f"{verb} DATA {{ <urn:{name}> <urn:p> <urn:o> }}", None, 4)
+    assert isinstance(update, OneTriple)
+    return update
+
+
+async def some_steps() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["logged", "another was first"])
+def test_what_comes_while_a_batch_is_logged_is_planned_upon_it(fails: bool) -> None:
+    planned: list[bool] = []
+
+    def removing_a(state: Overlay) -> tuple[ChangeSet, ...]:
+        planned.append(state.contains(quad("a")))
+        return (ChangeSet((quad("a"),)),) if planned[-1] else ()
+
+    async def go() -> None:
+        log = HeldLog()
+        async with writing(log) as (writer, _):
+            first = asyncio.create_task(writer.write(one("INSERT", "a"), quick=True))
+            await log.begun.wait()
+            second = asyncio.create_task(writer.write(removing_a, quick=True))
+            third = asyncio.create_task(writer.write(one("INSERT", "a"), quick=True))
+            fourth = asyncio.create_task(writer.write(one("DELETE", "none"), quick=True))
+            await some_steps()
+            assert planned == [True]
+            if fails:
+                log.add(foreign("f"))
+                writer.hear(1)
+            log.let_go.set()
+            place = int(fails)
+            assert await first == Confirmation(place + 1, 1)
+            assert await second == Confirmation(place + 2, 1)
+            assert await third == Confirmation(place + 3, 1)
+            assert (await fourth).affected_triples == 0
+            assert planned == [True] * (2 if fails else 1)
+            # where they had to wait anew, all are in one batch
+            assert log.appends == 2
+
+    asyncio.run(go())
+
+
+def test_what_is_not_quick_or_has_the_same_key_waits_for_the_batch_that_is_logged() -> None:
+    key = keyed("k", "POST", b"/", (b"1",))
+
+    async def go() -> None:
+        log = HeldLog()
+        async with writing(log) as (writer, _):
+            first = asyncio.create_task(writer.write(one("INSERT", "a"), quick=True, request_id=key))
+            await log.begun.wait()
+            again = asyncio.create_task(writer.write(one("INSERT", "a"), quick=True, request_id=key))
+            slow = asyncio.create_task(writer.write(adding("b")))
+            await some_steps()
+            log.let_go.set()
+            assert await first == Confirmation(1, 1)
+            assert await again == Confirmation(1, 1, "applied before")
+            assert await slow == Confirmation(2, 1)
+
+    asyncio.run(go())
+
+
+def test_a_turn_of_its_own_comes_behind_what_was_planned_before_it() -> None:
+    async def go() -> None:
+        log = HeldLog()
+        async with writing(log) as (writer, _):
+            first = asyncio.create_task(writer.write(one("INSERT", "a"), quick=True))
+            await log.begun.wait()
+            second = asyncio.create_task(writer.write(one("INSERT", "b"), quick=True))
+            await some_steps()
+            turn = asyncio.create_task(writer.in_turn(lambda index: index))
+            await some_steps()
+            log.let_go.set()
+            assert await turn == 2
+            assert (first.done(), second.done()) == (True, True)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("error", [StorageFull("full"), LogUnavailable("away")])
+def test_what_was_planned_is_not_lost_where_the_append_fails(error: Exception) -> None:
+    async def go() -> None:
+        log = HeldLog()
+        log.on_append.append(raising(error))
+        async with writing(log) as (writer, _):
+            first = asyncio.create_task(writer.write(one("INSERT", "a"), quick=True))
+            await log.begun.wait()
+            second = asyncio.create_task(writer.write(one("INSERT", "b"), quick=True))
+            await some_steps()
+            log.let_go.set()
+            if isinstance(error, StorageFull):
+                with pytest.raises(StorageFull):
+                    await first
+                assert await second == Confirmation(1, 1)
+            else:
+                assert {(await first).snapshot_index, (await second).snapshot_index} == {1, 2}
 
     asyncio.run(go())

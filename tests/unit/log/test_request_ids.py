@@ -1,8 +1,9 @@
 """Request ids: UUIDs that tell how they were made."""
 
+import os
 from uuid import UUID
 
-from graphdb.log.request_ids import fresh, is_keyed, key_part, keyed
+from graphdb.log.request_ids import FreshIds, fresh, is_keyed, key_part, keyed
 
 
 def test_a_fresh_id_is_a_random_uuid() -> None:
@@ -11,6 +12,20 @@ def test_a_fresh_id_is_a_random_uuid() -> None:
     assert made == UUID("ffffffff-ffff-4fff-bfff-ffffffffffff").bytes
     assert not is_keyed(made)
     assert key_part(made) == made
+
+
+def test_fresh_ids_are_made_of_random_bytes_that_are_used_once() -> None:
+    drawn: list[bytes] = []
+
+    def random(size: int) -> bytes:
+        drawn.append(os.urandom(size))
+        return drawn[-1]
+
+    fresh_id = FreshIds(random)
+    made = {fresh_id() for _ in range(1000)}
+    assert len(made) == 1000
+    pieces = [all_[start : start + 16] for all_ in drawn for start in range(0, len(all_), 16)]
+    assert made <= {fresh(piece) for piece in pieces}
 
 
 def test_a_keyed_id_is_the_same_everywhere() -> None:
