@@ -470,6 +470,8 @@ class ShardWriter:
         self._was_alone = len(planned) + len(taken) == 1
         jobs = [job for job in taken if job.is_new or not self._appender.answer_known(job)]
         self._under_way = [*planned, *jobs]
+        if not jobs:
+            return batch
         part_bytes_max = self._config.part_bytes_max
         arguments = (batch, jobs, self._quads, self.applied_index, part_bytes_max, self._guard)
         # a guard may wait for a reader, which is asked on the event loop
@@ -493,7 +495,7 @@ class ShardWriter:
                 return False
             batch.succeed(before)
             return True
-        if not await self._is_admitted(batch, entries):
+        if self._admit is not None and not await self._is_admitted(self._admit, batch, entries):
             return False
         logged = batch.logged
         decided = [attempt.job for attempt in logged]
@@ -547,13 +549,11 @@ class ShardWriter:
         if self._guard is None and batch.large is None:
             self._ahead.begin(batch)
 
-    async def _is_admitted(self, batch: Batch, entries: list[LogEntry]) -> bool:
+    async def _is_admitted(self, admit: Admit, batch: Batch, entries: list[LogEntry]) -> bool:
         """Whether there is room for a batch. If not, those that add are answered so; the others wait anew."""
-        if self._admit is None:
-            return True
         adding = [attempt.job for attempt in batch.logged if attempt.adds]
         try:
-            await self._admit(bool(adding), sum(engine_bytes([entry.payload for entry in entries])))
+            await admit(bool(adding), sum(engine_bytes([entry.payload for entry in entries])))
         except StorageFull as error:
             refused = adding or batch.jobs
             self._appender.fail(refused, error)

@@ -213,6 +213,7 @@ class Batch:
 
     overlay: Overlay
     attempts: list[Attempt] = field(default_factory=list)
+    logged: list[Attempt] = field(default_factory=list)  # those that change something: each has an entry
     large: LargeWrite | None = None
     deferred: list[WriteJob] = field(default_factory=list)
     parked: list[WriteJob] = field(default_factory=list)
@@ -231,11 +232,6 @@ class Batch:
         """Of all attempts."""
         return [attempt.job for attempt in self.attempts]
 
-    @property
-    def logged(self) -> list[Attempt]:
-        """Those that change something, each with an entry of its own."""
-        return [attempt for attempt in self.attempts if attempt.payload]
-
     def entries(self, timestamp_ms: int) -> list[LogEntry]:
         """The log entries of those that change something."""
         changes = EntryKind.CHANGES
@@ -249,8 +245,7 @@ class Batch:
                 attempt.payload,
                 attempt.job.author,
             )
-            for attempt in self.attempts
-            if attempt.payload
+            for attempt in self.logged
         ]
 
     def foresee(self, index: int) -> None:
@@ -325,6 +320,8 @@ def plan_batch(
             batch.deferred = jobs[position + 1 :]
             break
         batch.attempts.append(attempt)
+        if attempt.payload:
+            batch.logged.append(attempt)
 
 
 def _plan_one(attempt: Attempt, one: OneTriple, overlay: Overlay) -> None:
