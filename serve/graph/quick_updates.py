@@ -43,7 +43,7 @@ class QuickUpdates:
         failure_headers: Callable[[], dict[str, str]],
     ) -> None:
         """failure_headers: see `serve.routing.resource`."""
-        self._writing, self._accounts, self._limits = writing, accounts, limits
+        self._writing, self.accounts, self._limits = writing, accounts, limits
         self._body_bytes_max = min(body_bytes_max, 3 * SHORT_TEXT_CHARACTERS)
         self._failure_headers = failure_headers
         self._head = lru_cache(maxsize=256)(lambda *head: read_head(UPDATE_PATH, _TYPES, *head))
@@ -83,10 +83,9 @@ class QuickUpdates:
         return answer if self._writing.begin_update(update, answer, _AUTHOR) else None
 
     def close(self, text: str, began: float, outcome: Outcome, snapshot_index: int | None = None) -> None:
-        """Record the outcome of an update."""
-        if self._accounts.is_slow(began):
-            account = Account(text, "UPDATE", began, snapshot_index=snapshot_index)
-            self._accounts.close_update(account, outcome)
+        """Record the outcome of a slow update."""
+        account = Account(text, "UPDATE", began, snapshot_index=snapshot_index)
+        self.accounts.close_update(account, outcome)
 
     def failure_headers(self) -> dict[str, str]:
         """Of the answers to updates that have failed."""
@@ -114,11 +113,13 @@ class _UpdateAnswer(LaterAnswer, ForeseeingOutcome):
     def set_result(self, result: Confirmation, /) -> None:
         if result is not self._foreseen or not self.reply_prepared():
             self.reply(confirm(result))
-        self._updates.close(self._text, self._began, "ok", result.snapshot_index)
+        if self._updates.accounts.is_slow(self._began):
+            self._updates.close(self._text, self._began, "ok", result.snapshot_index)
 
     def set_exception(self, exception: Exception, /) -> None:
         """The same answers as `serve.routing` gives."""
-        self._updates.close(self._text, self._began, outcome_of(exception))
+        if self._updates.accounts.is_slow(self._began):
+            self._updates.close(self._text, self._began, outcome_of(exception))
         if isinstance(exception, GraphDBError):
             self.reply(failure_response(exception, self._updates.failure_headers()))
         else:
