@@ -12,6 +12,7 @@ from typing import Final
 from duckdb import DuckDBPyConnection
 from pyoxigraph import DefaultGraph, RdfFormat, parse
 
+from graphdb.columns.entry_lines import SEPARATOR
 from graphdb.columns.numbering import IDS, OddTerms, Row, insert_rows, number_terms, parsed_terms
 from graphdb.columns.store_rows import HEADER
 
@@ -39,7 +40,8 @@ def encode(connection: DuckDBPyConnection, lines: Path) -> None:
     Terms that are new go into `terms` and `triple_terms`, and `next_term` in `meta` on.
     """
     run = connection.execute
-    run(f"CREATE OR REPLACE TEMP TABLE split AS {_SPLIT.format(lines=_read(lines, 'whole'))}")
+    parts = _read(lines, "turns", "s", "p", "rest", delimiter=SEPARATOR)
+    run(f"CREATE OR REPLACE TEMP TABLE split AS {_SPLIT.format(lines=parts)}")
     odd = OddTerms()
     odd_quads = list(_odd_quads(run("SELECT line, turns FROM split WHERE NOT is_plain").fetchall(), odd))
     number_terms(connection, _TERMS_OF_LINES, odd)
@@ -104,12 +106,11 @@ def encode_rows(connection: DuckDBPyConnection, path: Path, table: str) -> None:
         run(f"DROP TABLE {each}")
 
 
-def _read(path: Path, *columns: str) -> str:
+def _read(path: Path, *columns: str, delimiter: str = "\t") -> str:
     """SQL for the columns of a file of lines."""
     longest = max(_LINE_BYTES_MAX, _longest_line(path))
     name = str(path).replace("'", "''")
     types = ", ".join(f"'{column}': 'VARCHAR'" for column in columns)
-    delimiter = "\\x01" if len(columns) == 1 else "\\t"
     return (
         f"read_csv('{name}', columns = {{{types}}}, delim = '{delimiter}', quote = '', escape = '', "
         f"comment = '', header = false, auto_detect = false, new_line = '\\n', max_line_size = {longest}, "
@@ -131,9 +132,7 @@ def _longest_line(path: Path) -> int:
 
 # A line is `s p o .` or `s p o g .`; only literals contain spaces, and never after their last quote.
 _SPLIT = """
-WITH lines AS (SELECT split_part(whole, ' ', 1) AS turns, whole[length(turns) + 2 :] AS line FROM {lines}),
-heads AS (SELECT line, turns, split_part(line, ' ', 1) AS s, split_part(line, ' ', 2) AS p FROM lines),
-tails AS (SELECT *, line[length(s) + length(p) + 3 : -3] AS tail FROM heads),
+WITH tails AS (SELECT turns, s, p, left(rest, -2) AS tail FROM {lines}),
 ends AS (
     SELECT *, CASE WHEN tail[1] = '"' THEN split_part(tail, '"', -1) END AS suffix FROM tails
 ),
@@ -149,7 +148,7 @@ SELECT s, p, o, g, turns,
         WHEN '"' THEN suffix = '' OR suffix[1] IN (' ', '@') OR split_part(suffix, ' ', 1) LIKE '^^<%>'
         WHEN '<' THEN o LIKE '%>' AND o[2] <> '<'
         ELSE starts_with(o, '_:') END AS is_plain,
-    CASE WHEN NOT is_plain THEN line END AS line
+    CASE WHEN NOT is_plain THEN concat_ws(' ', s, p, tail, '.') END AS line
 FROM parts"""
 
 _TERMS_OF_LINES = """

@@ -9,8 +9,12 @@ from graphdb.errors import CorruptionError
 from graphdb.log.codec import change_sections, decode_close
 from graphdb.model import EntryKind, LogEntry
 
-__all__ = ["EntryLines", "NetLines"]
+__all__ = ["SEPARATOR", "EntryLines", "NetLines"]
 
+_CHANGES = EntryKind.CHANGES
+SEPARATOR = "\x01"  # not in any line: literals have it escaped, and no parser accepts an IRI with it
+_SEPARATOR = SEPARATOR.encode()
+_ONE_TURN, _TURNS = b"%%d%s%%s\n" % _SEPARATOR, b"%%s%s%%s\n" % _SEPARATOR
 _SPOOL_BYTES = 16 << 20  # of parts that stay in memory
 # Of a larger change so many bytes are made lines at a time: they take two to three times as much memory.
 _TOGETHER_BYTES = 32 << 20
@@ -27,34 +31,46 @@ class NetLines:
 
     def __init__(self, *, keeps_turns: bool = False) -> None:
         self._keeps_turns = keeps_turns
-        self._quads: dict[bytes, tuple[int, ...]] = {}  # line -> its turns; without keeping them, the last
+        # line -> its turns, most have one; without keeping them, the last
+        self._quads: dict[bytes, int | tuple[int, ...]] = {}
         self._graphs: dict[str, bool] = {}
         self.graph_turns: list[tuple[str, int]] = []  # in their order, where turns are kept
 
     def add(self, payload: bytes, log_index: int) -> None:
         """log_index: from which on the change counts. Raises CorruptionError."""
         removed, added, dropped, created = change_sections(payload)
-        self._note(removed.splitlines(), -log_index)
-        self._note(added.splitlines(), log_index)
+        if removed:
+            self._note(removed.splitlines(), -log_index)
+        if added:
+            self._note(added.splitlines(), log_index)
+        if dropped or created:
+            self._note_graphs(dropped, created, log_index)
+
+    def _note(self, lines: Iterable[bytes], turn: int) -> None:
+        noted = self._quads
+        for line in lines:
+            turns = noted.setdefault(line, turn)
+            if turns is not turn:
+                self._note_again(line, turns if isinstance(turns, tuple) else (turns,), turn)
+
+    def _note_again(self, line: bytes, turns: tuple[int, ...], turn: int) -> None:
+        """The line has these turns already."""
+        if (turns[-1] > 0) is (turn > 0):
+            return
+        if not self._keeps_turns or turns == (-turn,):
+            del self._quads[line]
+        elif turns[-1] == -turn:  # within one change it is nothing
+            self._quads[line] = turns[:-1]
+        else:
+            self._quads[line] = (*turns, turn)
+
+    def _note_graphs(self, dropped: bytes, created: bytes, log_index: int) -> None:
         # a change that only adds quads to a graph may name it as new; so the last change of a graph counts
         for names, turn in ((dropped, -log_index), (created, log_index)):
             graphs = names.decode().split("\n")[:-1]
             self._graphs.update(dict.fromkeys(graphs, turn > 0))
             if self._keeps_turns:
                 self.graph_turns += ((graph, turn) for graph in graphs)
-
-    def _note(self, lines: Iterable[bytes], turn: int) -> None:
-        noted, alone = self._quads, (turn,)
-        for line in lines:
-            turns = noted.setdefault(line, alone)
-            if turns is alone or (turns[-1] > 0) is (turn > 0):
-                continue
-            if not self._keeps_turns or turns == (-turn,):
-                del noted[line]
-            elif turns[-1] == -turn:  # within one change it is nothing
-                noted[line] = turns[:-1]
-            else:
-                noted[line] = (*turns, turn)
 
     def __bool__(self) -> bool:
         return bool(self._quads or self._graphs)
@@ -75,10 +91,15 @@ class NetLines:
         return [graph for graph, is_there in self._graphs.items() if not is_there]
 
     def write(self, path: Path) -> None:
-        """Make a file of the lines, each behind its turns: `7,-9 <s> <p> <o> .`"""
+        """Make a file of the lines, each behind its turns, with SEPARATOR in place of its first two spaces:
+        the turns (`7,-9`), the subject, the predicate, and the rest.
+        """
         with path.open("wb") as file:
             file.writelines(
-                b"%s %s\n" % (",".join(map(str, turns)).encode(), line) for line, turns in self._quads.items()
+                _ONE_TURN % (turns, line.replace(b" ", _SEPARATOR, 2))
+                if isinstance(turns, int)
+                else _TURNS % (",".join(map(str, turns)).encode(), line.replace(b" ", _SEPARATOR, 2))
+                for line, turns in self._quads.items()
             )
 
 
@@ -138,24 +159,27 @@ class EntryLines:
 
     def feed(self, entry: LogEntry) -> None:
         """Raises CorruptionError."""
-        if entry.log_index != self.read_index + 1:
+        log_index, kind = entry.log_index, entry.kind
+        if log_index != self.read_index + 1:
             raise CorruptionError(f"the entry {self.read_index + 1} is missing", "update log")
-        self.read_index = entry.log_index
-        is_new = entry.log_index > self.applied_index  # others only tell which parts are open
-        match entry.kind:
-            case EntryKind.PART:
-                self._add_part(entry)
-            case EntryKind.CHANGES | EntryKind.CLOSE | EntryKind.CLOSE_CLEARED:
-                if is_new and entry.kind is EntryKind.CHANGES:
-                    self._net().add(entry.payload, entry.log_index)
-                elif is_new:
-                    self._close_parts(entry)
-                self._forget_parts()
-            case kind if kind.concerns_quads:
-                self._forget_parts()
-        self.applied_index = max(self.applied_index, entry.log_index)
+        self.read_index = log_index
+        is_new = log_index > self.applied_index  # others only tell which parts are open
+        if kind is _CHANGES:  # looked for first: most are
+            if is_new:
+                self._net().add(entry.payload, log_index)
+            self._forget_parts()
+        elif kind is EntryKind.PART:
+            self._add_part(entry)
+        elif kind.closes_parts:
+            if is_new:
+                self._close_parts(entry)
+            self._forget_parts()
+        elif kind.concerns_quads:
+            self._forget_parts()
+        if is_new:
+            self.applied_index = log_index
         if self._parts is None:
-            self.resume_index = entry.log_index
+            self.resume_index = log_index
 
     def lines(self) -> Iterator[NetLines]:
         """What was gathered, each to be applied behind the one before; the same each time.

@@ -1,9 +1,13 @@
-"""How much of what entries change is held in memory at a time."""
+"""How much of what entries change is held in memory at a time, and how it comes into a view."""
 
+from pathlib import Path
+
+import duckdb
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from graphdb.columns import entry_lines
+from graphdb.columns import entry_lines, schema
+from graphdb.columns.applying import apply_changes
 from graphdb.columns.entry_lines import EntryLines
 from graphdb.log.codec import encode_changes, encode_close
 from graphdb.model import ChangeSet, EntryKind, LogEntry
@@ -34,3 +38,18 @@ def test_a_large_change_is_made_lines_of_some_parts_at_a_time(monkeypatch: pytes
         assert [len(net) for net in entries.lines()] == expected
     entries.taken()
     assert list(entries.lines()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["\x01", "\t", "\r\n", r"C:\x01", r"\t\u0001", " ", '" .', "a b .", "<s> <p>"]
+)
+def test_what_separates_the_parts_of_a_line_may_be_in_a_literal(text: str, tmp_path: Path) -> None:
+    literal = Literal(text)
+    entries = EntryLines(0)
+    payload = encode_changes(ChangeSet((), (Quad(S, P, literal),)))
+    entries.feed(LogEntry(1, 0, EntryKind.CHANGES, bytes(16), 0, payload))
+    with duckdb.connect(":memory:") as connection:
+        schema.create(connection)
+        apply_changes(connection, entries, tmp_path)
+        found = connection.execute("SELECT text, lexical FROM terms WHERE text LIKE '\"%'").fetchall()
+    assert found == [(str(literal), text)]
