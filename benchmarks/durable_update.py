@@ -41,7 +41,7 @@ def run(rounds: int, scale: float) -> list[Row]:
             lambda: measure(service, CLIENTS).requests_per_second,
         )
     return [
-        Row("durable update, 1 client, latency", "ms", floor, latency, "at most", 3),
+        Row("durable update, 1 client, latency", "ms", floor, latency, "at most", 2),
         Row(
             f"durable updates, {CLIENTS} clients against 1", "updates/s", median(alone), crowd, "at least", 8
         ),
