@@ -126,7 +126,7 @@ def plain_update(text: str, base_iri: str | None, tokens_max: int) -> Update | N
 
 
 def _one_triple(text: str, found: re.Match[str], base_iri: str | None, tokens_max: int) -> Update | None:
-    """The same for a text that is one triple: its terms are the last four groups."""
+    """The same for a text that is one triple."""
     if tokens_max < _TOKENS or (base_iri is not None and why_invalid(base_iri)):
         return None
     _, verb, _, subject, predicate, iri, string = found.groups()

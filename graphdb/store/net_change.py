@@ -39,6 +39,13 @@ class NetChange:
         for graph in change.created_graphs:
             _note(graph, self.created_graphs, self.dropped_graphs)
 
+    def push_quad(self, quad: Quad, *, removes: bool) -> None:
+        """Take in the next change, which is of one quad."""
+        if removes:
+            _note(quad, self.removed, self.added)
+        else:
+            _note(quad, self.added, self.removed)
+
     def to_change_set(self) -> ChangeSet:
         """The net effect as it stands."""
         return ChangeSet(

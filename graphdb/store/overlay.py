@@ -101,17 +101,12 @@ class Overlay:
                     self._added.add(quad)
 
     def push_quad(self, quad: Quad, *, removes: bool) -> None:
-        """Lay a change of one quad over this state."""
-        pending = self._pending
-        doing, undoing = (pending.removed, pending.added) if removes else (pending.added, pending.removed)
-        if quad in undoing:
-            del undoing[quad]
-        else:
-            doing[quad] = None
+        """`push` for a change of one quad, without graphs."""
+        self._pending.push_quad(quad, removes=removes)
         if self._added is not None:
             if removes:
                 self._added.discard(quad)
-            elif quad in pending.added:  # and not only back again
+            elif quad in self._pending.added:  # and not only back again
                 self._added.add(quad)
 
     def request(self) -> "RequestOverlay":
