@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import uvloop
 
+from actors.busy_polling import BusyPolling
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
 from actors.log.protocol import Index, LogStatus, decode_entries, encode_entries
@@ -88,13 +89,15 @@ class UpdateLog:
         *,
         views: Iterable[str] = (QUADS,),
         keep_bytes: int = 0,
+        polls_s: float = 0.0,
         file_system: FileSystem | None = None,
         socket_directory: str | None = None,
     ) -> None:
         """Open the log in a directory and begin to listen.
 
         views: who follows the log; it forgets nothing before each has said what it needs no more, and never
-        the newest keep_bytes, for those who resume.
+        the newest keep_bytes, for those who resume. polls_s: how long the thread polls for the next append of
+        a writer that has one at a time.
         socket_directory is for tests; by default a private one is made under the system's directory for
         temporary files. Raises LogUnavailable where another process has the log open, CorruptionError.
         """
@@ -103,6 +106,7 @@ class UpdateLog:
         self._views = LogViews(views)
         self._keep_bytes = keep_bytes
         self._watch = IndexWatch(self._log.last_index)
+        self._next_append = BusyPolling(polls_s)
         self._jobs: deque[_Append | _Call] = deque()
         self._server = log_server(log_handlers(self), directory, socket_directory, append=self._serve_append)
         self._thread = LoopThread("log", uvloop.new_event_loop)
@@ -240,6 +244,7 @@ class UpdateLog:
 
     def _commit(self, batch: list[_Append]) -> None:
         """Store a batch with one sync, and answer."""
+        self._next_append.came()
         end = self._end
         entries: list[LogEntry] = []
         answers: list[tuple[_OnThread | _OnSocket, int]] = []
@@ -262,6 +267,8 @@ class UpdateLog:
             for caller, index in answers:
                 caller.answer(index)
             self._watch.advance(end.last_index)
+            if len(entries) == 1:
+                self._next_append.expect()
 
 
 def _size(job: _Append) -> int:

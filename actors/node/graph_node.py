@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from actors.alerts.alert_service import AlertService
+from actors.busy_polling import POLLS_S
 from actors.columns.client import ColumnClient, ColumnRunner
 from actors.disk_room import DiskRoom
 from actors.history.history_keeper import HistoryKeeper
@@ -40,6 +41,7 @@ from actors.readers.running_queries import RunningQueries
 from actors.readers.write_evaluation import WriteChecks
 from actors.shard.body_source import BodyThreads
 from actors.shard.large_bodies import LargeBodies
+from actors.shard.shard_writer import WriterConfig
 from actors.shard.store_directory import StoreDirectory
 from graphdb.access.visibility import Visibility
 from graphdb.config import Settings
@@ -355,7 +357,8 @@ def standalone_node(
     columns: ColumnClient | None = None,
     indexes: Indexes | None = None,
 ) -> GraphNode[StoreWrites]:
-    """A node that stands alone. See `NodeParts`."""
+    """A node that stands alone. See `NodeParts`. config: by default one whose writer polls."""
+    config = config or StoreConfig(writer=WriterConfig(polls_s=POLLS_S))
     parts = NodeParts(settings, log, readers, config, columns, indexes)
     alerts = AlertService(parts.own_alerts, parts.own_progress, parts.queries, settings)
     lifecycle = parts.lifecycle(OwnLog(log), alerts.timer.wake)

@@ -19,6 +19,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
 
+from actors.busy_polling import BusyPolling
 from actors.gathering import Gathering
 from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
@@ -82,6 +83,9 @@ class WriterConfig:
     # and the loop its time all the same, for it holds the interpreter
     inline_requests_max: int = 64
     inline_quads_max: int = 64  # so few are applied there too
+    # how long the event loop polls for what is about to come to a client that is alone: the log's answer, and
+    # the next request
+    polls_s: float = 0.0
 
 
 class _QuadsView:
@@ -148,6 +152,7 @@ class ShardWriter:
         self._was_alone = False  # the last batch had one request
         self._confirmed_index = 0  # of the last entry whose request was answered before it was applied
         self._gathering = Gathering()
+        self._log_answer, self._next_request = BusyPolling(config.polls_s), BusyPolling(config.polls_s)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -306,6 +311,7 @@ class ShardWriter:
             raise Overloaded(f"{waiting} writes are waiting")
         self._queue.add(job)
         if not before:  # else that was done for the first
+            self._next_request.came()
             self._ahead.note_request()
             self._wake.set()
             self._runner.hurry()
@@ -503,6 +509,7 @@ class ShardWriter:
         first_index = await self._appender.append(
             entries, batch.jobs, decided, partial(self._use_wait, batch, before)
         )
+        self._log_answer.came()
         self._ahead.end()
         waited_s = perf_counter() - max(began, self._ahead.worked_at)
         if not first_index:
@@ -541,6 +548,8 @@ class ShardWriter:
         )
         if self._guard is not None:
             self._guard.note(change, self.applied_index)
+        if self._was_alone and not self._waiting:
+            self._next_request.expect()
         return True
 
     def _use_wait(self, batch: Batch, before: int) -> None:
@@ -548,6 +557,8 @@ class ShardWriter:
         batch.foresee(before)
         if self._guard is None and batch.large is None:
             self._ahead.begin(batch)
+        if self._was_alone:
+            self._log_answer.expect()
 
     async def _is_admitted(self, admit: Admit, batch: Batch, entries: list[LogEntry]) -> bool:
         """Whether there is room for a batch. If not, those that add are answered so; the others wait anew."""

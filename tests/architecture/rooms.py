@@ -20,7 +20,7 @@ _BESIDE = "log history raft search text columns"
 _MEANS = """
     futures freed_memory processes process_bounds bounded_process disk_room service_files wire
     loop_thread worker_thread ray_at_rest ray_private ray_environment fork_request fork_server
-    gathering python_values
+    gathering busy_polling python_values
 """
 _STATE = (
     "access egress alerts log raft loading shard readers columns views history live node clustering search"
