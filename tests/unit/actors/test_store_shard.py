@@ -233,6 +233,37 @@ def test_a_checkpoint_that_fails_is_tried_again_soon(tmp_path: Path, monkeypatch
     with_shard(tmp_path, use, checkpoint_log_bytes=2000)
 
 
+def has_checkpoint(data_dir: Path) -> bool:
+    return (data_dir / "applied").exists()
+
+
+def tables(data_dir: Path) -> int:
+    return len(list(data_dir.rglob("*.sst")))
+
+
+def test_what_the_engine_holds_is_flushed_before_it_slows_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log stays as it is, and so does what is known of it: both are for a checkpoint."""
+    monkeypatch.setattr(checkpointer, "_SLOW_BYTES", 30_000)
+
+    async def use(shard: Shard) -> None:
+        assert shard.open is not None
+        unflushed, before = shard.open.checkpointer.unflushed, tables(tmp_path)
+        await update(shard, "INSERT DATA { <urn:s> <urn:p> 0 }")
+        await shard.open.checkpointer.finish()
+        assert unflushed.size_bytes
+        assert tables(tmp_path) == before
+        await write_a_hundred(shard)
+        await shard.open.checkpointer.finish()
+        assert not unflushed.slows_writes
+        assert tables(tmp_path) > before
+        assert not has_checkpoint(tmp_path)
+
+    with_shard(tmp_path, use)
+    with_shard(tmp_path, expect_a_hundred)
+
+
 def test_a_lost_store_is_made_anew_from_a_whole_log(tmp_path: Path) -> None:
     async def without_end(shard: Shard) -> None:
         await write_a_hundred(shard)
