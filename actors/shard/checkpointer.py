@@ -71,8 +71,13 @@ class Unflushed:
         self._beside_bytes = self._written_beside()
         self._parts_bytes = 0  # of a large change that is not closed yet
 
-    def count(self, entries: Sequence[LogEntry]) -> None:
-        """These are applied now."""
+    def count(self, entries: Sequence[LogEntry], later_bytes: int | None = None) -> None:
+        """These are applied now. later_bytes: what is written when they are flushed, where all of them are
+        changes and that is known.
+        """
+        if later_bytes is not None:
+            self.size_bytes += later_bytes
+            return
         changes = [entry.payload for entry in entries if entry.kind is EntryKind.CHANGES]
         self.size_bytes += engine_bytes(changes)[1]
         if len(changes) == len(entries):
@@ -147,10 +152,12 @@ class Checkpointer:
         self.unflushed = Unflushed(room, directory.engine_files)
         quads.flushing = self.unflushed.flushing
 
-    def count(self, entries: Sequence[LogEntry]) -> None:
-        """These are in the log, and are being applied; begin a checkpoint if one is due, or a flush."""
+    def count(self, entries: Sequence[LogEntry], later_bytes: int | None = None) -> None:
+        """These are in the log, and are being applied; begin a checkpoint if one is due, or a flush.
+        later_bytes: see `Unflushed.count`.
+        """
         self._grown_bytes += entries_bytes(entries)
-        self.unflushed.count(entries)
+        self.unflushed.count(entries, later_bytes)
         # on a full disk what was deleted has to go from the disk soon
         if self._has_grown(self._grown_bytes) or not self.has_room():
             self._is_due = True

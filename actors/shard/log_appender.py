@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from actors.log.begun import Begun
 from actors.log.client import LogAccess
@@ -20,7 +21,12 @@ from graphdb.errors import (
 from graphdb.log.replay import Replayer
 from graphdb.model import APPLIED_BEFORE, Confirmation, LogEntry
 
-__all__ = ["LogAppender"]
+__all__ = ["LogAppender", "OnLogged"]
+
+OnLogged: TypeAlias = Callable[[Sequence[LogEntry], int | None], None]
+"""Is told of entries that are in the log, and what the engine writes of them when it is flushed
+(`engine_bytes`), where that is known.
+"""
 
 
 class LogAppender:
@@ -42,7 +48,7 @@ class LogAppender:
         *,
         wait_s: float,
         poll_s: float,
-        on_logged: Callable[[Sequence[LogEntry]], None],
+        on_logged: OnLogged,
         on_fault: Callable[[GraphDBError], None],
         on_again: Callable[[], None],
     ) -> None:
@@ -87,9 +93,9 @@ class LogAppender:
             self._queue.put_back(appended.again)
         return appended.first_index
 
-    def note_logged(self, entries: Sequence[LogEntry]) -> None:
-        """These were logged, and are applied now, or being applied."""
-        self._on_logged(entries)
+    def note_logged(self, entries: Sequence[LogEntry], later_bytes: int | None = None) -> None:
+        """These were logged, and are applied now, or being applied. later_bytes: see `OnLogged`."""
+        self._on_logged(entries, later_bytes)
 
     async def confirm_newest(self, jobs: Sequence[WriteJob]) -> bool:
         """Whether these jobs, none of which needs the log, have seen the newest state.

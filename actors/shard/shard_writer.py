@@ -27,7 +27,7 @@ from actors.log.view_runner import ViewRunner
 from actors.log.view_sources import LogReading, Pace
 from actors.shard.checkpointer import engine_bytes
 from actors.shard.graph_removal import GraphRemoval
-from actors.shard.log_appender import LogAppender
+from actors.shard.log_appender import LogAppender, OnLogged
 from actors.shard.planning_ahead import PlanningAhead
 from actors.shard.single_entries import Admit, SingleEntries
 from actors.shard.write_batch import (
@@ -124,7 +124,7 @@ class ShardWriter:
         clock_ms: Callable[[], int],
         fresh_request_id: Callable[[], bytes],
         admit: Admit | None = None,
-        on_logged: Callable[[Sequence[LogEntry]], None] = lambda entries: None,
+        on_logged: OnLogged = lambda entries, later_bytes: None,
         guard: WriteGuard | None = None,
         on_changes: OnChanges = lambda before, first_index, timestamp_ms, changes: None,
         on_heard: Callable[[], Awaitable[None]] | None = None,
@@ -162,7 +162,7 @@ class ShardWriter:
             _QuadsView(replayer),
             LogReading(log),
             perform=self._change,
-            on_applied=lambda entries, _: on_logged(entries),
+            on_applied=lambda entries, _: on_logged(entries, None),
             applied=AppliedIndex(lambda: replayer.applied_index),
             on_heard=self._note_heard,
             pace=Pace(
@@ -517,7 +517,7 @@ class ShardWriter:
         change = batch.change
         is_short = change.affected_triples <= self._config.inline_quads_max
         if not is_short:  # a checkpoint that is made beside it has to know
-            self._appender.note_logged(entries)
+            self._appender.note_logged(entries, batch.later_bytes)
         try:
             with self.applied.changing():
                 if is_short:
@@ -538,7 +538,7 @@ class ShardWriter:
             return False
         batch.succeed(first_index - 1)
         if is_short:
-            self._appender.note_logged(entries)
+            self._appender.note_logged(entries, batch.later_bytes)
         self._gathering.note(waited_s, len(batch.attempts), self._waiting)
         self._on_changes(
             before,
@@ -564,7 +564,8 @@ class ShardWriter:
         """Whether there is room for a batch. If not, those that add are answered so; the others wait anew."""
         adding = [attempt.job for attempt in batch.logged if attempt.adds]
         try:
-            await admit(bool(adding), sum(engine_bytes([entry.payload for entry in entries])))
+            now_bytes, batch.later_bytes = engine_bytes([entry.payload for entry in entries])
+            await admit(bool(adding), now_bytes + batch.later_bytes)
         except StorageFull as error:
             refused = adding or batch.jobs
             self._appender.fail(refused, error)

@@ -217,6 +217,7 @@ class Batch:
     large: LargeWrite | None = None
     deferred: list[WriteJob] = field(default_factory=list)
     parked: list[WriteJob] = field(default_factory=list)
+    later_bytes: int | None = None  # of `engine_bytes`, where that is known
     _change: ChangeSet | None = None
     _is_answered: bool = False
 
