@@ -18,8 +18,8 @@ from actors.search.document_writer import DocumentWriter
 from actors.search.log_reading import OwnEntries, RecentEntries
 from actors.search.upkeep import Upkeep, UpkeepConfig
 from graphdb.errors import GraphDBError
-from graphdb.log import request_ids
 from graphdb.log.codec import entries_bytes
+from graphdb.log.request_ids import FreshIds
 from graphdb.log.views import SEARCH
 from graphdb.model import LogEntry
 from graphdb.search.catalog.catalog_commands import Command, DocumentWrite, WriteDocuments
@@ -78,7 +78,7 @@ class OpenSearch:
             self.runner,
             config.commit,
             clock_ms=now_ms,
-            fresh_request_id=lambda: request_ids.fresh(os.urandom(16)),
+            fresh_request_id=FreshIds(os.urandom),
             note_logged=self._apply_own,
         )
         self.documents = DocumentWriter(view.catalog, self.commits, self.upkeep.relieved)
