@@ -39,6 +39,7 @@ __all__ = [
     "WatchIndex",
     "decode_entries",
     "encode_entries",
+    "place_entries",
 ]
 
 
@@ -153,5 +154,17 @@ def decode_entries(body: bytes) -> list[LogEntry]:
     """Raises CorruptionError."""
     entries = codec.decode_entries(body)
     if entries is None:
-        raise CorruptionError("an entry was damaged on its way", "log socket")
+        raise _damage()
     return entries
+
+
+def place_entries(body: bytes, first_index: int, start: int, durable_bytes: int) -> codec.PlacedEntries:
+    """See `codec.place_entries`. Raises CorruptionError."""
+    placed = codec.place_entries(body, first_index, start, durable_bytes)
+    if placed is None:
+        raise _damage()
+    return placed
+
+
+def _damage() -> CorruptionError:
+    return CorruptionError("an entry was damaged on its way", "log socket")

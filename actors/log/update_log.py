@@ -10,18 +10,18 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import uvloop
 
 from actors.busy_polling import BusyPolling
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
-from actors.log.protocol import Index, LogStatus, decode_entries, encode_entries
+from actors.log.protocol import Index, LogStatus, decode_entries, encode_entries, place_entries
 from actors.log.server import log_handlers, log_server
 from actors.loop_thread import LoopThread
 from actors.wire.server import Call
-from graphdb.log.codec import entries_bytes
+from graphdb.log.codec import PlacedEntries
 from graphdb.log.file_log import FileLog, FileLogConfig
 from graphdb.log.file_system import FileSystem, RealFileSystem
 from graphdb.log.log_end import LogEnd
@@ -34,11 +34,10 @@ T = TypeVar("T")
 _BATCH_BYTES_MAX = 16 << 20  # more than this is written in several batches, each with its sync
 
 
-@dataclass(frozen=True, slots=True)
-class _Append:
-    entries: list[LogEntry]
+class _Append(NamedTuple):
+    entries: bytes  # as they travel
     expected_index: int
-    caller: "_OnThread | _OnSocket"
+    caller: "_OnThread | Call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +46,11 @@ class _OnThread:
 
     future: "Future[int]"
 
-    def answer(self, index: int) -> None:
-        answer(self.future, index)
+    def answer(self, index: Index) -> None:
+        answer(self.future, index.index)
 
     def fail(self, error: BaseException) -> None:
         fail(self.future, error)
-
-
-@dataclass(frozen=True, slots=True)
-class _OnSocket:
-    """A `LogClient`. A future would cost the append as much as its bytes do."""
-
-    call: Call
-
-    def answer(self, index: int) -> None:
-        self.call.answer(Index(index))
-
-    def fail(self, error: BaseException) -> None:
-        self.call.fail(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +148,12 @@ class UpdateLog:
     def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]":
         """`append`, without waiting."""
         future: Future[int] = Future()
-        self._enqueue(_Append(entries, expected_index, _OnThread(future)))
+        self._enqueue(_Append(encode_entries(entries), expected_index, _OnThread(future)))
         return future
 
     def _serve_append(self, call: Call) -> None:
-        asked = call.request
-        self._enqueue(_Append(decode_entries(asked.entries), asked.expected_index, _OnSocket(call)))
+        """Of a `LogClient`. A future would cost the append as much as its bytes do."""
+        self._enqueue(_Append(call.request.entries, call.request.expected_index, call))
 
     def submit_read(self, from_index: int, max_bytes: int, omits_search: bool = False) -> "Future[bytes]":
         """`read`, without waiting: the entries encoded, as they travel. omits_search: see `FileLog.read`."""
@@ -232,44 +218,53 @@ class UpdateLog:
         batch = [first]
         if not self._jobs:
             return batch
-        size = _size(first)
+        size = len(first.entries)
         while self._jobs and size < _BATCH_BYTES_MAX:
             job = self._jobs[0]
             if not isinstance(job, _Append):
                 break
             batch.append(job)
-            size += _size(job)
+            size += len(job.entries)
             self._jobs.popleft()
         return batch
 
     def _commit(self, batch: list[_Append]) -> None:
         """Store a batch with one sync, and answer."""
         self._next_append.came()
-        end = self._end
-        entries: list[LogEntry] = []
-        answers: list[tuple[_OnThread | _OnSocket, int]] = []
+        before = self._end.last_index
+        try:
+            answers = self._store(batch)
+        except Exception as error:  # noqa: BLE001 the callers get it
+            for job in batch:
+                job.caller.fail(error)
+            return
+        for caller, index in answers:
+            caller.answer(Index(index))
+        self._watch.advance(self._end.last_index)
+        if self._end.last_index == before + 1:
+            self._next_append.expect()
+
+    def _store(self, batch: list[_Append]) -> list[tuple[_OnThread | Call, int]]:
+        """What is to be answered to whom, but for those who have failed by themselves."""
+        end, begin, start = self._end, 0, 0
+        answers: list[tuple[_OnThread | Call, int]] = []
+        placed: list[PlacedEntries] = []
         for job in batch:
+            first_index = end.last_index + 1
             if not end.admits(job.expected_index):
                 answers.append((job.caller, 0))
                 continue
-            first_index = end.last_index + 1
+            if not placed:
+                begin = start = self._log.begin_append()
+            try:
+                entries = place_entries(job.entries, first_index, start, begin)
+            except Exception as error:  # noqa: BLE001 the caller gets it
+                job.caller.fail(error)
+                continue
             answers.append((job.caller, first_index))
-            entries += [entry.at(index) for index, entry in enumerate(job.entries, first_index)]
-            end = end.extended(job.entries)
-        try:
-            if entries:
-                self._log.append(entries)
-        except Exception as error:  # noqa: BLE001 the callers get it
-            for caller, _ in answers:
-                caller.fail(error)
-        else:
+            placed.append(entries)
+            end, start = end.extended_by(entries.kinds), start + len(entries.data)
+        if placed:
+            self._log.append_placed(placed)
             self._end = end
-            for caller, index in answers:
-                caller.answer(index)
-            self._watch.advance(end.last_index)
-            if len(entries) == 1:
-                self._next_append.expect()
-
-
-def _size(job: _Append) -> int:
-    return entries_bytes(job.entries)
+        return answers

@@ -38,6 +38,7 @@ graphs that have nothing left of what they had, an N-Triples term a line, an emp
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from mmap import mmap
 from typing import NamedTuple
 
@@ -64,6 +65,7 @@ __all__ = [
     "MARK",
     "SECTIONS_BYTES",
     "EntryHead",
+    "PlacedEntries",
     "Record",
     "change_sections",
     "decode_changes",
@@ -84,6 +86,7 @@ __all__ = [
     "graphs_named",
     "only_adds",
     "peek_entry",
+    "place_entries",
     "quad_sections",
     "told_affected",
     "told_lines",
@@ -92,8 +95,12 @@ __all__ = [
 
 MARK = b"\xffGLE"
 END = b"\xff"
+_END_BYTE = END[0]
 _HEADER = struct.Struct("<4sIIBBBxQQQQ16s")
 _LEAD, _CHECKED = struct.Struct("<4sI"), struct.Struct("<IBBBxQQQQ16s")  # the header, in two
+_FORMED = struct.Struct("<4sIIIQQQQ")  # the header up to its request_id, offsets 12 to 15 as one: the form
+_PLACES, _PLACES_AT = struct.Struct("<QQQQ"), 16
+_CRC, _CRC_AT = struct.Struct("<I"), 4
 _NAMED = 0x80  # in the kind
 _NAME_BYTES_MAX = 255
 _SECTIONS = struct.Struct("<IIII")
@@ -246,6 +253,69 @@ def decode_entries(buffer: bytes) -> list[LogEntry] | None:
     return entries
 
 
+class PlacedEntries(NamedTuple):
+    """Entries as they are written to a file: the bytes, where in the file each begins, and their kinds."""
+
+    data: bytearray
+    starts: list[int]
+    kinds: bytearray
+
+
+def place_entries(encoded: bytes, first_index: int, start: int, durable_bytes: int) -> PlacedEntries | None:
+    """Encoded entries as they are to stand in a file, from the offset `start` on: the first with first_index,
+    all of no term. None where one of them is damaged or cut short.
+
+    The bytes are those that decoding them, giving them their places and encoding them again would make, for
+    half of the time. Raises CorruptionError as `decode_entry` does.
+    """
+    data = bytearray(encoded)
+    view, size, offset, log_index = memoryview(data), len(data), 0, first_index
+    starts, kinds = list[int](), bytearray()
+    unpack, forms, crc32 = _FORMED.unpack_from, _FORMS, zlib.crc32
+    while offset < size:
+        if size - offset < ENTRY_OVERHEAD_BYTES:
+            return None
+        mark, crc, length, form, _, _, timestamp_ms, _ = unpack(data, offset)
+        end = offset + ENTRY_OVERHEAD_BYTES + length
+        if mark != MARK or end > size:
+            return None
+        checked = view[offset + _CRC_START : end]
+        if crc32(checked) != crc:
+            return None
+        kind = forms.get(form)
+        if kind is None:
+            kind = _kind_of_named(form, checked)
+        if kind is None or data[end - 1] != _END_BYTE:
+            return _place_anew(encoded, first_index, start, durable_bytes)
+        _PLACES.pack_into(data, offset + _PLACES_AT, log_index, 0, timestamp_ms, durable_bytes)
+        _CRC.pack_into(data, offset + _CRC_AT, crc32(checked))
+        starts.append(start + offset)
+        kinds.append(kind)
+        offset, log_index = end, log_index + 1
+    return PlacedEntries(data, starts, kinds)
+
+
+def _kind_of_named(form: int, checked: memoryview) -> int | None:
+    """Of an entry whose author has a name, as `encode_entry` writes it; None of others."""
+    name_bytes = form >> 16 & 0xFF
+    if not (form & _NAMED and 0 < name_bytes <= len(checked) + _CRC_START - ENTRY_OVERHEAD_BYTES):
+        return None
+    bytes(checked[-len(END) - name_bytes : -len(END)]).decode()  # or raise, as for whoever decodes it
+    return _FORMS.get(form & ~(_NAMED | 0xFF << 16))
+
+
+def _place_anew(encoded: bytes, first_index: int, start: int, durable_bytes: int) -> PlacedEntries | None:
+    """`place_entries` where an entry holds what this version would not write so."""
+    entries = decode_entries(encoded)
+    if entries is None:
+        return None
+    chunks = [
+        encode_entry(entry.at(index), durable_bytes) for index, entry in enumerate(entries, first_index)
+    ]
+    starts = list(accumulate(map(len, chunks), initial=start))[:-1]
+    return PlacedEntries(bytearray().join(chunks), starts, bytearray(entry.kind for entry in entries))
+
+
 def _unknown_kind(log_index: int, kind: int) -> CorruptionError:
     return CorruptionError(
         f"entry {log_index} is of a kind ({kind}) that only newer versions know: install the one that "
@@ -261,6 +331,7 @@ def _author(interface: int, name: bytes) -> Author:
 
 
 _KINDS = {int(kind): kind for kind in EntryKind}
+_FORMS = {kind | interface << 8: kind for kind in map(int, EntryKind) for interface in map(int, Interface)}
 _NAMELESS = {int(interface): Author(interface=interface) for interface in Interface} | {0: UNKNOWN_AUTHOR}
 
 

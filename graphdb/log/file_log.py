@@ -8,11 +8,13 @@ new segment appears.
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown, UnavailableError
+from graphdb.log.codec import PlacedEntries
 from graphdb.log.file_system import FileSystem, storage_error
 from graphdb.log.segment import (
     TEMPORARY_SUFFIX,
@@ -26,6 +28,8 @@ from graphdb.log.segment import (
 from graphdb.model import LogEntry
 
 __all__ = ["FileLog", "FileLogConfig", "begin_log"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +110,26 @@ class FileLog:
         assert [entry.log_index for entry in entries] == list(
             range(first_index, first_index + len(entries))
         ), "entries must continue the log"
+        self.begin_append()
+        return self._write(lambda newest: newest.append(entries, self._config.reserve_bytes))
+
+    def begin_append(self) -> int:
+        """Where in its file the next entry will begin. Raises StorageFull, LogUnavailable."""
         self._settle()
         if self._segments[-1].end >= self._config.segment_bytes:
             self._begin_segment(self.last_index + 1)
+        return self._segments[-1].end
+
+    def append_placed(self, placed: Sequence[PlacedEntries]) -> None:
+        """As `append`, of entries that were placed, without a gap, behind last_index and from where
+        `begin_append` has said, which is the durable_bytes of all. Nothing was appended since.
+        """
+        self._write(lambda newest: newest.append_placed(placed, self._config.reserve_bytes))
+
+    def _write(self, append: Callable[[Segment], T]) -> T:
+        """To the newest segment."""
         try:
-            return self._segments[-1].append(entries, self._config.reserve_bytes)
+            return append(self._segments[-1])
         except TailUnknown as error:
             self._tail_unknown = True
             try:

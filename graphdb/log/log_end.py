@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from graphdb.model import LogEntry
+from graphdb.model import EntryKind, LogEntry
 
 __all__ = ["LogEnd"]
+
+_OTHER_KINDS = bytes(kind for kind in EntryKind if not kind.concerns_quads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,13 @@ class LogEnd:
 
     def extended(self, entries: Iterable[LogEntry]) -> Self:
         """The end after these, whose own log_index does not count."""
-        last_index, quads_index = self.last_index, self.quads_index
-        for entry in entries:
-            last_index += 1
-            if entry.kind.concerns_quads:
-                quads_index = last_index
-        return type(self)(last_index, quads_index)
+        return self.extended_by(bytes([entry.kind for entry in entries]))
+
+    def extended_by(self, kinds: bytes | bytearray) -> Self:
+        """The end after entries of these kinds."""
+        until_quads = len(kinds.rstrip(_OTHER_KINDS))
+        quads_index = self.last_index + until_quads if until_quads else self.quads_index
+        return type(self)(self.last_index + len(kinds), quads_index)
 
     def cut(self, last_index: int) -> Self:
         """The end once the entries after last_index are taken back."""

@@ -43,6 +43,7 @@ from graphdb.errors import CorruptionError
 from graphdb.log.codec import (
     HEADER_BYTES,
     MARK,
+    PlacedEntries,
     Record,
     decode_entries,
     decode_entry,
@@ -193,24 +194,39 @@ class Segment:
         return CorruptionError(what, self.path)
 
     def append(self, entries: Sequence[LogEntry], reserve: int) -> list[bytes]:
-        """Write entries and sync; each as it was written. They follow last_index without a gap. `reserve`
-        bytes are allocated at a time.
-
-        Raises OSError where the segment is as it was before, TailUnknown where it may hold anything after
-        `end`, and must not be written again.
+        """Write entries and sync; each as it was written. They follow last_index without a gap. Otherwise as
+        `append_placed`.
         """
-        starts, chunks, end = array("Q"), [], self._end
+        starts, chunks, end = list[int](), [], self._end
         for entry in entries:
             encoded = encode_entry(entry, durable_bytes=self._end)
             starts.append(end)
             chunks.append(encoded)
             end += len(encoded)
-        self._reserve(end, reserve)
-        self._write(b"".join(chunks))
-        self._starts.extend(starts)
-        self._kinds += bytes(entry.kind for entry in entries)
-        self._end = end
+        self._append(b"".join(chunks), starts, bytes([entry.kind for entry in entries]), reserve)
         return chunks
+
+    def append_placed(self, placed: Sequence[PlacedEntries], reserve: int) -> None:
+        """Write entries and sync. They follow last_index and each other without a gap, the first at `end`,
+        which is the durable_bytes of all. `reserve` bytes are allocated at a time.
+
+        Raises OSError where the segment is as it was before, TailUnknown where it may hold anything after
+        `end`, and must not be written again.
+        """
+        if len(placed) == 1:
+            return self._append(bytes(placed[0].data), placed[0].starts, placed[0].kinds, reserve)
+        starts = [start for some in placed for start in some.starts]
+        kinds = b"".join([some.kinds for some in placed])
+        self._append(b"".join([some.data for some in placed]), starts, kinds, reserve)
+
+    def _append(self, data: bytes, starts: list[int], kinds: bytes | bytearray, reserve: int) -> None:
+        assert not starts or starts[0] == self._end, "entries must continue the segment"
+        end = self._end + len(data)
+        self._reserve(end, reserve)
+        self._write(data)
+        self._starts.extend(starts)
+        self._kinds += kinds
+        self._end = end
 
     def _reserve(self, end: int, reserve: int) -> None:
         if end > self._reserved:

@@ -15,8 +15,9 @@ from random import Random
 import pytest
 
 from actors.log.client import LogClient
-from actors.log.protocol import LogStatus
+from actors.log.protocol import LOG_MESSAGES, Append, Index, LogStatus, encode_entries
 from actors.log.update_log import UpdateLog
+from actors.wire.client import WireClient
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown, StorageFull
 from graphdb.log.file_log import FileLogConfig
 from graphdb.log.views import QUADS, SEARCH
@@ -127,6 +128,25 @@ def test_a_failed_append_leaves_plans_as_they_are(log: UpdateLog, file_system: L
         log.append(entries(b"a"))
     file_system.fault = lambda operation: None
     assert log.append(entries(b"b"), expected_index=1) == 1
+
+
+def test_a_damaged_append_is_refused_alone(log: UpdateLog) -> None:
+    async def append(there: WireClient, data: bytes, expected_index: int = 0) -> int:
+        return (await there.ask(Append(expected_index, data), Index, HANG_S)).index
+
+    async def go() -> list[int | BaseException]:
+        there = WireClient(LOG_MESSAGES, "the log does", answering(log.endpoint()))
+        good = encode_entries(entries(b"a", b"b"))
+        damaged = [good[:-1], good[:-1] + b"x", good[:20] + b"x" + good[21:], b"x"]
+        asked = [append(there, good), *(append(there, data) for data in damaged), append(there, good)]
+        outcomes = await asyncio.gather(*asked, append(there, good, 4), return_exceptions=True)
+        there.close()
+        return list(outcomes)
+
+    first, *refused, second, none = asyncio.run(go())
+    assert (first, second, none) == (1, 3, 0)
+    assert [type(error) for error in refused] == [CorruptionError] * 4
+    assert [entry.payload for entry in log.read(1)] == [b"a", b"b"] * 2
 
 
 def failing(number: int) -> Callable[[str], None]:

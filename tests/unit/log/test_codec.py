@@ -1,5 +1,7 @@
 """Entries and ChangeSets survive their encoding, byte for byte and term for term."""
 
+import zlib
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -12,12 +14,14 @@ from graphdb.log.codec import (
     decode_changes,
     decode_cleared,
     decode_close,
+    decode_entries,
     decode_entry,
     encode_change_parts,
     encode_changes,
     encode_close,
     encode_entry,
     entry_bytes,
+    place_entries,
     told_affected,
 )
 from graphdb.model import UNKNOWN_AUTHOR, Author, ChangeSet, EntryKind, Interface, LogEntry
@@ -115,6 +119,60 @@ def test_a_changed_or_cut_entry_is_none(entry: LogEntry, data: st.DataObject) ->
     assert decode_entry(bytes(encoded[:place])) is None
     encoded[place] ^= data.draw(st.integers(1, 255))
     assert decode_entry(bytes(encoded)) is None
+
+
+def placed_by_decoding(encoded: bytes, first_index: int, start: int, durable_bytes: int) -> object:
+    entries = decode_entries(encoded)
+    if entries is None:
+        return None
+    chunks = [
+        encode_entry(entry.at(index), durable_bytes) for index, entry in enumerate(entries, first_index)
+    ]
+    starts = [start + sum(map(len, chunks[:number])) for number in range(len(chunks))]
+    return b"".join(chunks), starts, bytes(entry.kind for entry in entries)
+
+
+def outcome(place: Callable[..., object], *arguments: object) -> object:
+    try:
+        return place(*arguments)
+    except (CorruptionError, UnicodeDecodeError) as error:
+        return type(error), error.args
+
+
+byte_changes = st.tuples(
+    st.integers(0, 2),  # of which entry
+    st.integers(12, 15) | st.integers(-8, 70),  # where; at 12 stands how it is to be read
+    st.sampled_from([1 << bit for bit in range(8)]) | st.integers(1, 255),
+    st.booleans(),  # the checksum holds all the same
+)
+
+
+@given(
+    st.lists(log_entries, max_size=3),
+    st.lists(byte_changes, max_size=3),
+    st.integers(0, 500) | st.none(),
+    st.integers(1, 2**40),
+    st.integers(64, 2**40),
+)
+def test_entries_get_their_places_as_if_they_were_decoded_and_encoded_again(
+    entries: list[LogEntry],
+    changes: list[tuple[int, int, int, bool]],
+    cut: int | None,
+    first_index: int,
+    durable_bytes: int,
+) -> None:
+    """Whatever stands in them."""
+    encoded = bytearray()
+    for number, entry in enumerate(entries):
+        one = bytearray(encode_entry(entry))
+        for changed, place, flip, holds in changes:
+            if changed == number:
+                one[place % len(one)] ^= flip
+                if holds:
+                    one[4:8] = zlib.crc32(one[8:]).to_bytes(4, "little")
+        encoded += one
+    places = bytes(encoded[:cut]), first_index, durable_bytes + 7, durable_bytes
+    assert outcome(place_entries, *places) == outcome(placed_by_decoding, *places)
 
 
 @given(log_entries, st.integers(0, 255))
