@@ -1,39 +1,47 @@
 """`IndexWatch`: tells who waits for it that more of a log can be read."""
 
-import asyncio
-from concurrent.futures import Future
+from functools import partial
 
-from actors.futures import answer
+from actors.log.protocol import Index
+from actors.wire.deadlines import Deadlines
+from actors.wire.server import Call
 
 __all__ = ["IndexWatch"]
 
 
 class IndexWatch:
-    """Owned by a log, used on its loop."""
+    """Owned by a log, used on its loop. Each append wakes the views that wait, so requests wait here without
+    futures.
+    """
 
     def __init__(self, index: int) -> None:
         self._index = index
-        self._known: dict[Future[int], int] = {}  # what each that waits knows
+        self._waiting: dict[Call, int] = {}  # what each that waits knows
+        self._deadlines = Deadlines(self._answer)
 
     def advance(self, index: int) -> None:
         """Entries up to index can be read."""
         self._index = index
-        for future, known_index in tuple(self._known.items()):
-            if known_index < index:
-                answer(future, index)
+        if self._waiting:
+            for call in [call for call, known_index in self._waiting.items() if known_index < index]:
+                self._answer(call)
 
-    def watch(self, known_index: int, timeout_s: float) -> "Future[int]":
-        """The last index that can be read, once it is greater than known_index or the time is up."""
-        future: Future[int] = Future()
+    def watch(self, call: Call) -> None:
+        """Answer a `WatchIndex` with the last index that can be read, once it is greater than known_index or
+        the time is up.
+        """
+        known_index = call.request.known_index
         if known_index < self._index:
-            answer(future, self._index)
-            return future
-        self._known[future] = known_index
-        giving_up = asyncio.get_running_loop().call_later(timeout_s, lambda: answer(future, self._index))
+            call.answer(Index(self._index))
+            return
+        self._waiting[call] = known_index
+        self._deadlines.set(call, call.request.timeout_s)
+        call.on_gone = partial(self._forget, call)
 
-        def forget(_: "Future[int]") -> None:
-            giving_up.cancel()
-            del self._known[future]
+    def _answer(self, call: Call) -> None:
+        self._forget(call)
+        call.answer(Index(self._index))
 
-        future.add_done_callback(forget)
-        return future
+    def _forget(self, call: Call) -> None:
+        del self._waiting[call]
+        self._deadlines.over(call)

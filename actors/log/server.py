@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeAlias
 
+from actors.log.index_watch import IndexWatch
 from actors.log.protocol import (
     LOG_MESSAGES,
-    Append,
     AskStatus,
     AskViews,
     DropBefore,
@@ -20,51 +20,81 @@ from actors.log.protocol import (
     ReportView,
     TruncateBefore,
     WatchIndex,
-    decode_entries,
 )
 from actors.log.view_reports import ViewReports
 from actors.wire.messages import Done, Messages
 from actors.wire.server import Call, WireServer, private_directory
 from graphdb.errors import LogUnavailable
-from graphdb.model import LogEntry
 
-__all__ = ["Answered", "Handler", "ServedLog", "done", "log_handlers", "log_server", "unchanged"]
+__all__ = [
+    "Answered",
+    "Handler",
+    "ServedLog",
+    "at_once",
+    "done",
+    "done_after",
+    "in_time",
+    "log_handlers",
+    "log_server",
+    "unchanged",
+]
+
+Handler: TypeAlias = Callable[[Call], None]  # as `WireServer` serves calls; what it raises is the answer
 
 # the outcome of a request, and the message that tells it
 Answered: TypeAlias = "tuple[Future[Any], Callable[[Any], object]]"
-Handler: TypeAlias = Callable[[Any], Answered]
+
+
+def at_once(answer: Callable[[Any], object]) -> Handler:
+    """Answers a request with what is made of it."""
+    return lambda call: call.answer(answer(call.request))
+
+
+def in_time(begin: Callable[[Any], Answered]) -> Handler:
+    """Answers a request when its future is done."""
+    return lambda call: call.answer_with(*begin(call.request))
 
 
 class ServedLog(Protocol):
-    """What every log answers."""
+    """What every log answers within the call, on its loop."""
 
-    def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]": ...
-    def submit_read(self, from_index: int, max_bytes: int, omits_search: bool = False) -> "Future[bytes]": ...
-    def submit_status(self) -> "Future[LogStatus]": ...
-    def submit_truncate_before(self, index: int, view: str) -> "Future[None]": ...
-    def submit_drop_before(self, index: int) -> "Future[int]": ...
-    def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]": ...
+    def status_now(self) -> LogStatus: ...
+    def read_now(self, from_index: int, max_bytes: int, omits_search: bool) -> bytes: ...
+    def truncate_before_now(self, index: int, view: str) -> None: ...
+    def drop_before_now(self, index: int) -> int: ...
 
 
-def log_handlers(log: ServedLog) -> dict[type[Any], Handler]:
-    """How a log answers the requests of `actors.log.protocol`."""
+def log_handlers(
+    log: ServedLog, watch: IndexWatch, answering: Callable[[Callable[[Any], object]], Handler] = at_once
+) -> dict[type[Any], Handler]:
+    """How a log answers the requests of `actors.log.protocol`, but for appends. answering: `at_once`, or what
+    does so in turn with appends.
+    """
 
     return {
-        Append: lambda asked: (log.submit_append(decode_entries(asked.entries), asked.expected_index), Index),
-        Read: lambda asked: (
-            log.submit_read(asked.from_index, asked.max_bytes, asked.omits_search),
-            Entries,
+        Read: answering(
+            lambda asked: Entries(log.read_now(asked.from_index, asked.max_bytes, asked.omits_search))
         ),
-        AskStatus: lambda _: (log.submit_status(), unchanged),
-        TruncateBefore: lambda asked: (log.submit_truncate_before(asked.index, asked.view), done),
-        DropBefore: lambda asked: (log.submit_drop_before(asked.index), Index),
-        WatchIndex: lambda asked: (log.submit_watch_index(asked.known_index, asked.timeout_s), Index),
+        AskStatus: answering(lambda _: log.status_now()),
+        TruncateBefore: answering(done_after(lambda asked: log.truncate_before_now(asked.index, asked.view))),
+        DropBefore: answering(lambda asked: Index(log.drop_before_now(asked.index))),
+        WatchIndex: watch.watch,
     }
 
 
 def done(_: object) -> Done:
     """The answer that says no more than that it is done."""
     return Done()
+
+
+def done_after(perform: Callable[[Any], None]) -> Callable[[Any], Done]:
+    """Of a request that is performed, the same answer."""
+
+    def answer(asked: Any) -> Done:
+        perform(asked)
+        return Done()
+
+    return answer
 
 
 def unchanged(outcome: object) -> object:
@@ -77,22 +107,18 @@ def log_server(
     log_directory: str,
     socket_directory: str | None,
     messages: Messages = LOG_MESSAGES,
-    append: Callable[[Call], None] | None = None,
 ) -> WireServer:
     """Serves one log, on the event loop that the log works on. handlers: by the kind of the request, of
-    these messages. They are called on the loop, and their futures answered there. append: sees to requests
-    to append by itself, in place of their handler. Appends and all else go over one connection of each
-    client, so they do not wait for each other.
+    these messages. They are called on the loop. Appends and all else go over one connection of each client,
+    so they do not wait for each other.
     """
 
     reports = ViewReports(time.monotonic)
 
     def serve(call: Call) -> None:
         request = call.request
-        if append is not None and type(request) is Append:
-            append(call)
-        elif handler := handlers.get(type(request)):
-            call.answer_with(*handler(request))
+        if handler := handlers.get(type(request)):
+            handler(call)
         elif isinstance(request, ReportView):
             reports.note(request.status)
             call.answer(Done())

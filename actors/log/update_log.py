@@ -10,15 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import uvloop
 
 from actors.busy_polling import BusyPolling
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
-from actors.log.protocol import Index, LogStatus, decode_entries, encode_entries, place_entries
-from actors.log.server import log_handlers, log_server
+from actors.log.protocol import Append, Index, LogStatus, decode_entries, encode_entries, place_entries
+from actors.log.server import Handler, log_handlers, log_server
 from actors.loop_thread import LoopThread
 from actors.wire.server import Call
 from graphdb.log.codec import PlacedEntries
@@ -94,7 +95,8 @@ class UpdateLog:
         self._watch = IndexWatch(self._log.last_index)
         self._next_append = BusyPolling(polls_s)
         self._jobs: deque[_Append | _Call] = deque()
-        self._server = log_server(log_handlers(self), directory, socket_directory, append=self._serve_append)
+        handlers = log_handlers(self, self._watch, self._in_turn) | {Append: self._serve_append}
+        self._server = log_server(handlers, directory, socket_directory)
         self._thread = LoopThread("log", uvloop.new_event_loop)
         self._thread.run(self._server.start())
 
@@ -110,25 +112,27 @@ class UpdateLog:
         are there (`LogEnd`), nothing is stored and 0 is returned: somebody else has written meanwhile.
         Raises StorageFull, LogUnavailable (nothing was stored), OutcomeUnknown.
         """
-        return self.submit_append(entries, expected_index).result()
+        future: Future[int] = Future()
+        self._enqueue(_Append(encode_entries(entries), expected_index, _OnThread(future)))
+        return future.result()
 
     def read(self, from_index: int, max_bytes: int = 4 << 20) -> list[LogEntry]:
         """Entries from from_index on, at least one, as many as fit max_bytes; none at the end of the log.
 
         Raises CorruptionError where from_index has been compacted away, LogUnavailable.
         """
-        return decode_entries(self.submit_read(from_index, max_bytes).result())
+        return decode_entries(self._submit(lambda: self.read_now(from_index, max_bytes, False)).result())
 
     def status(self) -> LogStatus:
         """What the log holds."""
-        return self.submit_status().result()
+        return self._submit(self.status_now).result()
 
     def truncate_before(self, index: int, view: str) -> None:
         """A view needs no entries before index: drop those that nobody needs, in whole segments.
 
         Raises LogUnavailable, StorageFull.
         """
-        self.submit_truncate_before(index, view).result()
+        self._submit(lambda: self.truncate_before_now(index, view)).result()
 
     def drop_before(self, index: int) -> int:
         """Drop the entries before index, whatever is kept for those who resume, with the segments in which
@@ -137,7 +141,7 @@ class UpdateLog:
 
         Raises LogUnavailable, StorageFull.
         """
-        return self.submit_drop_before(index).result()
+        return self._submit(lambda: self.drop_before_now(index)).result()
 
     def close(self) -> None:
         """Finish what is waiting, stop listening, let go of the directory."""
@@ -145,46 +149,48 @@ class UpdateLog:
         self._submit(self._log.close).result()
         self._thread.close()
 
-    def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]":
-        """`append`, without waiting."""
-        future: Future[int] = Future()
-        self._enqueue(_Append(encode_entries(entries), expected_index, _OnThread(future)))
-        return future
+    # what the socket's handlers call, on the log's thread
 
-    def _serve_append(self, call: Call) -> None:
-        """Of a `LogClient`. A future would cost the append as much as its bytes do."""
-        self._enqueue(_Append(call.request.entries, call.request.expected_index, call))
+    def read_now(self, from_index: int, max_bytes: int, omits_search: bool) -> bytes:
+        """`read`: the entries encoded, as they travel. omits_search: see `FileLog.read`."""
+        return encode_entries(self._log.read(from_index, max_bytes, omits_search))
 
-    def submit_read(self, from_index: int, max_bytes: int, omits_search: bool = False) -> "Future[bytes]":
-        """`read`, without waiting: the entries encoded, as they travel. omits_search: see `FileLog.read`."""
-        return self._submit(lambda: encode_entries(self._log.read(from_index, max_bytes, omits_search)))
+    def status_now(self) -> LogStatus:
+        """`status`."""
+        return LogStatus(self._log.first_index, self._log.last_index, self._log.held_bytes)
 
-    def submit_status(self) -> "Future[LogStatus]":
-        """`status`, without waiting."""
-        log = self._log
-        return self._submit(lambda: LogStatus(log.first_index, log.last_index, log.held_bytes))
-
-    def submit_truncate_before(self, index: int, view: str) -> "Future[None]":
-        """`truncate_before`, without waiting."""
-        return self._submit(lambda: self._truncate_before(self._views.release(view, index)))
-
-    def _truncate_before(self, index: int) -> None:
+    def truncate_before_now(self, index: int, view: str) -> None:
+        """`truncate_before`."""
+        needed_from = self._views.release(view, index)
         kept_from = self._log.index_before(self._log.last_index, self._keep_bytes) + 1
-        self._log.truncate_before(min(index, kept_from))
+        self._log.truncate_before(min(needed_from, kept_from))
 
-    def submit_drop_before(self, index: int) -> "Future[int]":
-        """`drop_before`, without waiting."""
-        return self._submit(lambda: self._drop_before(index))
-
-    def _drop_before(self, index: int) -> int:
+    def drop_before_now(self, index: int) -> int:
+        """`drop_before`."""
         end = self._log.end_segment(index)
         needed_from = self._views.needed_from
         self._log.truncate_before(end if needed_from is None else min(end, needed_from))
         return self._log.first_index
 
-    def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]":
-        """See `IndexWatch.watch`. For the loop's thread."""
-        return self._watch.watch(known_index, timeout_s)
+    def _serve_append(self, call: Call) -> None:
+        self._enqueue(_Append(call.request.entries, call.request.expected_index, call))
+
+    def _in_turn(self, answer: Callable[[Any], object]) -> Handler:
+        """As `at_once`, but after the appends that came before."""
+
+        def perform(call: Call) -> None:
+            try:
+                call.answer(answer(call.request))
+            except Exception as error:  # noqa: BLE001 the client gets it
+                call.fail(error)
+
+        def serve(call: Call) -> None:
+            if self._jobs:
+                self._enqueue(_Call(partial(perform, call)))
+            else:
+                perform(call)
+
+        return serve
 
     def _submit(self, function: Callable[[], T]) -> "Future[T]":
         future: Future[T] = Future()

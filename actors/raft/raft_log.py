@@ -9,7 +9,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +17,9 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
-from actors.log.protocol import Index, LogStatus, decode_entries
-from actors.log.server import Answered, Handler, done, log_handlers, log_server, unchanged
+from actors.log.protocol import Append, Index, LogStatus, decode_entries
+from actors.log.server import Handler, at_once, done, done_after, in_time, log_handlers, log_server, unchanged
 from actors.loop_thread import LoopThread
 from actors.raft import forwarding, member_changes
 from actors.raft.cluster_watch import ClusterFacts, ClusterWatch
@@ -79,7 +78,7 @@ _DROP_EVERY_S = 10.0
 
 
 class RaftLog:
-    """This node's part in its cluster. Those methods that begin with submit are for the loop's thread.
+    """This node's part in its cluster. Its methods are for the loop's thread, but for `endpoint` and `close`.
 
     What `append` has returned for is on the disks of a majority. Reads see committed entries only.
     """
@@ -130,7 +129,7 @@ class RaftLog:
         self._index_watch = IndexWatch(0)
         self._views = LogViews(views_of(search_enabled=settings.search.enabled))
         self._forwarded_appends = ForwardedAppends(
-            lambda entries: self.submit_append(entries, 0), self._transport, lambda: self._watch.view
+            lambda entries: self.append(entries, 0), self._transport, lambda: self._watch.view
         )
         self._changes = MemberChanges(
             cluster.node_id, self._driver, self._transport, lambda: self._watch.view
@@ -172,65 +171,71 @@ class RaftLog:
     def _handlers(self) -> dict[type[Any], Handler]:
         """See `actors.raft.log_requests`."""
         queues = self._queues
-
-        def finish(asked: Finish) -> Answered:
-            queue = queues[asked.queue]
-            return _performed(lambda: queue.finish(asked.number, asked.succeeded, asked.outcome)), done
-
-        def adopted(asked: Adopted) -> Answered:
-            return _performed(lambda: self._snapshots.forget_received(asked.index)), done
-
         return {
-            **log_handlers(self),
-            Watch: lambda asked: (self._watch.watch(asked.version, asked.committed_index), unchanged),
-            AskLastEffect: lambda _: (_performed(self._last_effect_index), Index),
-            ReadIndex: lambda asked: (self._driver.read_index(timeout_s=asked.timeout_s), Index),
-            Confirm: lambda asked: (self._begin(self._confirm(asked.index, asked.timeout_s)), Index),
-            AppendUnconditionally: lambda asked: (
-                self._begin(self._forwarded_appends.append(decode_entries(asked.entries))),
-                Index,
+            **log_handlers(self, self._index_watch),
+            Append: in_time(
+                lambda asked: (self.append(decode_entries(asked.entries), asked.expected_index), Index)
             ),
-            Forward: lambda asked: (self._forward(asked.node_id, asked.request, asked.timeout_s), Piece),
-            Take: lambda asked: (queues[asked.queue].take(asked.port), Requests),
-            Leave: lambda asked: (_performed(lambda: queues[asked.queue].leave(asked.port)), done),
-            Finish: finish,
-            MemberChange: lambda change: (self._begin(self._changes.perform(change)), done),
-            Offer: lambda asked: (_performed(lambda: self._offer(asked.index, asked.path)), done),
-            Adopted: adopted,
+            Watch: in_time(
+                lambda asked: (self._watch.watch(asked.version, asked.committed_index), unchanged)
+            ),
+            AskLastEffect: at_once(lambda _: Index(self._last_effect_index())),
+            ReadIndex: in_time(lambda asked: (self._driver.read_index(timeout_s=asked.timeout_s), Index)),
+            Confirm: in_time(lambda asked: (self._begin(self._confirm(asked.index, asked.timeout_s)), Index)),
+            AppendUnconditionally: in_time(
+                lambda asked: (
+                    self._begin(self._forwarded_appends.append(decode_entries(asked.entries))),
+                    Index,
+                )
+            ),
+            Forward: in_time(
+                lambda asked: (self._forward(asked.node_id, asked.request, asked.timeout_s), Piece)
+            ),
+            Take: in_time(lambda asked: (queues[asked.queue].take(asked.port), Requests)),
+            Leave: at_once(done_after(lambda asked: queues[asked.queue].leave(asked.port))),
+            Finish: at_once(
+                done_after(
+                    lambda asked: queues[asked.queue].finish(asked.number, asked.succeeded, asked.outcome)
+                )
+            ),
+            MemberChange: in_time(lambda change: (self._begin(self._changes.perform(change)), done)),
+            Offer: at_once(done_after(lambda asked: self._offer(asked.index, asked.path))),
+            Adopted: at_once(done_after(lambda asked: self._snapshots.forget_received(asked.index))),
         }
 
     # what every log answers; on the loop
 
-    def submit_append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]":
+    def append(self, entries: list[LogEntry], expected_index: int) -> "Future[int]":
         """See `UpdateLog.append`. Raises NotLeader, Overloaded (nothing was stored), OutcomeUnknown."""
         return self._driver.propose(entries, expected_index, timeout_s=_APPEND_S)
 
-    def submit_read(self, from_index: int, max_bytes: int, omits_search: bool = False) -> "Future[bytes]":
+    def read_now(self, from_index: int, max_bytes: int, omits_search: bool) -> bytes:
         """Committed entries, encoded as they travel, whole: most are in memory. Raises LogCompacted where a
         snapshot stands for them.
         """
-        return _performed(lambda: self._read(from_index, max_bytes))
+        if from_index <= self._journal.base.log_index:
+            raise LogCompacted(f"entry {from_index} is in the snapshot at {self._journal.base.log_index}")
+        return self._node.read_committed(from_index, max_bytes)
 
-    def submit_status(self) -> "Future[LogStatus]":
+    def status_now(self) -> LogStatus:
         """What the journal holds; the last entries may not be committed yet, or never be."""
         journal = self._journal
-        return _performed(
-            lambda: LogStatus(journal.base.log_index + 1, journal.last_index, journal.held_bytes)
-        )
+        return LogStatus(journal.base.log_index + 1, journal.last_index, journal.held_bytes)
 
-    def submit_truncate_before(self, index: int, view: str) -> "Future[None]":
+    def truncate_before_now(self, index: int, view: str) -> None:
         """See `UpdateLog.truncate_before`; entries that a peer that lags a little may need stay."""
-        return _performed(lambda: self._compact(self._views.release(view, index) - 1))
+        self._compact(self._views.release(view, index) - 1)
 
-    def submit_drop_before(self, index: int) -> "Future[int]":
+    def drop_before_now(self, index: int) -> int:
         """See `UpdateLog.drop_before`. Peers that lag behind get a snapshot. Those that can be sent go too:
         others are made of the present store when they are wanted.
         """
-        return _performed(lambda: self._drop_before(index))
-
-    def submit_watch_index(self, known_index: int, timeout_s: float) -> "Future[int]":
-        """See `IndexWatch.watch`: of committed entries."""
-        return self._index_watch.watch(known_index, timeout_s)
+        self._snapshots.drop_sendable()
+        end = self._journal.end_segment(index)
+        needed_from = self._views.needed_from
+        bound = end if needed_from is None else min(end, needed_from)
+        self._node.compact(min(bound - 1, self._node.committed_index))
+        return self._journal.drop_compacted()
 
     async def _confirm(self, index: int, timeout_s: float) -> int:
         """index, where nothing that concerns quads was committed behind it; else an index that is newer."""
@@ -246,23 +251,10 @@ class RaftLog:
             index -= 1
         return index
 
-    def _read(self, from_index: int, max_bytes: int) -> bytes:
-        if from_index <= self._journal.base.log_index:
-            raise LogCompacted(f"entry {from_index} is in the snapshot at {self._journal.base.log_index}")
-        return self._node.read_committed(from_index, max_bytes)
-
     def _compact(self, index: int) -> None:
         sent = self._snapshots.oldest_in_use  # whoever has it goes on with the entries behind it
         bounds = [index, self._node.committed_index, *([] if sent is None else [sent])]
         self._node.compact(self._journal.compactable_index(min(bounds)))
-
-    def _drop_before(self, index: int) -> int:
-        self._snapshots.drop_sendable()
-        end = self._journal.end_segment(index)
-        needed_from = self._views.needed_from
-        bound = end if needed_from is None else min(end, needed_from)
-        self._node.compact(min(bound - 1, self._node.committed_index))
-        return self._journal.drop_compacted()
 
     # what the driver feeds
 
@@ -353,15 +345,3 @@ def _founders_of(cluster: Cluster) -> dict[int, str]:
     """Addresses by node id, this node's too."""
     others = (peer.partition("@") for peer in cluster.peers)
     return {cluster.node_id: cluster.address} | {int(number): address for number, _, address in others}
-
-
-def _performed(perform: Callable[[], T]) -> "Future[T]":
-    """The outcome of something that is done at once."""
-    future: Future[T] = Future()
-    try:
-        result = perform()
-    except Exception as error:  # noqa: BLE001 whoever asked gets it
-        fail(future, error)
-    else:
-        answer(future, result)
-    return future

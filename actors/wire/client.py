@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from actors.wire.connection import Connection, Stream, open_stream
+from actors.wire.deadlines import Deadlines
 from actors.wire.messages import Frame, Messages, expect
 from graphdb.errors import OutcomeUnknown, UnavailableError
 
@@ -146,6 +147,7 @@ class _Channel(Connection):
         super().__init__(messages)
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[int, asyncio.Future[Frame | None]] = {}
+        self._deadlines = Deadlines(_expire)
         self._number = 0
         self.ended = asyncio.Event()
 
@@ -156,14 +158,13 @@ class _Channel(Connection):
         # what follows is done while it is on its way; the answer is taken in another turn of the loop
         answered: asyncio.Future[Frame | None] = self._loop.create_future()
         self._waiting[number] = answered
-        # a timer costs less than `asyncio.timeout`
-        expiry = None if timeout_s is None else self._loop.call_later(timeout_s, _expire, answered)
+        if timeout_s is not None:
+            self._deadlines.set(answered, timeout_s)
         try:
             return await answered
         finally:
             del self._waiting[number]
-            if expiry is not None:
-                expiry.cancel()
+            self._deadlines.over(answered)
 
     def take(self, frame: Frame) -> None:
         answered = self._waiting.get(frame.number)
@@ -172,6 +173,7 @@ class _Channel(Connection):
 
     def gone(self) -> None:
         self.ended.set()
+        self._deadlines.close()
         for answered in self._waiting.values():
             if not answered.done():
                 answered.set_result(None)

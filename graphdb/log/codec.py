@@ -270,7 +270,8 @@ def place_entries(encoded: bytes, first_index: int, start: int, durable_bytes: i
     """
     data = bytearray(encoded)
     view, size, offset, log_index = memoryview(data), len(data), 0, first_index
-    starts, kinds = list[int](), bytearray()
+    starts: list[int] = []
+    kinds = bytearray()
     unpack, forms, crc32 = _FORMED.unpack_from, _FORMS, zlib.crc32
     while offset < size:
         if size - offset < ENTRY_OVERHEAD_BYTES:

@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.clustering.cluster_follower import ClusterFollower
 from actors.futures import answer, fail
-from actors.log.server import done, log_server, unchanged
+from actors.log.server import at_once, done_after, in_time, log_server, unchanged
 from actors.raft.forwarding import ForwardQueue
 from actors.raft.log_requests import (
     RAFT_LOG_MESSAGES,
@@ -65,11 +65,15 @@ class ScriptedLog:
         self._watching: list[Future[ClusterView]] = []
         self.server = log_server(
             {
-                Watch: lambda asked: (self._watch(asked.version, asked.committed_index), unchanged),
-                Forward: lambda asked: (self._forward(asked.node_id, asked.request, asked.timeout_s), Piece),
-                Take: lambda asked: (self.queue.take(asked.port), Requests),
-                Leave: lambda asked: (self._leave(asked.port), done),
-                Finish: lambda asked: (self._finish(asked.number, asked.succeeded, asked.outcome), done),
+                Watch: in_time(lambda asked: (self._watch(asked.version, asked.committed_index), unchanged)),
+                Forward: in_time(
+                    lambda asked: (self._forward(asked.node_id, asked.request, asked.timeout_s), Piece)
+                ),
+                Take: in_time(lambda asked: (self.queue.take(asked.port), Requests)),
+                Leave: at_once(done_after(lambda asked: self.queue.leave(asked.port))),
+                Finish: at_once(
+                    done_after(lambda asked: self.queue.finish(asked.number, asked.succeeded, asked.outcome))
+                ),
             },
             str(directory),
             str(directory),
@@ -106,20 +110,6 @@ class ScriptedLog:
         forwarding = Forwarding(node_id, request, timeout_s, Future())
         self.forwardings.put_nowait(forwarding)
         return forwarding.outcome
-
-    def _finish(self, number: int, succeeded: bool, outcome: bytes) -> "Future[None]":
-        self.queue.finish(number, succeeded, outcome)
-        return _done()
-
-    def _leave(self, port: int) -> "Future[None]":
-        self.queue.leave(port)
-        return _done()
-
-
-def _done() -> "Future[None]":
-    future: Future[None] = Future()
-    answer(future, None)
-    return future
 
 
 @asynccontextmanager

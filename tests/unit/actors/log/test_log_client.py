@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from actors.log import client as log_client
 from actors.log.protocol import AskStatus, LogStatus
-from actors.log.server import done, log_server, unchanged
+from actors.log.server import at_once, log_server
 from actors.raft import raft_log_client
 from actors.raft.log_requests import RAFT_LOG_MESSAGES, ForwardedRequest, MemberChange
 from actors.raft.raft_log_client import RaftLogClient
@@ -31,10 +30,8 @@ async def silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     defaults = log_client.LogClient._ask.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "timeout_s", 0.1)
-    handlers: dict[type, Any] = {kind: lambda _: (Future(), done) for kind in RAFT_LOG_MESSAGES.kinds}
-    status: Future[LogStatus] = Future()
-    status.set_result(LogStatus(1, 7))
-    handlers[AskStatus] = lambda _: (status, unchanged)
+    handlers: dict[type, Any] = {kind: lambda _: None for kind in RAFT_LOG_MESSAGES.kinds}
+    handlers[AskStatus] = at_once(lambda _: LogStatus(1, 7))
     server = log_server(handlers, str(tmp_path), str(tmp_path), RAFT_LOG_MESSAGES)
     await server.start()
     client = RaftLogClient(answering(server.path))

@@ -9,7 +9,7 @@ import pytest
 
 from actors.log.client import LogClient
 from actors.log.protocol import Append, AskStatus, Index
-from actors.log.server import log_server
+from actors.log.server import in_time, log_server
 from graphdb.errors import CorruptionError, LogUnavailable, OutcomeUnknown
 from tests.support.readers import answering
 from tests.support.timing import HANG_S
@@ -23,7 +23,7 @@ class HeldLog:
     def __init__(self, directory: Path) -> None:
         self.held: asyncio.Queue[Future[int]] = asyncio.Queue()
         self.server = log_server(
-            {kind: lambda _: (self._hold(), Index) for kind in (Append, AskStatus)},
+            {kind: in_time(lambda _: (self._hold(), Index)) for kind in (Append, AskStatus)},
             str(directory),
             str(directory),
         )
