@@ -21,9 +21,11 @@ def test_a_plan_holds_while_only_documents_follow(
     end = LogEnd.of_opened(len(before)).extended(entries(added))
     kinds = [*before, *added]
     assert (end.last_index, end.admits(0)) == (len(kinds), True)
-    kinds = kinds[: max(len(before), len(kinds) - cut)]
-    end = end.cut(len(kinds))
-    known = len(before)  # what was there when the log was opened is taken for quads
+    left = max(len(before), len(kinds) - cut)
+    kinds, taken_back = kinds[:left], kinds[left:]
+    end = end.cut(left)
+    # what was there when the log was opened is taken for quads, and so is what quads were taken back behind
+    known = left if any(kind is not EntryKind.SEARCH for kind in taken_back) else len(before)
     is_plain = all(kind is EntryKind.SEARCH for kind in kinds[max(expected - 1, 0) :])
     if expected > 0:
         assert end.admits(expected) == (known < expected <= len(kinds) + 1 and is_plain)
