@@ -1,10 +1,9 @@
 """`BusyPolling`: an event loop that does not sleep while what it waits for is about to come.
 
-A thread that sleeps until a message comes takes 30 to 60 µs to wake on a virtual machine: its processor is
-halted meanwhile, and whoever sends pays for the interrupt that starts it. One update of one client wakes four
-threads in turn, which was a third of its time. So a loop that is likely to hear of something within a moment
-looks again and again (busy polling, as sockets have it on Linux: `SO_BUSY_POLL`), and learns from what comes:
-as KVM does for its guests (`halt_poll_ns`), it polls only while that pays.
+A thread that sleeps until a message comes takes 30 to 60 µs to wake on a virtual machine, whose processor is
+halted meanwhile. So a loop that is likely to hear of something within a moment looks for it again and again:
+busy polling, as sockets have it on Linux (`SO_BUSY_POLL`). As KVM does for its guests (`halt_poll_ns`), it
+goes by what came last, and polls only while that pays.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from time import perf_counter
 
 __all__ = ["POLLS_S", "BusyPolling", "processors"]
 
-POLLS_S = 0.001  # a log on a fast disk answers within it, and a client that has nothing else to do asks again
+POLLS_S = 0.001  # a log on a fast disk answers within it
 
 
 class BusyPolling:

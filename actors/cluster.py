@@ -18,7 +18,6 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import ray
 
-from actors.busy_polling import POLLS_S
 from actors.columns.protocol import RayAt
 from actors.fork_server import ForkServer
 from actors.log.update_log import UpdateLog
@@ -325,15 +324,7 @@ def start_log(settings: Settings) -> Any:
     views = views_of(search_enabled=settings.search.enabled)
     data_dir, keep_bytes = settings.server.data_dir, settings.live.keep_changes_mb << 20
     config = FileLogConfig(history=history_directory(data_dir, settings.history))
-    return _start(
-        UpdateLog,
-        _UPDATE_LOG,
-        str(data_dir / LOG),
-        config,
-        views=views,
-        keep_bytes=keep_bytes,
-        polls_s=POLLS_S,
-    )
+    return _start(UpdateLog, _UPDATE_LOG, str(data_dir / LOG), config, views=views, keep_bytes=keep_bytes)
 
 
 def start_query_keeper(settings: Settings) -> Any:

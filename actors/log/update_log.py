@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import uvloop
 
-from actors.busy_polling import BusyPolling
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
 from actors.log.protocol import Append, Index, LogStatus, decode_entries, encode_entries, place_entries
@@ -76,15 +75,13 @@ class UpdateLog:
         *,
         views: Iterable[str] = (QUADS,),
         keep_bytes: int = 0,
-        polls_s: float = 0.0,
         file_system: FileSystem | None = None,
         socket_directory: str | None = None,
     ) -> None:
         """Open the log in a directory and begin to listen.
 
         views: who follows the log; it forgets nothing before each has said what it needs no more, and never
-        the newest keep_bytes, for those who resume. polls_s: how long the thread polls for the next append of
-        a writer that has one at a time.
+        the newest keep_bytes, for those who resume.
         socket_directory is for tests; by default a private one is made under the system's directory for
         temporary files. Raises LogUnavailable where another process has the log open, CorruptionError.
         """
@@ -93,7 +90,6 @@ class UpdateLog:
         self._views = LogViews(views)
         self._keep_bytes = keep_bytes
         self._watch = IndexWatch(self._log.last_index)
-        self._next_append = BusyPolling(polls_s)
         self._jobs: deque[_Append | _Call] = deque()
         handlers = log_handlers(self, self._watch, self._in_turn) | {Append: self._serve_append}
         self._server = log_server(handlers, directory, socket_directory)
@@ -236,8 +232,6 @@ class UpdateLog:
 
     def _commit(self, batch: list[_Append]) -> None:
         """Store a batch with one sync, and answer."""
-        self._next_append.came()
-        before = self._end.last_index
         try:
             answers = self._store(batch)
         except Exception as error:  # noqa: BLE001 the callers get it
@@ -247,8 +241,6 @@ class UpdateLog:
         for caller, index in answers:
             caller.answer(Index(index))
         self._watch.advance(self._end.last_index)
-        if self._end.last_index == before + 1:
-            self._next_append.expect()
 
     def _store(self, batch: list[_Append]) -> list[tuple[_OnThread | Call, int]]:
         """What is to be answered to whom, but for those who have failed by themselves."""

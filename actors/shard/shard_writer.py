@@ -83,9 +83,7 @@ class WriterConfig:
     # and the loop its time all the same, for it holds the interpreter
     inline_requests_max: int = 64
     inline_quads_max: int = 64  # so few are applied there too
-    # how long the event loop polls for what is about to come to a client that is alone: the log's answer, and
-    # the next request
-    polls_s: float = 0.0
+    polls_s: float = 0.0  # how long the event loop polls for the log's answer to a client that is alone
 
 
 class _QuadsView:
@@ -152,7 +150,7 @@ class ShardWriter:
         self._was_alone = False  # the last batch had one request
         self._confirmed_index = 0  # of the last entry whose request was answered before it was applied
         self._gathering = Gathering()
-        self._log_answer, self._next_request = BusyPolling(config.polls_s), BusyPolling(config.polls_s)
+        self._log_answer = BusyPolling(config.polls_s)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -311,7 +309,6 @@ class ShardWriter:
             raise Overloaded(f"{waiting} writes are waiting")
         self._queue.add(job)
         if not before:  # else that was done for the first
-            self._next_request.came()
             self._ahead.note_request()
             self._wake.set()
             self._runner.hurry()
@@ -548,8 +545,6 @@ class ShardWriter:
         )
         if self._guard is not None:
             self._guard.note(change, self.applied_index)
-        if self._was_alone and not self._waiting:
-            self._next_request.expect()
         return True
 
     def _use_wait(self, batch: Batch, before: int) -> None:
