@@ -1,97 +1,83 @@
 """An event loop that polls for what is about to come, and only then."""
 
 import asyncio
-import selectors
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from actors import busy_polling
 from actors.busy_polling import BusyPolling, processors
 
-SOON_S, LATE_S = 0.05, 0.2  # how long it polls, and what is longer
+pytestmark = pytest.mark.anyio
+POLLS_S, SOON_S, LATE_S = 1.0, 0.5, 1.5  # how long it polls; what is less, and what is longer
+_TURNS = 5
 
 
-class Looks(selectors.DefaultSelector):
-    """Counts how often the loop has looked without sleeping."""
+class Clock:
+    """In place of `perf_counter`. A loop that polls reads it in each turn."""
 
-    without_sleep = 0
+    def __init__(self) -> None:
+        self.now, self.reads = 0.0, 0
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self.without_sleep += timeout is not None and timeout <= 0
-        return super().select(timeout)
+    def __call__(self) -> float:
+        self.reads += 1
+        return self.now
 
+    async def is_polled(self) -> bool:
+        """Whether the loop polls: it has not slept in some turns of it."""
+        before = self.reads
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        return self.reads - before >= _TURNS - 1
 
-Waits = Callable[[float], Coroutine[Any, Any, int]]
-
-
-def looks(work: Callable[[Waits, BusyPolling], Coroutine[Any, Any, list[int]]]) -> list[int]:
-    """Do this with a function that sleeps and says how often the loop has looked meanwhile."""
-    selector = Looks()
-
-    async def waited(seconds: float) -> int:
-        before = selector.without_sleep
-        await asyncio.sleep(seconds)
-        return selector.without_sleep - before
-
-    async def all_work() -> list[int]:
-        return await work(waited, BusyPolling(SOON_S))
-
-    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
-        return runner.run(all_work())
-
-
-@pytest.fixture(autouse=True)
-def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(busy_polling, "processors", lambda: 2.0)
-
-
-async def expected(waited: Waits, polling: BusyPolling, comes_after_s: float) -> int:
-    polling.expect()
-    found = await waited(comes_after_s)
-    polling.came()
-    await asyncio.sleep(0)
-    return found
-
-
-def test_it_polls_where_the_last_came_soon() -> None:
-    async def work(waited: Waits, polling: BusyPolling) -> list[int]:
-        return [await expected(waited, polling, SOON_S / 10) for _ in range(3)]
-
-    first, second, third = looks(work)
-    assert first <= 2  # of the sleep itself
-    assert min(second, third) > 20
-
-
-def test_what_does_not_come_is_polled_for_once() -> None:
-    async def work(waited: Waits, polling: BusyPolling) -> list[int]:
-        seconds = (SOON_S / 10, LATE_S, LATE_S, SOON_S / 10, SOON_S / 10)
-        return [await expected(waited, polling, one) for one in seconds]
-
-    found = looks(work)
-    assert [count > 20 for count in found] == [False, True, False, False, True]
-
-
-def test_the_loop_sleeps_when_the_time_is_over_and_when_it_has_come() -> None:
-    async def work(waited: Waits, polling: BusyPolling) -> list[int]:
-        await expected(waited, polling, 0)
-        after_came = await waited(LATE_S)
+    async def comes_after(self, polling: BusyPolling, seconds: float) -> bool:
+        """Whether the loop polls for what comes after a while."""
         polling.expect()
-        await asyncio.sleep(LATE_S)
-        return [after_came, await waited(LATE_S)]
+        found = await self.is_polled()
+        self.now += seconds
+        polling.came()
+        await asyncio.sleep(0)
+        return found
 
-    assert max(looks(work)) <= 2
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """With two processors."""
+    clock = Clock()
+    monkeypatch.setattr(busy_polling, "perf_counter", clock)
+    monkeypatch.setattr(busy_polling, "processors", lambda: 2.0)
+    return clock
 
 
-def test_one_processor_is_left_to_whoever_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_polls_where_the_last_came_soon(clock: Clock) -> None:
+    polling = BusyPolling(POLLS_S)
+    seconds = (SOON_S, SOON_S, LATE_S, LATE_S, SOON_S, SOON_S)
+    polled = [await clock.comes_after(polling, one) for one in seconds]
+    assert polled == [False, True, True, False, False, True]
+
+
+async def test_the_loop_sleeps_when_it_has_come(clock: Clock) -> None:
+    polling = BusyPolling(POLLS_S)
+    for _ in range(2):
+        await clock.comes_after(polling, SOON_S)
+    assert not await clock.is_polled()
+
+
+async def test_the_loop_sleeps_when_the_time_is_over(clock: Clock) -> None:
+    polling = BusyPolling(POLLS_S)
+    await clock.comes_after(polling, SOON_S)
+    polling.expect()
+    assert await clock.is_polled()
+    clock.now += LATE_S
+    assert not await clock.is_polled()
+
+
+async def test_one_processor_is_left_to_whoever_is_waited_for(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(busy_polling, "processors", lambda: 1.5)
-
-    async def work(waited: Waits, polling: BusyPolling) -> list[int]:
-        return [await expected(waited, polling, SOON_S / 10) for _ in range(3)]
-
-    assert max(looks(work)) <= 2
+    polling = BusyPolling(POLLS_S)
+    assert [await clock.comes_after(polling, SOON_S) for _ in range(3)] == [False] * 3
 
 
 @pytest.mark.parametrize(
