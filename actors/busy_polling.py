@@ -14,9 +14,7 @@ from math import inf
 from pathlib import Path
 from time import perf_counter
 
-__all__ = ["POLLS_S", "BusyPolling", "processors"]
-
-POLLS_S = 0.001  # a log on a fast disk answers within it
+__all__ = ["BusyPolling", "processors"]
 
 
 class BusyPolling:
@@ -82,7 +80,7 @@ def _quota(root: Path, path: str) -> float:
 
 def _own_quota(group: Path) -> float:
     for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # what is not Linux itself may write what it likes
             quota, period = " ".join((group / file).read_text() for file in files).split()
             return inf if quota in ("max", "-1") else int(quota) / int(period)
     return inf

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from actors.alerts.alert_service import AlertService
-from actors.busy_polling import POLLS_S
 from actors.columns.client import ColumnClient, ColumnRunner
 from actors.disk_room import DiskRoom
 from actors.history.history_keeper import HistoryKeeper
@@ -56,6 +55,7 @@ __all__ = ["Books", "GraphNode", "NodeParts", "standalone_node"]
 _FED = "columns-feed"  # in the data directory
 _DOCUMENTS_AT_ONCE = 2  # that are made lines of; each takes a processor, and up to 1 GB of memory
 _BODIES_AT_ONCE = 64  # larger ones than fit into memory unread
+_POLLS_S = 0.001  # within which a log on a fast disk answers
 
 W = TypeVar("W", covariant=True)
 
@@ -358,7 +358,7 @@ def standalone_node(
     indexes: Indexes | None = None,
 ) -> GraphNode[StoreWrites]:
     """A node that stands alone. See `NodeParts`. config: by default one whose writer polls."""
-    config = config or StoreConfig(writer=WriterConfig(polls_s=POLLS_S))
+    config = config or StoreConfig(writer=WriterConfig(polls_s=_POLLS_S))
     parts = NodeParts(settings, log, readers, config, columns, indexes)
     alerts = AlertService(parts.own_alerts, parts.own_progress, parts.queries, settings)
     lifecycle = parts.lifecycle(OwnLog(log), alerts.timer.wake)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
@@ -160,8 +160,7 @@ class Checkpointer:
         self.unflushed.count(entries, later_bytes)
         # on a full disk what was deleted has to go from the disk soon
         if self._has_grown(self._grown_bytes) or not self.has_room():
-            self._is_due = True
-            self._begin()
+            self._begin_checkpoint()
         elif self.unflushed.slows_writes and time.monotonic() >= self._again_at:
             self._begin()
 
@@ -179,7 +178,7 @@ class Checkpointer:
         if self._fits(adds, needed_bytes):
             return
         if self.unflushed.size_bytes:
-            await self._try(self.checkpoint)
+            await self._try()
         give_up_at = time.monotonic() + (0 if adds else _PATIENCE_S)
         while not self._fits(adds, needed_bytes):
             if time.monotonic() >= give_up_at:
@@ -215,39 +214,46 @@ class Checkpointer:
         held_bytes = (await self._log.status()).held_bytes
         self._held_bytes = min(held_bytes, held_bytes if self._held_bytes is None else self._held_bytes)
         if self._has_grown(held_bytes - self._held_bytes):
-            self._is_due = True
-            self._begin()
+            self._begin_checkpoint()
+
+    def _begin_checkpoint(self) -> None:
+        """After one that is under way: that one drops nothing of what is written meanwhile."""
+        self._is_due = True
+        self._begin()
 
     def _begin(self) -> None:
-        """A checkpoint that is due, or a flush; a checkpoint after one that is under way, for that one drops
-        nothing of what is written meanwhile.
-        """
+        """A checkpoint if one is due, else a flush."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
-        if not self._is_due and not await self._try(self._flush):
-            self._again_at = time.monotonic() + _AGAIN_S
+        if not self._is_due:
+            await self._flush()
         while self._is_due:
             self._is_due = False
             grown_bytes, held_bytes = self._grown_bytes, self._held_bytes
             self._grown_bytes, self._held_bytes = 0, None
-            if not await self._try(self.checkpoint):
+            if not await self._try():
                 self._grown_bytes += grown_bytes
                 self._held_bytes = held_bytes
                 self._again_at = time.monotonic() + _AGAIN_S
 
-    async def _try(self, work: Callable[[], Awaitable[None]]) -> bool:
+    async def _try(self) -> bool:
         try:
-            await work()
+            await self.checkpoint()
         except (UnavailableError, CorruptionError) as error:
             logger.warning("no checkpoint: %s; the log keeps what it would have dropped", error)
             return False
         return True
 
     async def _flush(self) -> None:
-        async with self._one_at_a_time:
-            await on_thread(self._quads.flush)
+        """Nothing but that; not again soon where it fails."""
+        try:
+            async with self._one_at_a_time:
+                await on_thread(self._quads.flush)
+        except (UnavailableError, CorruptionError) as error:
+            logger.warning("what the engine holds in memory is not flushed: %s", error)
+            self._again_at = time.monotonic() + _AGAIN_S
 
     async def checkpoint(self) -> None:
         """Flush the store, record how far it is and what is kept beside it, drop the log before that.
@@ -274,4 +280,4 @@ class Checkpointer:
     async def close(self) -> None:
         """Make a last checkpoint, after one that is under way."""
         await self.finish()
-        await self._try(self.checkpoint)
+        await self._try()
