@@ -36,7 +36,9 @@ def shared_out(pieces: Iterator[bytes], load: Load, loaders: int = LOADERS) -> N
         raise
     finally:
         for share in shares:
-            share.end()
+            share.finish()
+        for share in shares:  # one that has not begun may wait for another to end
+            share.join()
     for share in shares:
         if share.failure is not None:
             raise share.failure
@@ -92,9 +94,12 @@ class _Share:
         """Let the load add nothing: no document goes on like this."""
         self._is_spoilt = self.write(b"\n<\n")
 
-    def end(self) -> None:
-        """There is no more: wait for the load to end."""
+    def finish(self) -> None:
+        """There is no more."""
         os.close(self._place)
+
+    def join(self) -> None:
+        """Wait for the load to end."""
         self._thread.join()
         if self._is_spoilt:
             self.failure = None

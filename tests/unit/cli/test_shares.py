@@ -101,3 +101,19 @@ def test_a_load_that_fails_ends_the_others() -> None:
     with pytest.raises(MemoryError, match="a long token"):
         shared_out(pieces(), fails_in_the_first, 2)
     assert loads.read == []
+
+
+def test_a_load_may_wait_for_another_one_to_end() -> None:
+    """As loads into a store in memory do."""
+    loads, others_ended = Loads(), threading.Event()
+
+    def load(share: Path) -> None:
+        if threading.current_thread().name == "load-0":
+            assert others_ended.wait(HANG_S)
+            loads(share)
+        else:
+            loads(share)
+            others_ended.set()
+
+    shared_out(iter([PIECE, BLANK]), load, 2)
+    assert b"".join(loads.read).count(BLANK) == 1
