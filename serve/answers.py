@@ -113,7 +113,8 @@ Produce: TypeAlias = Callable[[Pipe], None]
 
 
 class Workers:
-    """The worker threads, and the time limit of one answer. Owned by the application.
+    """The worker threads, started as they are needed, and the time limit of one answer. Owned by the
+    application, on its event loop.
 
     The threads are daemons, and the process does not wait for them at its end: native code cannot be
     interrupted, and a running query must not keep the process from stopping.
@@ -122,13 +123,16 @@ class Workers:
     def __init__(self, count: int, time_limit_s: float) -> None:
         self.time_limit_s = time_limit_s
         self._jobs: queue.SimpleQueue[tuple[Produce, Pipe] | None] = queue.SimpleQueue()
-        self._count = count
-        for number in range(count):
-            threading.Thread(target=self._work, name=f"evaluate-{number}", daemon=True).start()
+        self._count_max = count
+        self._count = 0  # of the threads that were started
+        self._waiting = threading.Semaphore(0)  # threads that have no job, nor will get one that is queued
 
     def start(self, produce: Produce, pipe: Pipe) -> None:
         """Run produce on a thread as soon as one is free; what it raises is passed to the pipe."""
         self._jobs.put((produce, pipe))
+        if self._count < self._count_max and not self._waiting.acquire(blocking=False):
+            threading.Thread(target=self._work, name=f"evaluate-{self._count}", daemon=True).start()
+            self._count += 1
 
     def stop(self) -> None:
         """End the threads, each after its present job."""
@@ -139,6 +143,7 @@ class Workers:
         while (job := self._jobs.get()) is not None:
             _run(*job)
             del job  # a waiting thread must not keep its last answer's memory
+            self._waiting.release()
 
 
 def _run(produce: Produce, pipe: Pipe) -> None:
