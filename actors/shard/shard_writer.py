@@ -15,17 +15,14 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from time import perf_counter
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
-from actors.busy_polling import BusyPolling
 from actors.gathering import Gathering
 from actors.log.applied_index import AppliedIndex
 from actors.log.client import LogAccess
 from actors.log.view_runner import ViewRunner
 from actors.log.view_sources import LogReading, Pace
-from actors.shard.checkpointer import engine_bytes
+from actors.shard.batch_commit import BatchCommit, OnChanges
 from actors.shard.graph_removal import GraphRemoval
 from actors.shard.log_appender import LogAppender, OnLogged
 from actors.shard.planning_ahead import PlanningAhead
@@ -43,17 +40,14 @@ from actors.shard.write_batch import (
 )
 from graphdb.access.writer_state import WholeState
 from graphdb.errors import (
-    CorruptionError,
     GraphDBError,
     LogUnavailable,
     Overloaded,
-    StorageFull,
-    UnavailableError,
 )
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS, ViewStatus
-from graphdb.model import UNKNOWN_AUTHOR, Author, ChangeSet, Confirmation, LogEntry, Outcome
+from graphdb.model import UNKNOWN_AUTHOR, Author, Confirmation, LogEntry, Outcome
 from graphdb.public_text import fault_text
 from graphdb.sparql.plain_data import OneTriple
 from graphdb.store.overlay import Overlay
@@ -62,7 +56,6 @@ from graphdb.store.quad_store import QuadStore
 __all__ = ["Admit", "ShardWriter", "WriterConfig"]
 
 T = TypeVar("T")
-OnChanges: TypeAlias = Callable[[int, int, int, Callable[[], Sequence[ChangeSet]]], None]
 logger = logging.getLogger(__name__)
 _IDLE_STEPS = 2  # from a request's bytes to its place in the queue the event loop takes a few steps
 
@@ -137,20 +130,15 @@ class ShardWriter:
         self._quads = quads
         self._replayer = replayer
         self._config = config
-        self._clock_ms = clock_ms
         self._fresh_request_id = fresh_request_id
         self._guard = guard
-        self._on_changes = on_changes
-        self._admit = admit
         # one thread, and always the same: pyoxigraph's iterators end the process when used on another than
         # their own
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
         self._queue = WriteQueue()
         self._under_way: list[WriteJob] = []  # of the present turn
         self._was_alone = False  # the last batch had one request
-        self._confirmed_index = 0  # of the last entry whose request was answered before it was applied
         self._gathering = Gathering()
-        self._log_answer = BusyPolling(config.polls_s)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
@@ -194,6 +182,22 @@ class ShardWriter:
         self._single = SingleEntries(
             self._appender, self._runner, replayer, admit, clock_ms, self._change, self._on_thread
         )
+        self._batches = BatchCommit(
+            quads,
+            replayer,
+            self._runner,
+            self._queue,
+            self._appender,
+            self._ahead,
+            self._gathering,
+            self._on_thread,
+            clock_ms=clock_ms,
+            admit=admit,
+            guard=guard,
+            on_changes=on_changes,
+            inline_quads_max=config.inline_quads_max,
+            polls_s=config.polls_s,
+        )
 
     @property
     def fault(self) -> GraphDBError | None:
@@ -215,7 +219,7 @@ class ShardWriter:
         """Whether the store could not take what was answered already: its readers would miss a write that
         they know of.
         """
-        return self._confirmed_index > self._replayer.applied_index
+        return self._batches.lacks_confirmed
 
     @property
     def is_guarded(self) -> bool:
@@ -434,7 +438,7 @@ class ShardWriter:
         if batch is None and self._queue.begins_apart:
             return await self._take_turn()
         batch = await self._plan(batch or Batch(Overlay(self._quads)))
-        committed = await self._commit(batch)
+        committed = await self._batches.commit(batch, is_alone=self._was_alone)
         if not committed:
             self._ahead.drop()
         if batch.large is None:
@@ -488,82 +492,3 @@ class ShardWriter:
         if batch.deferred:
             self._queue.put_back(batch.deferred)
         return batch
-
-    async def _commit(self, batch: Batch) -> bool:
-        """Log a batch, apply it, answer it. False: its jobs are answered, or wait anew."""
-        before = self.applied_index
-        entries = batch.entries(self._clock_ms())
-        if not entries:
-            if batch.attempts and not await self._appender.confirm_newest(batch.jobs):
-                return False
-            batch.succeed(before)
-            return True
-        if self._admit is not None and not await self._is_admitted(self._admit, batch, entries):
-            return False
-        logged = batch.logged
-        decided = [attempt.job for attempt in logged]
-        began = perf_counter()
-        first_index = await self._appender.append(
-            entries, batch.jobs, decided, partial(self._use_wait, batch, before)
-        )
-        self._log_answer.came()
-        self._ahead.end()
-        waited_s = perf_counter() - max(began, self._ahead.worked_at)
-        if not first_index:
-            return False
-        change = batch.change
-        is_short = change.affected_triples <= self._config.inline_quads_max
-        if not is_short:  # a checkpoint that is made beside it has to know
-            self._appender.note_logged(entries, batch.later_bytes)
-        try:
-            with self.applied.changing():
-                if is_short:
-                    # The log has the entries on its disk, and nobody reads before they are applied, for this
-                    # is one step of the event loop. So clients whose answers can leave now go on meanwhile.
-                    if batch.succeed(first_index - 1, is_applied=False):
-                        self._confirmed_index = first_index + len(entries) - 1
-                    self._quads.apply(change)
-                else:
-                    await self._on_thread(self._quads.apply, change)
-                self._replayer.note_applied(
-                    first_index,
-                    [(attempt.job.request_id, attempt.affected_triples) for attempt in logged],
-                )
-        except (UnavailableError, CorruptionError) as error:
-            self._runner.fall_behind(error)
-            self._appender.fail(batch.jobs, error)
-            return False
-        batch.succeed(first_index - 1)
-        if is_short:
-            self._appender.note_logged(entries, batch.later_bytes)
-        self._gathering.note(waited_s, len(batch.attempts), self._waiting)
-        self._on_changes(
-            before,
-            first_index,
-            entries[0].timestamp_ms,
-            lambda: [attempt.change for attempt in logged],
-        )
-        if self._guard is not None:
-            self._guard.note(change, self.applied_index)
-        return True
-
-    def _use_wait(self, batch: Batch, before: int) -> None:
-        """A batch is on its way to the log, behind this index, and the port has time meanwhile."""
-        batch.foresee(before)
-        if self._guard is None and batch.large is None:
-            self._ahead.begin(batch)
-        if self._was_alone:
-            self._log_answer.expect()
-
-    async def _is_admitted(self, admit: Admit, batch: Batch, entries: list[LogEntry]) -> bool:
-        """Whether there is room for a batch. If not, those that add are answered so; the others wait anew."""
-        adding = [attempt.job for attempt in batch.logged if attempt.adds]
-        try:
-            now_bytes, batch.later_bytes = engine_bytes([entry.payload for entry in entries])
-            await admit(bool(adding), now_bytes + batch.later_bytes)
-        except StorageFull as error:
-            refused = adding or batch.jobs
-            self._appender.fail(refused, error)
-            self._queue.put_back(job for job in batch.jobs if job not in refused)
-            return False
-        return True
