@@ -1,5 +1,7 @@
 """What all tests share."""
 
+import gc
+
 import pytest
 
 from actors.disk_room import DiskRoom
@@ -18,3 +20,12 @@ def reserves_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         return room
 
     monkeypatch.setattr(DiskRoom, "of", of)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def collections_are_short() -> None:
+    """The garbage collector passes over what was imported and what earlier modules have left: in a process
+    that has run thousands of tests it looks at millions of objects else, for a second and longer.
+    """
+    gc.collect()
+    gc.freeze()

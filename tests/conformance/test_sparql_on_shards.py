@@ -19,7 +19,10 @@ from tests.support.column_answers import Refused
 from tests.support.column_shards import EXCHANGING, WatchedShards, opened, sharded_read
 from tests.support.column_tables import column_tables
 
-pytestmark = pytest.mark.skipif(suite_root() is None, reason="the W3C suites are not at ../shared/suites")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(suite_root() is None, reason="the W3C suites are not at ../shared/suites"),
+]
 
 PARTS = 8  # each of some seconds
 

@@ -86,7 +86,7 @@ def test_reads_runs() -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(450)  # four starts, one of them on a busy machine
 def test_weight_runs() -> None:
     figures = benchmark("weight", "--rounds", "1", "--peer", "no", timeout_s=400)
@@ -109,7 +109,7 @@ def test_text_in_sparql_runs() -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 def test_elasticsearch_runs() -> None:
     *rows, whole = benchmark(
         "elasticsearch", "--rounds", "1", "--peer", "no", "--only", "knn of 1", scale="0.02"
@@ -136,7 +136,7 @@ def test_exchange_runs() -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.long
 def test_hybrid_runs() -> None:
     rows = benchmark("hybrid", scale="0.05")
     assert [row["work"] for row in rows[:2]] == ["words alone", "vectors alone"]
