@@ -8,7 +8,7 @@ from typing import Protocol
 from actors.log.view_reports import ReportedViews
 from actors.node.open_store import CurrentStore
 from actors.node.store_lifecycle import StoreLifecycle
-from actors.shard.write_batch import EntryPlan
+from actors.shard.write_queue import EntryPlan
 from actors.worker_thread import on_thread
 from graphdb.alerts.book import AlertBook
 from graphdb.alerts.commands import Command

@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from actors.node.open_store import CurrentStore
 from actors.shard.store_directory import KeptBeside
-from actors.shard.write_batch import EntryPlan
+from actors.shard.write_queue import EntryPlan
 from graphdb.model import Confirmation, EntryKind
 
 __all__ = ["Book", "BookLog", "OwnBook"]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from actors.node.open_store import CurrentStore, OpenStore
 from actors.node.own_book import BookLog, OwnBook
-from actors.shard.write_batch import EntryPlan
+from actors.shard.write_queue import EntryPlan
 from graphdb.errors import MalformedShapes, Overloaded, ShapesViolated, TransactionConflict
 from graphdb.history.purges import NodePurged, Purge, PurgeBook, PurgeCommand, PurgeRecord
 from graphdb.history.purging import PurgeScope, deletion

@@ -19,7 +19,7 @@ from actors.readers.running_queries import RunningQueries
 from actors.readers.write_evaluation import UpdateTurn, WhereClauses
 from actors.shard.graph_clearing import GraphClearing
 from actors.shard.shard_writer import ShardWriter
-from actors.shard.write_batch import Plan
+from actors.shard.write_queue import Plan
 from actors.worker_thread import on_thread
 from graphdb.config import Settings
 from graphdb.geo.function_calls import calls_functions

@@ -9,7 +9,7 @@ from pyoxigraph import BlankNode
 
 from actors.log.view_sources import ViewLost
 from actors.shard.shard_writer import ShardWriter
-from actors.shard.write_batch import Plan, Seeing
+from actors.shard.write_queue import Plan, Seeing
 from actors.views.views import Views, VisibleStore
 from graphdb.access.visibility import Visibility
 from graphdb.access.writer_state import Planned, planned_by

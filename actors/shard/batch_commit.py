@@ -12,7 +12,8 @@ from actors.shard.checkpointer import engine_bytes
 from actors.shard.log_appender import LogAppender
 from actors.shard.planning_ahead import PlanningAhead
 from actors.shard.single_entries import Admit
-from actors.shard.write_batch import Batch, WriteGuard, WriteQueue
+from actors.shard.write_batch import Batch, WriteGuard
+from actors.shard.write_queue import WriteQueue
 from graphdb.errors import CorruptionError, StorageFull, UnavailableError
 from graphdb.log.replay import Replayer
 from graphdb.model import ChangeSet, LogEntry

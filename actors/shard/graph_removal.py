@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from actors.shard.write_batch import TurnJob, WriteJob, WriteQueue
+from actors.shard.write_queue import TurnJob, WriteJob, WriteQueue
 from actors.worker_thread import on_thread
 from graphdb.errors import CorruptionError, GraphDBError, LogUnavailable, UnavailableError
 from graphdb.public_text import fault_text

@@ -8,7 +8,7 @@ from actors.log.begun import Begun
 from actors.log.client import LogAccess
 from actors.log.group_commit import GroupCommit
 from actors.log.view_runner import ViewRunner
-from actors.shard.write_batch import WriteJob, WriteQueue
+from actors.shard.write_queue import WriteJob, WriteQueue
 from graphdb.errors import (
     GraphDBError,
     KeyReused,

@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Callable
 from time import perf_counter
 
-from actors.shard.write_batch import Batch, WriteJob, WriteQueue, plan_batch
+from actors.shard.write_batch import Batch, plan_batch
+from actors.shard.write_queue import WriteJob, WriteQueue
 from graphdb.log.replay import Replayer
 from graphdb.log.request_ids import key_part
 from graphdb.store.overlay import Overlay

@@ -27,17 +27,8 @@ from actors.shard.graph_removal import GraphRemoval
 from actors.shard.log_appender import LogAppender, OnLogged
 from actors.shard.planning_ahead import PlanningAhead
 from actors.shard.single_entries import Admit, SingleEntries
-from actors.shard.write_batch import (
-    Batch,
-    EntryPlan,
-    Plan,
-    Seeing,
-    TurnJob,
-    WriteGuard,
-    WriteJob,
-    WriteQueue,
-    plan_batch,
-)
+from actors.shard.write_batch import Batch, WriteGuard, plan_batch
+from actors.shard.write_queue import EntryPlan, Plan, Seeing, TurnJob, WriteJob, WriteQueue
 from graphdb.access.writer_state import WholeState
 from graphdb.errors import (
     GraphDBError,

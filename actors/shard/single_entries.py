@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 from actors.log.view_runner import ViewRunner
 from actors.shard.checkpointer import engine_bytes
 from actors.shard.log_appender import LogAppender
-from actors.shard.write_batch import EntryPlan, LargeWrite, WriteJob
+from actors.shard.write_batch import LargeWrite
+from actors.shard.write_queue import EntryPlan, WriteJob
 from graphdb.errors import CorruptionError, GraphDBError, StorageFull, UnavailableError
 from graphdb.log.codec import encode_close
 from graphdb.log.replay import Replayer
