@@ -16,7 +16,7 @@ from actors.log.view_runner import ViewRunner
 from actors.log.view_sources import Pace, Restart, Snapshot
 from graphdb.errors import ChangesForgotten, CorruptionError, IndexNotReached, LogCompacted, LogUnavailable
 from graphdb.live.changes import LoggedChange
-from graphdb.log.codec import decode_changes, decode_close
+from graphdb.log.payloads import decode_changes, decode_close
 from graphdb.log.views import ViewStatus
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 

@@ -14,7 +14,8 @@ from actors.log.client import LogAccess
 from actors.shard.store_directory import KeptBeside, StoreDirectory
 from actors.worker_thread import on_thread
 from graphdb.errors import CorruptionError, StorageFull, UnavailableError
-from graphdb.log.codec import entries_bytes, quad_sections
+from graphdb.log.codec import entries_bytes
+from graphdb.log.payloads import quad_sections
 from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS
 from graphdb.model import EntryKind, LogEntry

@@ -30,11 +30,7 @@ from actors.shard.single_entries import Admit, SingleEntries
 from actors.shard.write_batch import Batch, WriteGuard, plan_batch
 from actors.shard.write_queue import EntryPlan, Plan, Seeing, TurnJob, WriteJob, WriteQueue
 from graphdb.access.writer_state import WholeState
-from graphdb.errors import (
-    GraphDBError,
-    LogUnavailable,
-    Overloaded,
-)
+from graphdb.errors import GraphDBError, LogUnavailable, Overloaded
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.views import QUADS, ViewStatus

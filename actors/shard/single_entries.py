@@ -11,7 +11,7 @@ from actors.shard.log_appender import LogAppender
 from actors.shard.write_batch import LargeWrite
 from actors.shard.write_queue import EntryPlan, WriteJob
 from graphdb.errors import CorruptionError, GraphDBError, StorageFull, UnavailableError
-from graphdb.log.codec import encode_close
+from graphdb.log.payloads import encode_close
 from graphdb.log.replay import Replayer
 from graphdb.model import Confirmation, EntryKind, LogEntry
 

@@ -9,15 +9,8 @@ from typing import Protocol
 from actors.shard.write_queue import EntryPlan, Plan, WriteJob
 from graphdb.access.writer_state import Planned, WholeState
 from graphdb.errors import Forbidden
-from graphdb.log.codec import encode_change_parts, encode_line, encode_lines
-from graphdb.model import (
-    ChangeSet,
-    Confirmation,
-    EntryKind,
-    ForeseeingOutcome,
-    GraphName,
-    LogEntry,
-)
+from graphdb.log.payloads import encode_change_parts, encode_line, encode_lines
+from graphdb.model import ChangeSet, Confirmation, EntryKind, ForeseeingOutcome, GraphName, LogEntry
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.sparql.plain_data import OneTriple
 from graphdb.store.overlay import BaseNotApplied, GraphsInRemoval, Overlay

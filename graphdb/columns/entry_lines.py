@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import change_sections, decode_close
+from graphdb.log.payloads import change_sections, decode_close
 from graphdb.model import EntryKind, LogEntry
 
 __all__ = ["SEPARATOR", "EntryLines", "NetLines"]
@@ -21,7 +21,7 @@ _TOGETHER_BYTES = 32 << 20
 
 
 class NetLines:
-    """Takes payloads of ChangeSets (`graphdb.log.codec`) in order, each the next after the one before.
+    """Takes payloads of ChangeSets (`graphdb.log.payloads`) in order, each the next after the one before.
 
     The log writes equal quads as equal lines, and only what really changes is in it; so a line that is added
     and removed again is none, unless turns are kept. Quads are never parsed here.

@@ -19,7 +19,7 @@ from graphdb.history.archive import (
     parse_archive_name,
 )
 from graphdb.history.places import HISTORY, LOG
-from graphdb.log.codec import change_sections, decode_changes, decode_close
+from graphdb.log.payloads import change_sections, decode_changes, decode_close
 from graphdb.log.segment import counting_segments, parse_segment_name, read_segment_head
 from graphdb.model import Author, ChangeSet, EntryKind, LogEntry, node_of_text
 from graphdb.rdf.quad_lines import parse_lines

@@ -16,8 +16,8 @@ from pyoxigraph import NamedNode, Quad, QuerySolutions, Triple
 
 from graphdb.history.archive import COMPRESSED, RAW, ArchiveName, CompressedFile, EntryFile, RawFile, compress
 from graphdb.history.asked import AskedChanges
-from graphdb.log.codec import change_sections, decode_cleared, decode_close, encode_close, with_sections
 from graphdb.log.file_system import RealFileSystem, sync_path
+from graphdb.log.payloads import change_sections, decode_cleared, decode_close, encode_close, with_sections
 from graphdb.model import ChangeSet, EntryKind, LogEntry, node_of_text
 from graphdb.rdf.quad_lines import parse_lines
 from graphdb.sparql.dataset import Dataset

@@ -17,7 +17,8 @@ from typing import IO, Protocol
 from pyoxigraph import Quad
 
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import (
+from graphdb.log.file_system import storage_error
+from graphdb.log.payloads import (
     SECTIONS_BYTES,
     change_sections,
     decode_changes,
@@ -30,7 +31,6 @@ from graphdb.log.codec import (
     told_affected,
     told_lines,
 )
-from graphdb.log.file_system import storage_error
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.model import ChangeSet, EntryKind, GraphName, LogEntry, NamedGraph
 from graphdb.rdf.quad_lines import MANY_QUADS, AddedLines, ClearedLines

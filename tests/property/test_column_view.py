@@ -41,7 +41,7 @@ from graphdb.columns.term_ids import (
     tag_of,
     tag_of_term,
 )
-from graphdb.log.codec import encode_changes, encode_close
+from graphdb.log.payloads import encode_changes, encode_close
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 from graphdb.store.stored_form import stored_form, stored_term
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse, serialize
 
 from graphdb.geo.spatial_index import SpatialIndex
-from graphdb.log.codec import decode_changes, encode_changes, encode_lines, told_affected, told_lines
+from graphdb.log.payloads import decode_changes, encode_changes, encode_lines, told_affected, told_lines
 from graphdb.model import ChangeSet
 from graphdb.rdf.canonical import canonical_lines
 from graphdb.rdf.formats import RdfSyntax

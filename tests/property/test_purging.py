@@ -13,9 +13,9 @@ from graphdb.history.archive import RAW, RawFile, compress
 from graphdb.history.past_log import PastLog, archived_names
 from graphdb.history.places import HISTORY, LOG
 from graphdb.history.purging import PurgedUpTo, PurgeScope, deletion, purge_file
-from graphdb.log.codec import encode_change_parts, encode_changes, encode_close
 from graphdb.log.file_log import FileLog, FileLogConfig
 from graphdb.log.file_system import RealFileSystem
+from graphdb.log.payloads import encode_change_parts, encode_changes, encode_close
 from graphdb.model import Author, ChangeSet, EntryKind, Interface, LogEntry
 from tests.property.strategies import GRAPHS, PREDICATES, RESOURCES
 from tests.property.twin import Twin, changes, store_of, twin

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Quad, Store
 
-from graphdb.log.codec import encode_changes, encode_close
+from graphdb.log.payloads import encode_changes, encode_close
 from graphdb.log.recent_requests import RecentRequests, Remembered
 from graphdb.log.replay import Replayer
 from graphdb.model import ChangeSet, EntryKind, LogEntry

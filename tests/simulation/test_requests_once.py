@@ -23,7 +23,7 @@ from graphdb.errors import (
     Overloaded,
     UnavailableError,
 )
-from graphdb.log.codec import decode_changes, decode_close, encode_changes, encode_close
+from graphdb.log.payloads import decode_changes, decode_close, encode_changes, encode_close
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.request_ids import fresh, keyed

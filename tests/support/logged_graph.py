@@ -12,7 +12,7 @@ from graphdb.access.annotations import VisibleQuads, has_annotations
 from graphdb.access.principal import Principal
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import GraphDBError
-from graphdb.log.codec import encode_change_parts, encode_changes, encode_close
+from graphdb.log.payloads import encode_change_parts, encode_changes, encode_close
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 from graphdb.store.quad_store import QuadStore
 from tests.support.memory_log import MemoryLog

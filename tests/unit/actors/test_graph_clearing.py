@@ -10,7 +10,7 @@ from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 from actors.shard import graph_clearing
 from graphdb.access.visibility import FULL_VISIBILITY, Visibility
 from graphdb.errors import OutcomeUnknown, StorageFull, UnknownGraph
-from graphdb.log.codec import decode_changes
+from graphdb.log.payloads import decode_changes
 from graphdb.model import Confirmation, EntryKind, LogEntry
 from graphdb.rdf.quad_lines import LineChange
 from graphdb.sparql.dataset import Dataset

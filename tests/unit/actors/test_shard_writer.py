@@ -21,7 +21,7 @@ from graphdb.errors import (
     OutcomeUnknown,
     StorageFull,
 )
-from graphdb.log.codec import encode_changes, encode_close
+from graphdb.log.payloads import encode_changes, encode_close
 from graphdb.log.recent_requests import RecentRequests
 from graphdb.log.replay import Replayer
 from graphdb.log.request_ids import keyed

@@ -15,8 +15,8 @@ from actors.node.store_lifecycle import StoreConfig
 from actors.shard.shard_writer import WriterConfig
 from graphdb.access.visibility import FULL_VISIBILITY
 from graphdb.config import Settings
-from graphdb.log.codec import encode_changes
 from graphdb.log.file_log import FileLogConfig
+from graphdb.log.payloads import encode_changes
 from graphdb.log.views import QUADS, SEARCH
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 from graphdb.rdf.formats import RdfSyntax

@@ -9,7 +9,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from graphdb.columns import entry_lines, schema
 from graphdb.columns.applying import apply_changes
 from graphdb.columns.entry_lines import EntryLines
-from graphdb.log.codec import encode_changes, encode_close
+from graphdb.log.payloads import encode_changes, encode_close
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 
 PARTS, QUADS_A_PART = 40, 5

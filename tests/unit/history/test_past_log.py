@@ -11,9 +11,9 @@ from graphdb.errors import CorruptionError, HistoryForgotten
 from graphdb.history.archive import COMPRESSED, RawFile, compress, parse_archive_name
 from graphdb.history.past_log import PastChange, PastLog
 from graphdb.history.places import HISTORY, LOG
-from graphdb.log.codec import encode_changes, encode_close
 from graphdb.log.file_log import FileLog, FileLogConfig
 from graphdb.log.file_system import RealFileSystem
+from graphdb.log.payloads import encode_changes, encode_close
 from graphdb.model import Author, ChangeSet, EntryKind, Interface, LogEntry
 
 ANN = Author("basic:ann", Interface.GRAPHQL)

@@ -10,18 +10,14 @@ from hypothesis import strategies as st
 from pyoxigraph import BaseDirection, BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from graphdb.errors import CorruptionError
-from graphdb.log.codec import (
+from graphdb.log.codec import decode_entries, decode_entry, encode_entry, entry_bytes, place_entries
+from graphdb.log.payloads import (
     decode_changes,
     decode_cleared,
     decode_close,
-    decode_entries,
-    decode_entry,
     encode_change_parts,
     encode_changes,
     encode_close,
-    encode_entry,
-    entry_bytes,
-    place_entries,
     told_affected,
 )
 from graphdb.model import UNKNOWN_AUTHOR, Author, ChangeSet, EntryKind, Interface, LogEntry

@@ -6,7 +6,7 @@ import pytest
 from pyoxigraph import NamedNode, Quad, Store
 
 from graphdb.errors import CorruptionError, StorageFull
-from graphdb.log.codec import encode_changes, encode_close
+from graphdb.log.payloads import encode_changes, encode_close
 from graphdb.log.recent_requests import RecentRequests, Remembered
 from graphdb.log.replay import Replayer
 from graphdb.model import ChangeSet, EntryKind, LogEntry

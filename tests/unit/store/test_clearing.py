@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store
 
-from graphdb.log.codec import decode_changes, encode_changes, encode_lines
+from graphdb.log.payloads import decode_changes, encode_changes, encode_lines
 from graphdb.model import ChangeSet, NamedGraph
 from graphdb.rdf.quad_lines import ClearedLines, parse_lines
 from graphdb.store import apply, clearing

@@ -24,7 +24,7 @@ from graphdb.columns.past_rows import past_from
 from graphdb.config.service import Columns
 from graphdb.errors import RequestError
 from graphdb.history.moments import read_moment
-from graphdb.log.codec import encode_changes
+from graphdb.log.payloads import encode_changes
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 from graphdb.sparql.dataset import Dataset
 from tests.support.columns import ColumnNode, open_columns

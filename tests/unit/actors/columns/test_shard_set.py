@@ -21,7 +21,7 @@ from graphdb.columns.entry_lines import EntryLines
 from graphdb.columns.loading import load_store, settle
 from graphdb.columns.sharding.moves import Compute, Exchange, Gather, Share
 from graphdb.errors import QueryTimeout
-from graphdb.log.codec import encode_changes
+from graphdb.log.payloads import encode_changes
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 from tests.support.shard_processes import LocalProcesses
 from tests.support.timing import HANG_S

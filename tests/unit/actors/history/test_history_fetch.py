@@ -23,9 +23,9 @@ from graphdb.history.archive import ArchiveName, verify
 from graphdb.history.past_log import PastLog, archived_names
 from graphdb.history.places import HISTORY, LOG
 from graphdb.history.purging import PurgedUpTo, PurgeScope
-from graphdb.log.codec import encode_changes
 from graphdb.log.file_log import FileLog, FileLogConfig, begin_log
 from graphdb.log.file_system import RealFileSystem
+from graphdb.log.payloads import encode_changes
 from graphdb.model import ChangeSet, EntryKind, LogEntry
 from tests.property.test_purging import without
 from tests.support.clustered_shards import Nodes, nodes
