@@ -34,30 +34,30 @@ T = TypeVar("T")
 _BATCH_BYTES_MAX = 16 << 20  # more than this is written in several batches, each with its sync
 
 
-class _Append(NamedTuple):
-    entries: bytes  # as they travel
-    expected_index: int
-    caller: "_OnThread | Call"
-
-
 @dataclass(frozen=True, slots=True)
 class _OnThread:
-    """Whoever has called `UpdateLog.append`."""
+    """Whoever has called a method of `UpdateLog`."""
 
-    future: "Future[int]"
+    future: "Future[Any]"
 
-    def answer(self, index: Index) -> None:
-        answer(self.future, index.index)
+    def answer(self, result: object) -> None:
+        answer(self.future, result)
 
     def fail(self, error: BaseException) -> None:
         fail(self.future, error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """Anything else that the log's thread shall do; perform never raises."""
+class _Append(NamedTuple):
+    entries: bytes  # as they travel
+    expected_index: int
+    caller: _OnThread | Call
 
-    perform: Callable[[], None]
+
+class _Other(NamedTuple):
+    """Anything else that the log's thread shall do."""
+
+    perform: Callable[[], object]
+    caller: _OnThread | Call
 
 
 class UpdateLog:
@@ -90,7 +90,7 @@ class UpdateLog:
         self._views = LogViews(views)
         self._keep_bytes = keep_bytes
         self._watch = IndexWatch(self._log.last_index)
-        self._jobs: deque[_Append | _Call] = deque()
+        self._jobs: deque[_Append | _Other] = deque()
         handlers = log_handlers(self, self._watch, self._in_turn) | {Append: self._serve_append}
         self._server = log_server(handlers, directory, socket_directory)
         self._thread = LoopThread("log", uvloop.new_event_loop)
@@ -108,9 +108,9 @@ class UpdateLog:
         are there (`LogEnd`), nothing is stored and 0 is returned: somebody else has written meanwhile.
         Raises StorageFull, LogUnavailable (nothing was stored), OutcomeUnknown.
         """
-        future: Future[int] = Future()
+        future: Future[Index] = Future()
         self._enqueue(_Append(encode_entries(entries), expected_index, _OnThread(future)))
-        return future.result()
+        return future.result().index
 
     def read(self, from_index: int, max_bytes: int = 4 << 20) -> list[LogEntry]:
         """Entries from from_index on, at least one, as many as fit max_bytes; none at the end of the log.
@@ -171,38 +171,24 @@ class UpdateLog:
     def _serve_append(self, call: Call) -> None:
         self._enqueue(_Append(call.request.entries, call.request.expected_index, call))
 
-    def _in_turn(self, answer: Callable[[Any], object]) -> Handler:
+    def _in_turn(self, perform: Callable[[Any], object]) -> Handler:
         """As `at_once`, but after the appends that came before."""
 
-        def perform(call: Call) -> None:
-            try:
-                call.answer(answer(call.request))
-            except Exception as error:  # noqa: BLE001 the client gets it
-                call.fail(error)
-
         def serve(call: Call) -> None:
+            job = _Other(partial(perform, call.request), call)
             if self._jobs:
-                self._enqueue(_Call(partial(perform, call)))
+                self._enqueue(job)
             else:
-                perform(call)
+                _perform(job)
 
         return serve
 
     def _submit(self, function: Callable[[], T]) -> "Future[T]":
         future: Future[T] = Future()
-
-        def perform() -> None:
-            try:
-                result = function()
-            except Exception as error:  # noqa: BLE001 the caller gets it
-                fail(future, error)
-            else:
-                answer(future, result)
-
-        self._enqueue(_Call(perform))
+        self._enqueue(_Other(function, _OnThread(future)))
         return future
 
-    def _enqueue(self, job: _Append | _Call) -> None:
+    def _enqueue(self, job: _Append | _Other) -> None:
         self._jobs.append(job)
         self._thread.call_soon(self._perform_waiting)
 
@@ -213,7 +199,7 @@ class UpdateLog:
             if isinstance(job, _Append):
                 self._commit(self._gather(job))
             else:
-                job.perform()
+                _perform(job)
 
     def _gather(self, first: _Append) -> list[_Append]:
         """An append and those that wait right behind it, up to a size."""
@@ -266,3 +252,10 @@ class UpdateLog:
             self._log.append_placed(placed)
             self._end = end
         return answers
+
+
+def _perform(job: _Other) -> None:
+    try:
+        job.caller.answer(job.perform())
+    except Exception as error:  # noqa: BLE001 the caller gets it
+        job.caller.fail(error)
