@@ -1,6 +1,7 @@
 """`run_service`: starts the runtime, the actors and the ports of one service, watches them, stops them."""
 
 import contextlib
+import faulthandler
 import os
 import signal
 import sys
@@ -33,6 +34,7 @@ _SILENCE_S = 60.0  # without one from a port that has started
 _LOOK_S = 1.0  # between two looks at the runtime
 _ASK_S = 5.0  # between two questions to a port
 _GONE_S, _AGAIN_S = 10.0, 0.1  # until what is killed is gone
+_END_S = 10.0  # how long the end of a start may take
 _TELL_S = 20.0  # how long a start may wait until it says what for; twice as long until it says so again
 
 
@@ -122,6 +124,9 @@ class _Service:
                 print(f"graphdb: {failure} while the service was starting", file=sys.stderr, flush=True)
             if failure is not None or is_to_stop:
                 threading.excepthook = lambda _: None  # Ray's threads lose their connections
+                # native code of Ray may hold the interpreter and wait for what is being ended here
+                nowhere = open(os.devnull, "w")  # noqa: SIM115 the process ends
+                faulthandler.dump_traceback_later(_END_S, exit=True, file=nowhere)
                 self._files.release()
                 end_processes(self._files.marker)
                 self._files.remove_runtime_dir()
