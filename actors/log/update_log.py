@@ -18,7 +18,7 @@ import uvloop
 from actors.futures import answer, fail
 from actors.log.index_watch import IndexWatch
 from actors.log.protocol import Append, Index, LogStatus, decode_entries, encode_entries, place_entries
-from actors.log.server import Handler, log_handlers, log_server
+from actors.log.server import Handler, at_once, log_handlers, log_server
 from actors.loop_thread import LoopThread
 from actors.wire.server import Call
 from graphdb.log.codec import PlacedEntries
@@ -174,12 +174,13 @@ class UpdateLog:
     def _in_turn(self, perform: Callable[[Any], object]) -> Handler:
         """As `at_once`, but after the appends that came before."""
 
+        serve_now = at_once(perform)
+
         def serve(call: Call) -> None:
-            job = _Other(partial(perform, call.request), call)
             if self._jobs:
-                self._enqueue(job)
+                self._enqueue(_Other(partial(perform, call.request), call))
             else:
-                _perform(job)
+                serve_now(call)
 
         return serve
 
@@ -199,7 +200,10 @@ class UpdateLog:
             if isinstance(job, _Append):
                 self._commit(self._gather(job))
             else:
-                _perform(job)
+                try:
+                    job.caller.answer(job.perform())
+                except Exception as error:  # noqa: BLE001 the caller gets it
+                    job.caller.fail(error)
 
     def _gather(self, first: _Append) -> list[_Append]:
         """An append and those that wait right behind it, up to a size."""
@@ -252,10 +256,3 @@ class UpdateLog:
             self._log.append_placed(placed)
             self._end = end
         return answers
-
-
-def _perform(job: _Other) -> None:
-    try:
-        job.caller.answer(job.perform())
-    except Exception as error:  # noqa: BLE001 the caller gets it
-        job.caller.fail(error)
