@@ -1,9 +1,9 @@
 """`BatchCommit`: a planned batch of a `ShardWriter` logged, applied and answered."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from actors.busy_polling import BusyPolling
 from actors.gathering import Gathering
@@ -11,7 +11,7 @@ from actors.log.view_runner import ViewRunner
 from actors.shard.checkpointer import engine_bytes
 from actors.shard.log_appender import LogAppender
 from actors.shard.planning_ahead import PlanningAhead
-from actors.shard.single_entries import Admit
+from actors.shard.single_entries import Admit, Perform
 from actors.shard.write_batch import Batch, WriteGuard
 from actors.shard.write_queue import WriteQueue
 from graphdb.errors import CorruptionError, StorageFull, UnavailableError
@@ -36,7 +36,7 @@ class BatchCommit:
         appender: LogAppender,
         ahead: PlanningAhead,
         gathering: Gathering,
-        on_thread: Callable[..., Awaitable[Any]],
+        on_thread: Perform,
         *,
         clock_ms: Callable[[], int],
         admit: Admit | None,

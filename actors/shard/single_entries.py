@@ -15,7 +15,7 @@ from graphdb.log.payloads import encode_close
 from graphdb.log.replay import Replayer
 from graphdb.model import Confirmation, EntryKind, LogEntry
 
-__all__ = ["Admit", "SingleEntries"]
+__all__ = ["Admit", "Perform", "SingleEntries"]
 
 Admit: TypeAlias = Callable[[bool, int], Awaitable[None]]
 Perform: TypeAlias = Callable[..., Awaitable[Any]]
