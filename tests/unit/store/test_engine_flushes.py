@@ -36,10 +36,10 @@ class LosingEngine:
 @pytest.mark.parametrize("lost", [1, 2, 5])
 def test_a_lost_flush_is_repeated_until_it_ends(lost: int) -> None:
     engine, threads = LosingEngine(lost), active_count()
-    flushes = EngineFlushes(engine.flush, _SOON_S)
+    flushes = EngineFlushes(engine.flush, 1.0)  # on a busy machine the end may be noticed late
     with flushes.one_at_a_time():
         engine.flush()
-    assert engine.flushes > lost
+    assert engine.flushes == lost + 1
     assert active_count() <= threads, "one of its threads still has the engine"
 
 
